@@ -1,0 +1,35 @@
+"""The patients: which records exist, how probable each is, and what a treatment does to them.
+
+records        the record space: names and levels, record indices, words
+scenario       the frozen numbers of a cohort and its treatments
+cohort         the exact probability of every record, and patients drawn from it
+response       outcome probabilities for each record and treatment, and outcomes drawn from them
+utility        what an outcome is worth
+scenario_file  reads scenarios/*.toml, with every mistake by line
+toml_reader    checked reading of TOML (toml_lines: the line of each key)
+
+This package knows nothing of privacy.
+"""
+
+from envs.cohort import prior, sample_patients
+from envs.records import Feature, RecordSpace, record_space
+from envs.response import ResponseModel
+from envs.scenario import Scenario
+from envs.scenario_file import load_scenario, scenario_names
+from envs.toml_reader import InputFileError
+from envs.utility import Utility, default_utility
+
+__all__ = [
+    "Feature",
+    "InputFileError",
+    "RecordSpace",
+    "ResponseModel",
+    "Scenario",
+    "Utility",
+    "default_utility",
+    "load_scenario",
+    "prior",
+    "record_space",
+    "sample_patients",
+    "scenario_names",
+]

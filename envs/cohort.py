@@ -1,0 +1,75 @@
+"""The cohort: the exact probability of every record, and patients drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.records import IntArray, Level, RecordSpace
+from envs.scenario import Rule, Scenario
+
+FloatArray = NDArray[np.float64]
+
+
+def matches(space: RecordSpace, when: Mapping[str, tuple[Level, ...]]) -> NDArray[np.bool_]:
+    """Which records meet a condition, as an array that broadcasts over the grid of records."""
+    mask = np.ones((1,) * len(space.shape), dtype=bool)
+    for name, levels in when.items():
+        among = [level in levels for level in space.feature(name).levels]
+        mask = mask & (space.along(name, among) > 0)
+    return mask
+
+
+def admission_probability(scenario: Scenario, target: str) -> FloatArray:
+    """P(flag present) at admission (or of death untreated), given the features that its rules read.
+
+    Returns an array that broadcasts over the grid of records: of length 1 along every feature that does not matter.
+    ValueError if the rules leave [0, 1].
+    """
+    space = scenario.space
+    table = np.zeros((1,) * len(space.shape))
+    for rule in scenario.rules:
+        if target in rule.targets:
+            table = _apply(rule, target, table, scenario)
+    if table.min() < 0 or table.max() > 1:
+        value = float(table.max() if table.max() > 1 else table.min())
+        raise ValueError(f"the rules make the probability of {target} {value:g}: it must stay in [0, 1]")
+    return table
+
+
+def _apply(rule: Rule, target: str, table: FloatArray, scenario: Scenario) -> FloatArray:
+    space = scenario.space
+    changed = table
+    if target in rule.changes:
+        operation, value = rule.changes[target]
+        changed = {"set": table * 0 + value, "add": table + value, "multiply": table * value}[operation]
+    if rule.per and target in rule.flags:
+        feature, unit = rule.per
+        changed = changed * space.along(feature, scenario.means[feature]) / unit
+    return np.where(matches(space, rule.when), changed, table)
+
+
+def prior(scenario: Scenario) -> FloatArray:
+    """The probability of every record, (n_records,): a product of small conditional factors."""
+    space = scenario.space
+    grid = np.ones((1,) * len(space.shape))
+    for feature in space.features:
+        if feature.name in scenario.shares:
+            factor = space.along(feature.name, scenario.shares[feature.name])
+        else:
+            present = admission_probability(scenario, feature.name)
+            factor = np.where(space.along(feature.name, [0, 1]) > 0, present, 1 - present)
+        grid = grid * factor
+    return grid.ravel()
+
+
+def sample_patients(prior: FloatArray, n_patients: int, rng: np.random.Generator) -> IntArray:
+    """Draw record indices, (n_patients,), with one uniform number per patient; records of probability 0 never come."""
+    cumulative = np.cumsum(prior)
+    draws = rng.random(n_patients) * cumulative[-1]
+    records: IntArray = np.searchsorted(cumulative, draws, side="right")
+    # A draw of almost 1 may round up to the whole sum.
+    np.minimum(records, np.flatnonzero(prior)[-1], out=records)
+    return records

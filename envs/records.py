@@ -1,0 +1,180 @@
+"""Patient records as a finite product space: names and levels on one side, record indices on the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Level: TypeAlias = str | int
+IntArray: TypeAlias = NDArray[np.intp]
+BINARY: tuple[Level, ...] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature of a record.
+
+    Attributes
+    ----------
+    name : str
+        The column name in data frames.
+    levels : tuple of str or int
+        Its possible values, in order.
+    flag : bool
+        Whether the levels 0 and 1 mean absent and present, so that words need only name what is present.
+    """
+
+    name: str
+    levels: tuple[Level, ...] = BINARY
+    flag: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the levels."""
+        if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
+            raise ValueError(f"feature {self.name!r} needs at least two distinct levels, got {list(self.levels)!r}.")
+
+    def code(self, level: Level) -> int:
+        """The position of a level; ValueError if there is no such level."""
+        if level not in self.levels:
+            raise ValueError(f"{self.name} must be one of {list(self.levels)!r}, got {level!r}.")
+        return self.levels.index(level)
+
+
+@dataclass(frozen=True)
+class RecordSpace:
+    """All records over some features, numbered in C order: the last feature varies fastest.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        In the order of the record.
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        if len(set(self.names)) != len(self.names) or not self.names:
+            raise ValueError(f"features must have distinct names, got {list(self.names)!r}.")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The feature names, in order."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each feature."""
+        return tuple(len(feature.levels) for feature in self.features)
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return math.prod(self.shape)
+
+    def axis(self, name: str) -> int:
+        """The position of a feature; ValueError if there is no such feature."""
+        if name not in self.names:
+            raise ValueError(f"unknown feature {name!r}; known: {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def feature(self, name: str) -> Feature:
+        """A feature by name; ValueError if there is no such feature."""
+        return self.features[self.axis(name)]
+
+    def along(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
+        """One value per level of a feature, shaped to broadcast over the grid of all records."""
+        shape = [1] * len(self.shape)
+        shape[self.axis(name)] = -1
+        return np.asarray(values, dtype=np.float64).reshape(shape)
+
+    def codes(self, records: ArrayLike) -> IntArray:
+        """Level codes of record indices: (m,) -> (m, n_features)."""
+        columns = np.unravel_index(self._checked(records), self.shape)
+        codes: IntArray = np.stack(columns, axis=-1)
+        return codes
+
+    def indices(self, codes: ArrayLike) -> IntArray:
+        """Record indices of level codes: (m, n_features) -> (m,)."""
+        columns = np.asarray(codes, dtype=np.intp)
+        return np.ravel_multi_index(tuple(columns.T), self.shape).astype(np.intp)
+
+    def encode(self, frame: pd.DataFrame) -> IntArray:
+        """Record indices of the rows of a data frame with one column per feature (others are ignored).
+
+        Raises
+        ------
+        ValueError
+            Names the column that is missing, or the first row and value that is no level of its feature.
+        """
+        index = np.zeros(len(frame), dtype=np.intp)
+        for feature in self.features:
+            if feature.name not in frame.columns:
+                raise ValueError(f"column {feature.name!r} is missing.")
+            lookup = {level: code for code, level in enumerate(feature.levels)}
+            codes = frame[feature.name].map(lookup).to_numpy(dtype=np.float64, na_value=np.nan)
+            bad = np.flatnonzero(np.isnan(codes))
+            if bad.size:
+                value = frame[feature.name].iloc[int(bad[0])]
+                raise ValueError(f"row {int(bad[0])}: {_refusal(feature, value)} ({bad.size} such rows)")
+            index = index * len(feature.levels) + codes.astype(np.intp)
+        return index
+
+    def decode(self, records: ArrayLike) -> pd.DataFrame:
+        """A data frame with one row per record index and one column per feature."""
+        import pandas as pd  # noqa: PLC0415 - half a second that most uses of this module do not need
+
+        codes = self.codes(records)
+        return pd.DataFrame({f.name: np.asarray(f.levels)[codes[:, axis]] for axis, f in enumerate(self.features)})
+
+    def record(self, values: Mapping[str, Any]) -> int:
+        """The index of one record; features that are not named have their first level."""
+        for name in values:
+            self.axis(name)
+        index = 0
+        for feature in self.features:
+            code = feature.code(values.get(feature.name, feature.levels[0]))
+            index = index * len(feature.levels) + code
+        return index
+
+    def describe(self, record: int) -> str:
+        """One record in words: the flags that are present, then the value of every other feature."""
+        codes = self.codes([record])[0]
+        pairs = list(zip(self.features, codes, strict=True))
+        present = [feature.name for feature, code in pairs if feature.flag and code == 1]
+        valued = [f"{feature.name} {feature.levels[code]}" for feature, code in pairs if not feature.flag]
+        if not present and any(feature.flag for feature in self.features):
+            present = ["nothing present"]
+        return ", ".join([*present, *valued]).replace("_", " ")
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The level of each record, (n_records,), and the labels of the levels."""
+        axis = self.axis(feature)
+        inner = math.prod(self.shape[axis + 1 :])
+        outer = math.prod(self.shape[:axis])
+        codes = np.tile(np.repeat(np.arange(self.shape[axis]), inner), outer)
+        return codes, tuple(str(level) for level in self.features[axis].levels)
+
+    def _checked(self, records: ArrayLike) -> IntArray:
+        index = np.asarray(records, dtype=np.intp)
+        if index.size and (index.min() < 0 or index.max() >= self.size):
+            raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
+        return index
+
+
+def _refusal(feature: Feature, value: object) -> str:
+    return f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
+
+
+def record_space(levels: Mapping[str, Sequence[Level]]) -> RecordSpace:
+    """A record space from feature names and their levels, in order."""
+    return RecordSpace(tuple(Feature(name, tuple(values)) for name, values in levels.items()))

@@ -1,0 +1,139 @@
+"""The response model: what a treatment does to a patient, exactly and by simulation.
+
+For record x and action a: each transient flag s is present afterwards with probability q_s(x, a), independently; then
+death comes with probability 1 - exp(-m(x) R(x) (b(x) + sum_s kappa_s(x) y_s)), y the flags left. As hazards add and
+the flags are independent, P(death) is in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))].
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize.elementwise import find_root
+
+from envs.cohort import FloatArray, admission_probability, matches, prior
+from envs.records import IntArray
+from envs.scenario import DEATH, Scenario
+
+
+class ResponseModel:
+    """Outcome probabilities of a scenario for each record and treatment.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its numbers.
+
+    Attributes
+    ----------
+    presence : array, (n_actions, n_transient, 2)
+        P(flag present afterwards | absent before, present before).
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.presence = _presence(scenario)
+        self._space = scenario.space
+        self._acute = matches(self._space, scenario.death.acute)
+
+    @cached_property
+    def severity(self) -> FloatArray:
+        """m R: the hazard that multiplies everything else, broadcasting over the grid of records.
+
+        In each group that the rules for death tell apart, m solves: mean P(death | no treatment) = what the rules say.
+        """
+        target = admission_probability(self.scenario, DEATH)
+        axes = tuple(axis for axis, length in enumerate(target.shape) if length == 1)
+        weight = prior(self.scenario).reshape(self._space.shape)
+        mass = weight.sum(axis=axes, keepdims=True)
+        risk = self._relative_risk()
+
+        def excess(scale: FloatArray, group: IntArray) -> FloatArray:
+            """Mean death in some groups at their scales, less the target."""
+            full = np.zeros(target.size)
+            full[group] = scale
+            dead = 1 - self._survival(full.reshape(target.shape) * risk, action=0)
+            mean = (weight * dead).sum(axis=axes, keepdims=True) / np.where(mass > 0, mass, 1)
+            difference: FloatArray = (mean - target).ravel()[group]
+            return difference
+
+        group = np.flatnonzero((target.ravel() > 0) & (mass.ravel() > 0))
+        solved = np.zeros(target.size)
+        if group.size:
+            solved[group] = find_root(excess, self._bracket(target.ravel()[group], risk), args=(group,)).x
+        severity: FloatArray = solved.reshape(target.shape) * risk
+        return severity
+
+    @cached_property
+    def death(self) -> FloatArray:
+        """P(death | x, a), (n_records, n_actions), column-major."""
+        table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
+        for action in range(table.shape[1]):
+            table[:, action] = 1 - np.broadcast_to(self._survival(self.severity, action), self._space.shape).ravel()
+        return table
+
+    def probability(self, outcome: str) -> FloatArray:
+        """P(outcome | x, a), (n_records, n_actions); ValueError for an unknown outcome."""
+        if outcome == DEATH:
+            return self.death
+        if outcome not in self.scenario.transient:
+            raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
+        codes, _ = self._space.groups(outcome)
+        return np.asfortranarray(self.presence[:, self.scenario.transient.index(outcome), :].T[codes])
+
+    def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw outcomes of treating records with actions: (m,), (m,) -> (m, n_outcomes), death last."""
+        index, action = np.asarray(records, dtype=np.intp), np.asarray(actions, dtype=np.intp)
+        scenario = self.scenario
+        axes = [self._space.axis(name) for name in scenario.transient]
+        before = self._space.codes(index)[:, axes]
+        chance = self.presence[action[:, None], np.arange(len(axes)), before]
+        present = rng.random(chance.shape) < chance
+        baseline, kappa = self._hazards()
+        acute = np.broadcast_to(self._acute, self._space.shape).reshape(-1)[index]
+        severity = np.broadcast_to(self.severity, self._space.shape).reshape(-1)[index]
+        hazard = severity * np.where(acute, baseline + present @ kappa, 1.0)
+        dies = rng.random(len(index)) < -np.expm1(-hazard)
+        return np.column_stack([present, dies])
+
+    def _hazards(self) -> tuple[float, FloatArray]:
+        death = self.scenario.death
+        return death.baseline, np.array([death.hazard.get(name, 0.0) for name in self.scenario.transient])
+
+    def _survival(self, severity: FloatArray, action: int) -> FloatArray:
+        """P(survival | x, action), broadcasting over the grid, for a given m R."""
+        baseline, kappa = self._hazards()
+        survival = np.exp(-severity * np.where(self._acute, baseline, 1.0))
+        for position, name in enumerate(self.scenario.transient):
+            if kappa[position] > 0:
+                left = self._space.along(name, self.presence[action, position])
+                # Only the acute records are in danger from what is left.
+                danger = np.where(self._acute, -np.expm1(-severity * kappa[position]), 0.0)
+                survival = survival * (1 - left * danger)
+        return survival
+
+    def _relative_risk(self) -> FloatArray:
+        risk = np.ones((1,) * len(self._space.shape))
+        for name, factors in self.scenario.death.relative_risk.items():
+            risk = risk * self._space.along(name, factors)
+        return risk
+
+    def _bracket(self, target: FloatArray, risk: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scales that give too little and too much death whatever the records: the least and the largest hazard."""
+        baseline, kappa = self._hazards()
+        hazard = -np.log1p(-target)
+        low = hazard / (risk.max() * max(1.0, baseline + kappa.sum()))
+        high = hazard / (risk.min() * max(min(1.0, baseline), 1e-12))
+        return low, high
+
+
+def _presence(scenario: Scenario) -> FloatArray:
+    """P(present afterwards | before): what is present stays unless it clears, what is absent may appear."""
+    table = np.empty((len(scenario.actions), len(scenario.transient), 2))
+    for action, treatment in enumerate(scenario.treatments.values()):
+        for position, name in enumerate(scenario.transient):
+            stays = (1 - scenario.natural_clearing[name]) * (1 - treatment.clears.get(name, 0.0))
+            table[action, position] = treatment.side_effects.get(name, 0.0), stays
+    return table

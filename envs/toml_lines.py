@@ -1,0 +1,81 @@
+"""The line of every key in a TOML text, by tree-sitter (tomllib has no positions)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+def line_numbers(text: str) -> dict[KeyPath, int]:
+    """The line, from 1, of each key and each list entry; tables of an array are numbered from 0."""
+    # A second parser that only a bad file needs.
+    import tree_sitter_toml  # noqa: PLC0415
+    from tree_sitter import Language, Parser  # noqa: PLC0415
+
+    tree = Parser(Language(tree_sitter_toml.language())).parse(text.encode())
+    lines: dict[KeyPath, int] = {}
+    arrays: Counter[KeyPath] = Counter()
+    for node in tree.root_node.children:
+        if node.type == "pair":
+            _note_pair(node, (), lines)
+        elif node.type in ("table", "table_array_element"):
+            key = _resolved(_key_of(node), arrays)
+            if node.type == "table_array_element":
+                arrays[key] += 1
+                key = (*key, arrays[key] - 1)
+            _note(key, node, lines)
+            for pair in node.children:
+                if pair.type == "pair":
+                    _note_pair(pair, key, lines)
+    return lines
+
+
+def _note_pair(pair: Node, parent: KeyPath, lines: dict[KeyPath, int]) -> None:
+    key = (*parent, *_key_of(pair))
+    _note(key, pair, lines)
+    _note_value(pair.children[-1], key, lines)
+
+
+def _note_value(value: Node, key: KeyPath, lines: dict[KeyPath, int]) -> None:
+    if value.type == "inline_table":
+        for pair in value.children:
+            if pair.type == "pair":
+                _note_pair(pair, key, lines)
+    elif value.type == "array":
+        entries = [entry for entry in value.named_children if entry.type != "comment"]
+        for position, entry in enumerate(entries):
+            _note((*key, position), entry, lines)
+            _note_value(entry, (*key, position), lines)
+
+
+def _note(key: KeyPath, node: Node, lines: dict[KeyPath, int]) -> None:
+    for length in range(1, len(key) + 1):
+        lines.setdefault(key[:length], node.start_point.row + 1)
+
+
+def _key_of(node: Node) -> tuple[str, ...]:
+    """The parts of the key with which a pair or a table header begins, quotes undone."""
+    key = next(child for child in node.children if child.type.endswith("_key"))
+    # The key alone, read as TOML, nests its parts; this undoes quotes and escapes just as tomllib did in the file.
+    nested = tomllib.loads(f"{(key.text or b'').decode()} = 0")
+    parts: list[str] = []
+    while isinstance(nested, dict):
+        part, nested = next(iter(nested.items()))
+        parts.append(part)
+    return tuple(parts)
+
+
+def _resolved(key: tuple[str, ...], arrays: Counter[KeyPath]) -> KeyPath:
+    """A header's key with the current position in every array of tables on its way; its own last part stays bare."""
+    resolved: KeyPath = ()
+    for depth, part in enumerate(key):
+        resolved = (*resolved, part)
+        if depth < len(key) - 1 and arrays[resolved]:
+            resolved = (*resolved, arrays[resolved] - 1)
+    return resolved

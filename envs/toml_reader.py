@@ -1,0 +1,213 @@
+"""Reading TOML that people write: every mistake is collected, with its line, before any is reported.
+
+tomllib gives values without positions, so the lines are looked up with a second parser, and only if something is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from envs.toml_lines import KeyPath, line_numbers
+
+T = TypeVar("T")
+
+
+class InputFileError(ValueError):
+    """A file that cannot be used; str() is one `file:line: key: message` line per mistake."""
+
+
+@dataclass
+class Mistakes:
+    """The mistakes found in one file so far."""
+
+    path: Path
+    text: str
+    found: list[tuple[KeyPath, str]] = field(default_factory=list)
+
+    def add(self, key: KeyPath, message: str) -> None:
+        """Note a mistake at a key."""
+        self.found.append((key, message))
+
+    def raise_if_any(self) -> None:
+        """Raise InputFileError with all of them, in the order of their lines."""
+        if not self.found:
+            return
+        lines = line_numbers(self.text)
+        placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
+        name = self.path.as_posix()
+        raise InputFileError(
+            "\n".join(f"{name}:{line}: {f'{key}: ' if key else ''}{message}" for line, key, message in placed)
+        )
+
+
+@dataclass
+class Table:
+    """One table of a TOML file; each reader takes a key, checks it and gives back a usable value.
+
+    A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on.
+    """
+
+    values: dict[str, Any]
+    key: KeyPath
+    mistakes: Mistakes
+    known: set[str] = field(default_factory=set)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the file has the key."""
+        return name in self.values
+
+    def fail(self, message: str, *key: str | int) -> None:
+        """Note a mistake below this table."""
+        self.mistakes.add((*self.key, *key), message)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string; required if there is no default."""
+        return self._read(name, default, "", lambda value: isinstance(value, str), "text in quotes")
+
+    def number(
+        self, name: str, default: float | None = None, *, low: float = -math.inf, high: float = math.inf
+    ) -> float:
+        """A number within [low, high], not NaN; required if there is no default."""
+        wanted = number_wanted(low, high)
+        return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
+
+    def integer(self, name: str, default: int) -> int:
+        """A whole number >= 0."""
+        valid = lambda value: type(value) is int and value >= 0  # noqa: E731 - a rule in one line
+        return self._read(name, default, default, valid, "a whole number >= 0")
+
+    def numbers(
+        self,
+        name: str,
+        allowed: Iterable[str],
+        kind: str,
+        *,
+        low: float = -math.inf,
+        high: float = math.inf,
+    ) -> dict[str, float]:
+        """A table of numbers within [low, high] whose keys are among `allowed`; empty if absent."""
+        table = self.table(name)
+        names = list(allowed)
+        result: dict[str, float] = {}
+        for key in table.values:
+            if key not in names:
+                table.fail(unknown(kind, key, names), key)
+            else:
+                result[key] = table.number(key, low=low, high=high)
+        return result
+
+    def list_of(
+        self, name: str, valid: Callable[[Any], bool], wanted: str, default: Sequence[T] | None = None
+    ) -> list[Any]:
+        """A list whose entries all pass `valid`, not empty; required if there is no default."""
+        fallback = None if default is None else list(default)
+        entries = self._read(name, fallback, [], lambda value: isinstance(value, list), f"a list of {wanted}")
+        if not entries and name in self.values and isinstance(self.values[name], list):
+            self.fail("must not be empty", name)
+        for position, entry in enumerate(entries):
+            if not valid(entry):
+                self.fail(f"must be {wanted}, got {entry!r}", name, position)
+        return [entry for entry in entries if valid(entry)]
+
+    def table(self, name: str) -> Table:
+        """A table; empty if absent."""
+        value: dict[str, Any] = self._read(name, {}, {}, lambda value: isinstance(value, dict), "a table")
+        return Table(value, (*self.key, name), self.mistakes)
+
+    def tables(self, name: str) -> Iterator[Table]:
+        """The tables of an array of tables; none if absent."""
+        for position, value in enumerate(self.list_of(name, lambda v: isinstance(v, dict), "tables", [])):
+            yield Table(value, (*self.key, name, position), self.mistakes)
+
+    def subtables(self) -> Iterator[tuple[str, Table]]:
+        """All keys of this table, each as a table."""
+        for name in self.values:
+            yield name, self.table(name)
+
+    def close(self) -> None:
+        """Refuse the keys that nobody has asked for."""
+        for name in self.values:
+            if name not in self.known:
+                self.fail(unknown("key", name, sorted(self.known)), name)
+
+    def _read(self, name: str, default: T | None, fallback: T, valid: Callable[[Any], bool], wanted: str) -> T:
+        self.known.add(name)
+        if name not in self.values:
+            if default is None:
+                self.fail(f"{name} is missing: it must be {wanted}")
+                return fallback
+            return default
+        value = self.values[name]
+        if valid(value):
+            return value  # type: ignore[no-any-return]  # `valid` has just checked the type
+        self.fail(f"must be {wanted}, got {_shown(value)}", name)
+        return fallback if default is None else default
+
+
+@contextmanager
+def open_toml(path: Path) -> Iterator[Table]:
+    """Read a TOML file; on leaving the block, all mistakes noted in it are raised as one InputFileError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    except OSError as error:
+        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputFileError(_syntax_error(path, str(error))) from None
+    mistakes = Mistakes(path, text)
+    yield Table(values, (), mistakes)
+    mistakes.raise_if_any()
+
+
+def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
+    """Whether a TOML value is a number within [low, high]; NaN and booleans are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def number_wanted(low: float, high: float) -> str:
+    """What a number must be, in words."""
+    if low == -math.inf and high == math.inf:
+        return "a number"
+    if high == math.inf:
+        return f"a number >= {low:g}"
+    return f"a number in [{low:g}, {high:g}]"
+
+
+def unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    """The message for a name that does not exist, with the nearest one that does."""
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}"
+
+
+def dotted(key: KeyPath) -> str:
+    """A key path as people write it: rules[2].set.fever."""
+    text = ""
+    for part in key:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    while key and key not in lines:
+        key = key[:-1]
+    return lines.get(key, 1)
+
+
+def _shown(value: object) -> str:
+    return "a table" if isinstance(value, dict) else repr(value)
+
+
+def _syntax_error(path: Path, message: str) -> str:
+    text, _, place = message.partition(" (at line ")
+    line = place.split(",")[0] if place else "1"
+    return f"{path.as_posix()}:{line}: not valid TOML: {text}"

@@ -1,0 +1,174 @@
+"""Adjacency: which two records must be hard to tell apart.
+
+An adjacency is a list of *partitions* of the records into cliques: two records are neighbours if some partition
+puts them into the same clique. Any-record has one clique; sensitive features have one clique per public part of
+the record; one-feature has one partition per feature. Everything that this package asks of neighbours is then a
+maximum and a minimum within cliques, so no function ever loops over pairs of records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A split of the records into cliques of equal size: records that agree outside `axes` share a clique."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest entry of each clique; `column` is (n_records,), the results (n_cliques,)."""
+        grid = column.reshape(self.shape)
+        return grid.min(axis=self.axes).ravel(), grid.max(axis=self.axes).ravel()
+
+    def members(self, clique: int) -> IntArray:
+        """The record indices of one clique, in the order of the records."""
+        public = [axis for axis in range(len(self.shape)) if axis not in self.axes]
+        place = np.unravel_index(clique, tuple(self.shape[axis] for axis in public))
+        index: list[slice | int] = [slice(None)] * len(self.shape)
+        for axis, level in zip(public, place, strict=True):
+            index[axis] = int(level)
+        records = np.arange(math.prod(self.shape)).reshape(self.shape)
+        return records[tuple(index)].ravel()
+
+    def by_clique(self, column: IntArray) -> IntArray:
+        """The column as (n_cliques, clique_size)."""
+        last = tuple(range(len(self.shape) - len(self.axes), len(self.shape)))
+        grid = np.moveaxis(column.reshape(self.shape), self.axes, last)
+        return grid.reshape(-1, math.prod(self.shape[axis] for axis in self.axes))
+
+
+class Adjacency(Protocol):
+    """What the rest of the package needs to know about neighbours."""
+
+    @property
+    def name(self) -> str:
+        """The name used in study files and tables."""
+
+    def partitions(self, n_records: int) -> tuple[Partition, ...]:
+        """The partitions of `n_records` records; ValueError if the adjacency is for another number of records."""
+
+
+@dataclass(frozen=True)
+class AnyRecord:
+    """Any two records are neighbours (the local model): the action hides the whole record."""
+
+    name: ClassVar[str] = "any-record"
+
+    def partitions(self, n_records: int) -> tuple[Partition, ...]:
+        """One clique of all records."""
+        return (Partition((n_records,), (0,)),)
+
+
+@dataclass(frozen=True)
+class OneFeature:
+    """Records that differ in exactly one feature are neighbours.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Levels of each feature; records are numbered in C order over this shape.
+    """
+
+    shape: tuple[int, ...]
+    name: ClassVar[str] = "one-feature"
+
+    def __post_init__(self) -> None:
+        """Check the shape."""
+        object.__setattr__(self, "shape", _checked_shape(self.shape))
+
+    def partitions(self, n_records: int) -> tuple[Partition, ...]:
+        """One partition per feature: the cliques are the lines along its axis."""
+        _check_size(self.shape, n_records)
+        return tuple(Partition(self.shape, (axis,)) for axis in range(len(self.shape)))
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """Records that agree on every other feature are neighbours: only the features on `axes` are hidden.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Levels of each feature; records are numbered in C order over this shape.
+    axes : tuple of int
+        The hidden features; the others are public.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    name: ClassVar[str] = "sensitive"
+
+    def __post_init__(self) -> None:
+        """Check shape and axes."""
+        object.__setattr__(self, "shape", _checked_shape(self.shape))
+        axes = tuple(sorted(int(axis) for axis in self.axes))
+        if not axes or len(set(axes)) != len(axes) or axes[0] < 0 or axes[-1] >= len(self.shape):
+            raise ValueError(
+                f"axes must be distinct axes of a shape with {len(self.shape)} features, got axes={tuple(self.axes)!r}."
+            )
+        object.__setattr__(self, "axes", axes)
+
+    def partitions(self, n_records: int) -> tuple[Partition, ...]:
+        """One clique per public part of the record."""
+        _check_size(self.shape, n_records)
+        return (Partition(self.shape, self.axes),)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The largest difference of one column over neighbours, with the two records that attain it."""
+
+    value: float
+    record: int
+    neighbour: int
+
+
+def largest_difference(column: FloatArray, adjacency: Adjacency) -> Difference:
+    """max over neighbours (x, x') of column[x] - column[x'].
+
+    Parameters
+    ----------
+    column : array, (n_records,)
+        May hold -inf (the logarithm of a probability of 0): -inf against -inf counts as no difference.
+    adjacency : Adjacency
+        Who is a neighbour of whom.
+
+    Returns
+    -------
+    Difference
+        `record` attains the larger entry. A record stands beside itself where no neighbours differ.
+    """
+    best = Difference(0.0, 0, 0)
+    for partition in adjacency.partitions(len(column)):
+        low, high = partition.extremes(column)
+        with np.errstate(invalid="ignore"):
+            spread = np.where(high == -np.inf, 0.0, high - low)
+        clique = int(spread.argmax())
+        if spread[clique] > best.value:
+            members = partition.members(clique)
+            entries = column[members]
+            best = Difference(float(spread[clique]), int(members[entries.argmax()]), int(members[entries.argmin()]))
+    return best
+
+
+def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    checked = tuple(int(levels) for levels in shape)
+    if not checked or min(checked) < 1:
+        raise ValueError(f"shape must list a positive number of levels per feature, got shape={shape!r}.")
+    return checked
+
+
+def _check_size(shape: tuple[int, ...], n_records: int) -> None:
+    if math.prod(shape) != n_records:
+        raise ValueError(
+            f"the adjacency is over {math.prod(shape)} records (shape {shape}), the table has {n_records} rows."
+        )

@@ -1,0 +1,124 @@
+"""The exponential mechanism, calibrated by sensitivity or by range."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.arrays import BLOCK, FloatArray, blocks
+from policies.policy import Policy, constant_logs, one_hot_logs
+from policies.problem import DecisionProblem
+
+# Below exp(-745) a float64 is 0.
+LOG_SMALLEST = -745.0
+
+
+@dataclass(frozen=True)
+class ExponentialFamily(Policy):
+    """p(a|x) proportional to mu(a) exp(u(x, a) / s); subclasses say which scale s spends epsilon.
+
+    epsilon = 0 gives mu (uniform by default), epsilon = inf the best action that mu allows.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0.
+    base_measure : sequence of float, optional
+        mu, one weight >= 0 per action, not all 0; public, chosen without looking at any record.
+    """
+
+    base_measure: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        """Check epsilon and the base measure."""
+        super().__post_init__()
+        if self.base_measure is not None:
+            weights = tuple(float(weight) for weight in self.base_measure)
+            if not all(0 <= weight < np.inf for weight in weights) or sum(weights) <= 0:
+                raise ValueError(f"base_measure must be finite weights >= 0, not all 0, got {weights!r}.")
+            object.__setattr__(self, "base_measure", weights)
+
+    @abstractmethod
+    def scale(self, problem: DecisionProblem) -> float:
+        """The scale s that spends epsilon, in units of utility."""
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), stable for any utilities: only differences within a row are ever exponentiated."""
+        log_base = self._log_base(problem.n_actions)
+        if self.epsilon == 0:
+            row = log_base - np.logaddexp.reduce(log_base)
+            return constant_logs(row, problem.n_records)
+        scale = self.scale(problem)
+        if scale == 0:
+            allowed = np.where(np.isfinite(log_base), problem.utilities, -np.inf)
+            return one_hot_logs(allowed.argmax(axis=1), problem.n_actions)
+        return softmax_logs(problem.utilities, scale, log_base)
+
+    def loss_bound(self, problem: DecisionProblem) -> float:
+        """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).
+
+        By the Gibbs variational principle, p(.|x) maximises E[u] + s H(p), so max u - E[u] <= s H(p) <= s log k.
+        """
+        if self.base_measure is not None:
+            return np.nan
+        return np.inf if self.epsilon == 0 else self.scale(problem) * float(np.log(problem.n_actions))
+
+    def _log_base(self, n_actions: int) -> FloatArray:
+        if self.base_measure is None:
+            return np.zeros(n_actions)
+        if len(self.base_measure) != n_actions:
+            raise ValueError(f"base_measure must have {n_actions} weights, got {len(self.base_measure)}.")
+        with np.errstate(divide="ignore"):
+            log_base: FloatArray = np.log(np.asarray(self.base_measure))
+        return log_base
+
+
+@dataclass(frozen=True)
+class Exponential(ExponentialFamily):
+    """The exponential mechanism as published: s = 2 Delta / epsilon (McSherry & Talwar 2007, theorem 6)."""
+
+    name = "exponential"
+
+    def scale(self, problem: DecisionProblem) -> float:
+        """2 Delta / epsilon."""
+        return 2 * problem.sensitivity.value / self.epsilon
+
+
+@dataclass(frozen=True)
+class ExponentialBoundedRange(ExponentialFamily):
+    """The exponential mechanism calibrated by range: s = Gamma / epsilon (Durfee & Rogers 2019, section 4).
+
+    Between neighbours, log p(a|x) - log p(a|x') = d_a/s - (log Z - log Z'), and log Z - log Z' lies between min d/s
+    and max d/s; so the loss is at most Gamma / s. As Gamma <= 2 Delta, it never does worse than `Exponential`.
+    """
+
+    name = "exponential-bounded-range"
+
+    def scale(self, problem: DecisionProblem) -> float:
+        """Gamma / epsilon."""
+        return problem.sensitivity.range / self.epsilon
+
+
+def softmax_logs(utilities: FloatArray, scale: float, log_base: FloatArray) -> FloatArray:
+    """log of exp(u / s + log mu) normalised over each row, for scale > 0; all arrays (n_records, k) or (k,)."""
+    logs = np.empty_like(utilities, order="F")
+    n_records, n_actions = utilities.shape
+    weights = np.empty((min(BLOCK, n_records), n_actions), order="F")
+    allowed = np.isfinite(log_base)
+    for rows in blocks(n_records):
+        part, weight = logs[rows], weights[: rows.stop - rows.start]
+        # The largest utility is subtracted before the division: it may be 1e6 where the differences are 1.
+        np.subtract(utilities[rows], utilities[rows].max(axis=1)[:, None], out=part)
+        part /= scale
+        part += log_base
+        if not allowed.all():
+            part -= part.max(axis=1)[:, None]
+        np.exp(part, out=weight)
+        part -= np.log(weight.sum(axis=1))[:, None]
+    # What nobody can be drawn to (a probability of 0 in float64 for every record) is dropped for everyone. That is a
+    # public choice of base measure, and without it rounding at log p = -1e15 would pass for privacy loss.
+    logs[:, logs.max(axis=0) < LOG_SMALLEST] = -np.inf
+    return logs

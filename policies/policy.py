@@ -1,0 +1,72 @@
+"""Policy: a way to choose actions, with what it guarantees and a sampler."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray, non_negative
+from policies.problem import DecisionProblem
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """A way to choose actions.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0; inf asks for no privacy. Policies that have none ignore it.
+    """
+
+    epsilon: float = np.inf
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check epsilon."""
+        object.__setattr__(self, "epsilon", non_negative(self.epsilon, "epsilon"))
+
+    @property
+    def guarantee(self) -> float:
+        """The privacy loss that this policy claims never to exceed, under the problem's adjacency."""
+        return self.epsilon
+
+    @abstractmethod
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
+
+    def probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
+        return np.exp(self.log_probabilities(problem))
+
+    def loss_bound(self, problem: DecisionProblem) -> float:
+        """An upper bound on the expected utility loss known from theory; NaN where there is none."""
+        return np.nan
+
+    def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw one action for each record index, (m,). Floating point: for simulation, not for release.
+
+        The actions are drawn from the exact table by inverting its cumulative sums.
+        """
+        cumulative = np.cumsum(self.probabilities(problem)[records], axis=1)
+        draws = rng.random(len(records)) * cumulative[:, -1]
+        actions: IntArray = (draws[:, None] >= cumulative).sum(axis=1)
+        return actions
+
+
+def one_hot_logs(actions: IntArray, n_actions: int) -> FloatArray:
+    """The log-probability table of a deterministic choice, (n_records, n_actions)."""
+    table = np.full((len(actions), n_actions), -np.inf, order="F")
+    for action in range(n_actions):
+        table[actions == action, action] = 0.0
+    return table
+
+
+def constant_logs(log_row: FloatArray, n_records: int) -> FloatArray:
+    """The table that gives every record the same row, (n_records, n_actions)."""
+    table = np.empty((n_records, len(log_row)), order="F")
+    table[:] = log_row
+    return table

@@ -1,0 +1,148 @@
+"""DecisionProblem: everything that a private choice depends on, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.adjacency import Adjacency
+from policies.arrays import FloatArray, IntArray, finite_table, probability_vector, read_only
+from policies.sensitivity import Sensitivity, sensitivity
+
+
+class Records(Protocol):
+    """What a problem knows about its records beyond their number: names for people, groups for tables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features by which records can be grouped."""
+
+    def describe(self, record: int) -> str:
+        """One record in words."""
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The level of each record, (n_records,), and the labels of the levels; ValueError for an unknown feature."""
+
+
+@dataclass(frozen=True)
+class NumberedRecords:
+    """Records without features: known by their row alone."""
+
+    names: tuple[str, ...] = ()
+
+    def describe(self, record: int) -> str:
+        """Name the row."""
+        return f"record {record}"
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """There are none."""
+        raise ValueError(f"unknown group {feature!r}: the problem has no features.")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class DecisionProblem:
+    """Choose an action for each record, privately.
+
+    Parameters
+    ----------
+    utilities : array, (n_records, n_actions)
+        u(x, a): the expected utility of giving record x action a.
+    prior : array, (n_records,)
+        The probability of each record; sums to 1. Records of probability 0 stay in the domain that is protected.
+    adjacency : Adjacency
+        Which two records must be hard to tell apart.
+    actions : sequence of str, optional
+        Names of the actions; a0, a1, ... by default. The first is "no treatment".
+    records : Records, optional
+        Words and groups for records; numbers by default.
+    outcomes : mapping of str to array (n_records, n_actions), optional
+        Further expected quantities to report, such as deaths per patient.
+
+    Raises
+    ------
+    ValueError
+        For arrays that are not finite, do not fit together, or a prior that is not a distribution.
+    """
+
+    utilities: FloatArray
+    prior: FloatArray
+    adjacency: Adjacency
+    actions: Sequence[str] = ()
+    records: Records = field(default_factory=NumberedRecords)
+    outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        utilities: ArrayLike,
+        prior: ArrayLike,
+        adjacency: Adjacency,
+        actions: Sequence[str] | None = None,
+        *,
+        records: Records | None = None,
+        outcomes: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        """Check the arrays and keep read-only, column-major views of them."""
+        table = finite_table(utilities, "utilities")
+        n_records, n_actions = table.shape
+        names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(actions)
+        if len(names) != n_actions or len(set(names)) != n_actions:
+            raise ValueError(f"actions must be {n_actions} distinct names, got actions={names!r}.")
+        adjacency.partitions(n_records)
+        expected = {name: finite_table(values, name) for name, values in (outcomes or {}).items()}
+        for name, values in expected.items():
+            if values.shape != table.shape:
+                raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
+        for key, value in {
+            "utilities": table,
+            "prior": probability_vector(prior, "prior", n_records),
+            "adjacency": adjacency,
+            "actions": names,
+            "records": NumberedRecords() if records is None else records,
+            "outcomes": expected,
+        }.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records in the domain."""
+        return len(self.utilities)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions, k."""
+        return len(self.actions)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """The exact sensitivity of the utilities, computed once."""
+        return sensitivity(self.utilities, self.adjacency)
+
+    @cached_property
+    def best_actions(self) -> IntArray:
+        """The first action of highest utility for each record, (n_records,)."""
+        best: IntArray = self.utilities.argmax(axis=1)
+        return best
+
+    @cached_property
+    def fixed_values(self) -> FloatArray:
+        """The value of giving everyone the same action, (n_actions,)."""
+        return read_only(self.prior @ self.utilities)
+
+    @property
+    def best_fixed_action(self) -> int:
+        """The action that is best if everyone must get the same."""
+        return int(self.fixed_values.argmax())
+
+    def value(self, probabilities: FloatArray) -> float:
+        """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
+        columns = zip(self._weighted_utilities.T, probabilities.T, strict=True)
+        return sum(float(np.dot(weighted, chosen)) for weighted, chosen in columns)
+
+    @cached_property
+    def _weighted_utilities(self) -> FloatArray:
+        return np.asfortranarray(self.utilities * self.prior[:, None])

@@ -1,0 +1,61 @@
+"""The policies that others are measured against: no privacy, no information, one action for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.arrays import FloatArray
+from policies.policy import Policy, constant_logs, one_hot_logs
+from policies.problem import DecisionProblem
+
+
+@dataclass(frozen=True)
+class Greedy(Policy):
+    """The best action for each record (the first of equals): the highest value, and no privacy."""
+
+    name = "greedy"
+
+    @property
+    def guarantee(self) -> float:
+        """None."""
+        return np.inf
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """0 for the best action, -inf for the others."""
+        return one_hot_logs(problem.best_actions, problem.n_actions)
+
+
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """Every action with the same probability."""
+
+    name = "uniform"
+
+    @property
+    def guarantee(self) -> float:
+        """It reveals nothing."""
+        return 0.0
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """-log k everywhere."""
+        return constant_logs(np.full(problem.n_actions, -np.log(problem.n_actions)), problem.n_records)
+
+
+@dataclass(frozen=True)
+class BestFixed(Policy):
+    """One action for all: the one with the highest value under the prior."""
+
+    name = "best-fixed"
+
+    @property
+    def guarantee(self) -> float:
+        """It reveals nothing."""
+        return 0.0
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """0 for the best constant action, -inf for the others."""
+        row = np.full(problem.n_actions, -np.inf)
+        row[problem.best_fixed_action] = 0.0
+        return constant_logs(row, problem.n_records)

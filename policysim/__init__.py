@@ -1,0 +1,1 @@
+"""What does choosing treatments privately cost the patients?"""
