@@ -99,9 +99,7 @@ class RecordSpace:
 
     def codes(self, records: ArrayLike) -> IntArray:
         """Level codes of record indices: (m,) -> (m, n_features)."""
-        columns = np.unravel_index(self._checked(records), self.shape)
-        codes: IntArray = np.stack(columns, axis=-1)
-        return codes
+        return np.column_stack(np.unravel_index(self._checked(records), self.shape))
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """Record indices of level codes: (m, n_features) -> (m,)."""

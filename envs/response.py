@@ -7,6 +7,7 @@ the flags are independent, P(death) is in closed form: 1 - exp(-m R b) prod_s [1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +83,14 @@ class ResponseModel:
             raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
         codes, _ = self._space.groups(outcome)
         return np.asfortranarray(self.presence[:, self.scenario.transient.index(outcome), :].T[codes])
+
+    def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
+        """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""
+        count = np.zeros((len(self.scenario.actions), *(1,) * len(self._space.shape)))
+        for name in outcomes:
+            position = self.scenario.transient.index(name)
+            count = count + np.stack([self._space.along(name, row) for row in self.presence[:, position]])
+        return np.broadcast_to(count, (len(count), *self._space.shape)).reshape(len(count), -1).T
 
     def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw outcomes of treating records with actions: (m,), (m,) -> (m, n_outcomes), death last."""

@@ -38,7 +38,8 @@ def load_scenario(name: str | Path) -> Scenario:
     elif name in scenario_names():
         path = FOLDER / f"{name}.toml"
     else:
-        raise InputFileError(f"{unknown('scenario', str(name), scenario_names())}, or a path that ends in .toml")
+        known = unknown("scenario", str(name), scenario_names())
+        raise InputFileError(f"{known}, or a path that ends in .toml", located=False)
     with open_toml(path) as table:
         scenario = _read(table, path.stem)
         if not table.mistakes.found:

@@ -20,7 +20,14 @@ T = TypeVar("T")
 
 
 class InputFileError(ValueError):
-    """A file that cannot be used; str() is one `file:line: key: message` line per mistake."""
+    """A file that cannot be used; str() is one `file:line: key: message` line per mistake.
+
+    `located` says whether the lines name their file (a name that no file has is only a message).
+    """
+
+    def __init__(self, message: str, *, located: bool = True) -> None:
+        super().__init__(message)
+        self.located = located
 
 
 @dataclass
@@ -30,21 +37,28 @@ class Mistakes:
     path: Path
     text: str
     found: list[tuple[KeyPath, str]] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
 
     def add(self, key: KeyPath, message: str) -> None:
         """Note a mistake at a key."""
         self.found.append((key, message))
 
+    def merge(self, error: InputFileError, key: str) -> None:
+        """Note the mistakes of another file that this one names at `key`."""
+        if error.located:
+            self.elsewhere.extend(str(error).splitlines())
+        else:
+            self.add((key,), str(error))
+
     def raise_if_any(self) -> None:
         """Raise InputFileError with all of them, in the order of their lines."""
-        if not self.found:
+        if not self.found and not self.elsewhere:
             return
         lines = line_numbers(self.text)
         placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
         name = self.path.as_posix()
-        raise InputFileError(
-            "\n".join(f"{name}:{line}: {f'{key}: ' if key else ''}{message}" for line, key, message in placed)
-        )
+        here = [f"{name}:{line}: {f'{key}: ' if key else ''}{message}" for line, key, message in placed]
+        raise InputFileError("\n".join([*here, *self.elsewhere]))
 
 
 @dataclass

@@ -24,6 +24,7 @@ class Policy(ABC):
 
     epsilon: float = np.inf
     name: ClassVar[str]
+    uses_epsilon: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check epsilon."""

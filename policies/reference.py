@@ -16,6 +16,7 @@ class Greedy(Policy):
     """The best action for each record (the first of equals): the highest value, and no privacy."""
 
     name = "greedy"
+    uses_epsilon = False
 
     @property
     def guarantee(self) -> float:
@@ -32,6 +33,7 @@ class Uniform(Policy):
     """Every action with the same probability."""
 
     name = "uniform"
+    uses_epsilon = False
 
     @property
     def guarantee(self) -> float:
@@ -48,6 +50,7 @@ class BestFixed(Policy):
     """One action for all: the one with the highest value under the prior."""
 
     name = "best-fixed"
+    uses_epsilon = False
 
     @property
     def guarantee(self) -> float:

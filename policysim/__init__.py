@@ -1,1 +1,82 @@
-"""What does choosing treatments privately cost the patients?"""
+"""policysim: what does choosing treatments privately cost the patients?
+
+utility   the expected utility of each record and treatment
+study     what to compute, as a file (built-in ones in studies/)
+problem   from a study to the decision problem
+evaluate  exact evaluation of action probabilities, overall and per group
+compare   policies over epsilon, as a tidy table
+search    the smallest epsilon that is good enough
+findings  what a comparison found, as numbers
+words     numbers in words
+screen, figures, report, output   what people see and keep
+cli, commands   the command line
+
+The names below are loaded when they are first used, so that `import policysim` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envs.scenario_file import load_scenario
+    from policies.adjacency import AnyRecord, OneFeature, Sensitive
+    from policies.catalogue import make_policy
+    from policies.privacy_loss import PrivacyLoss, privacy_loss
+    from policies.problem import DecisionProblem
+    from policies.sensitivity import Sensitivity, sensitivity
+    from policysim.compare import compare
+    from policysim.problem import build_problem
+    from policysim.search import smallest_epsilon
+    from policysim.study import Study, load_study
+
+_HOME = {
+    "AnyRecord": "policies.adjacency",
+    "DecisionProblem": "policies.problem",
+    "OneFeature": "policies.adjacency",
+    "PrivacyLoss": "policies.privacy_loss",
+    "Sensitive": "policies.adjacency",
+    "Sensitivity": "policies.sensitivity",
+    "Study": "policysim.study",
+    "build_problem": "policysim.problem",
+    "compare": "policysim.compare",
+    "load_scenario": "envs.scenario_file",
+    "load_study": "policysim.study",
+    "make_policy": "policies.catalogue",
+    "privacy_loss": "policies.privacy_loss",
+    "sensitivity": "policies.sensitivity",
+    "smallest_epsilon": "policysim.search",
+}
+
+__all__ = [
+    "AnyRecord",
+    "DecisionProblem",
+    "OneFeature",
+    "PrivacyLoss",
+    "Sensitive",
+    "Sensitivity",
+    "Study",
+    "build_problem",
+    "compare",
+    "load_scenario",
+    "load_study",
+    "make_policy",
+    "privacy_loss",
+    "sensitivity",
+    "smallest_epsilon",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'policysim' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *_HOME})

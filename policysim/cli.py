@@ -1,0 +1,115 @@
+"""The command line. Imports nothing heavy until a command needs it, so that --help is immediate."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+ABOUT = """\
+policysim: what does choosing treatments privately cost the patients?
+
+Publishing who gets which treatment can reveal a patient's record. policysim hides the record up to ε,
+and tells exactly what that costs: per mechanism, per ε, per group, beside no privacy and one treatment for all.
+
+Type next:
+  policysim compare covid              compare policies on the built-in cohort; writes a report
+  policysim compare study.toml         the same for your own study
+  policysim sensitivity covid          how far utilities can move between two records, and which two
+  policysim COMMAND --help             all options
+"""
+EXIT_USAGE, EXIT_DATA, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 130, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code (0 done, 2 usage or study file, 3 data, 130 interrupted)."""
+    parser = build_parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.command is None:
+        sys.stdout.write(ABOUT)
+        return 0
+    try:
+        return _run(chosen)
+    except KeyboardInterrupt:
+        sys.stderr.write("policysim: interrupted; nothing was written\n")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output is gone; close quietly, as other tools do.
+        sys.stderr.close()
+        return 0
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from envs.toml_reader import InputFileError  # noqa: PLC0415
+    from policysim import commands  # noqa: PLC0415 - the heavy imports
+    from policysim.output import OutputError  # noqa: PLC0415
+
+    try:
+        return commands.run(chosen)
+    except (InputFileError, OutputError, commands.UsageError) as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_USAGE
+    except ValueError as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_DATA
+    except (MemoryError, ArithmeticError, LookupError, TypeError, OSError) as error:
+        sys.stderr.write(_prefixed(f"this is a bug in policysim, please report it: {type(error).__name__}: {error}"))
+        return EXIT_BUG
+
+
+def _prefixed(message: str) -> str:
+    return "".join(f"policysim: {line}\n" for line in message.splitlines())
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="policysim", description="What does choosing treatments privately cost the patients?"
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    compare = commands.add_parser(
+        "compare",
+        help="compare policies over ε; prints a screen and writes a report",
+        description="Compare policies over ε, exactly: prints one screen and writes table, figures and report.",
+    )
+    _add_study(compare)
+    compare.add_argument("--epsilon", metavar="0.1,1,10", help="the values of ε, in place of the study's")
+    compare.add_argument(
+        "--policy", action="append", metavar="NAME", help="a policy, in place of the study's; may be repeated"
+    )
+    compare.add_argument(
+        "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
+    )
+    compare.add_argument("--out", metavar="DIR", help="where to write (default: reports/STUDY)")
+    sensitivity = commands.add_parser(
+        "sensitivity",
+        help="how far utilities can move between neighbours, and which two records show it",
+        description="Exact sensitivity of the expected utilities, with the two records that attain it.",
+    )
+    _add_study(sensitivity)
+    return parser
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "study", nargs="?", default="covid", metavar="STUDY", help="a built-in study or a study.toml (default: covid)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+
+
+class _Version(argparse.Action):
+    """Look the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        sys.stdout.write(f"policysim {version('policysim')}\n")
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""What the commands do, once the command line is understood."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from policies.problem import DecisionProblem
+from policysim import screen
+from policysim.compare import compare, number_of_jobs
+from policysim.findings import find, number_of_searches
+from policysim.output import check_writable, write_files
+from policysim.problem import build_problem
+from policysim.study import Study, load_study
+
+# Work that is done sooner shows no progress bar.
+PATIENCE_SECONDS = 2
+
+
+class UsageError(Exception):
+    """An option that cannot be used; str() is one line for the user."""
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run one command; returns the exit code."""
+    return {"compare": run_compare, "sensitivity": run_sensitivity}[chosen.command](chosen)
+
+
+def run_compare(chosen: argparse.Namespace) -> int:
+    """`policysim compare`."""
+    study = _chosen_study(chosen)
+    folder = Path(chosen.out) if chosen.out else Path("reports") / study.name
+    check_writable(folder)
+    with _progress(number_of_jobs(study.policies, study.epsilons) + number_of_searches(study)) as advance:
+        problem = build_problem(study)
+        table = compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by, advance=advance)
+        findings = find(study, problem, table, advance)
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.report import build_manifest, report_files  # noqa: PLC0415
+
+    write_files(folder, report_files(study, problem, table, findings))
+    report = (folder / "report.html").as_posix()
+    if chosen.json:
+        _print_json(
+            {
+                "manifest": build_manifest(study, problem),
+                "findings": asdict(findings),
+                "comparison": table.to_dict(orient="records"),
+                "report": report,
+            }
+        )
+    else:
+        sys.stdout.write(screen.comparison_screen(study, problem, findings, report) + "\n")
+    return 0
+
+
+def run_sensitivity(chosen: argparse.Namespace) -> int:
+    """`policysim sensitivity`."""
+    study = load_study(chosen.study)
+    problem = build_problem(study)
+    if chosen.json:
+        _print_json({"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)})
+    else:
+        sys.stdout.write(screen.sensitivity_screen(study, problem) + "\n")
+    return 0
+
+
+def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
+    found = problem.sensitivity
+    witnesses = {
+        "witness": found.witness,
+        "range_witness": found.range_witness,
+        "monotone_witness": found.monotone_witness,
+    }
+    return {
+        "value": found.value,
+        "range": found.range,
+        "monotone": found.monotone,
+        **{
+            name: witness
+            and {
+                "record": problem.records.describe(witness.record),
+                "neighbour": problem.records.describe(witness.neighbour),
+                "actions": [problem.actions[action] for action in witness.actions],
+            }
+            for name, witness in witnesses.items()
+        },
+    }
+
+
+def _chosen_study(chosen: argparse.Namespace) -> Study:
+    study = load_study(chosen.study)
+    try:
+        epsilons = None if chosen.epsilon is None else _parse_epsilons(chosen.epsilon)
+        return study.with_choices(epsilons=epsilons, policies=chosen.policy, by=chosen.by)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _parse_epsilons(text: str) -> list[float]:
+    values = []
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        try:
+            values.append(float(part))
+        except ValueError:
+            raise UsageError(f"--epsilon must be numbers >= 0 separated by commas, got {part.strip()!r}") from None
+    return values
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], object]]:
+    """A progress bar on stderr, if that is a terminal and the work takes long enough to wonder."""
+    # disable=None: tqdm itself asks whether stderr is a terminal.
+    with tqdm(total=total, delay=PATIENCE_SECONDS, disable=None, leave=False, unit="run", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: null and "inf" stand for them."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value

@@ -1,0 +1,176 @@
+"""The comparison of policies over epsilon, as one tidy table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policies.catalogue import CATALOGUE, make_policy
+from policies.policy import Policy
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.evaluate import Evaluator
+from policysim.study import checked_epsilons
+
+# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
+# fmt: off
+EPSILONS = (
+    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
+    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
+)
+# fmt: on
+
+# numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
+N_THREADS = min(4, os.cpu_count() or 1)
+
+
+REFERENCES = (Greedy(), BestFixed(), Uniform())
+
+
+@dataclass(frozen=True)
+class Result:
+    """One policy, evaluated: its means, (n_groups, n_metrics), and its exact privacy loss."""
+
+    means: FloatArray
+    epsilon_spent: float
+
+
+@dataclass(frozen=True)
+class References:
+    """The means, (n_groups, n_metrics), of the policies that losses are measured against."""
+
+    greedy: FloatArray
+    best_fixed: FloatArray
+    uniform: FloatArray
+
+
+def compare(
+    problem: DecisionProblem,
+    *,
+    policies: Sequence[str | Policy] | None = None,
+    epsilons: Sequence[float] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] = lambda: None,
+) -> pd.DataFrame:
+    """Evaluate policies exactly at several epsilons, overall and per group.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    policies : sequence of str or Policy, optional
+        Names from the catalogue, or policies whose epsilon is replaced; all of the catalogue by default.
+    epsilons : sequence of float, optional
+        Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
+    by : sequence of str, optional
+        Features of the problem's records whose levels are evaluated one by one.
+    advance : callable, optional
+        Called after each policy and epsilon, `number_of_jobs` times in all.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
+        group, under the prior; V is the expected utility.
+
+        policy, epsilon, group, level : what the row is about
+        share : probability of the group
+        value : V
+        loss : V(greedy) - V
+        normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
+        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN likewise
+        best_action_rate : probability of the best action
+        worse_than_untreated : probability of an action worse than the first, which is no treatment
+        p_* : probability of each action
+        expected_*, extra_* : each outcome of the problem, and its excess over greedy
+        epsilon_spent : exact privacy loss under the problem's adjacency, the same for all groups
+        guarantee : the privacy loss that the policy claims not to exceed
+        loss_bound : upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+
+    Raises
+    ------
+    ValueError
+        For an unknown policy or group, or an epsilon that is not a number >= 0.
+    """
+    templates = [make_policy(item) if isinstance(item, str) else item for item in policies or CATALOGUE]
+    values = checked_epsilons(EPSILONS if epsilons is None else epsilons)
+    evaluator = Evaluator(problem, by)
+    references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
+    jobs = [policy for template in templates for policy in _at_each(template, values)]
+    results = _run_all(evaluator, jobs, advance)
+    frames = []
+    for template in templates:
+        for epsilon in values:
+            policy = _at(template, epsilon)
+            frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
+    return pd.concat(frames, ignore_index=True)
+
+
+def number_of_jobs(policies: Sequence[str], epsilons: Sequence[float]) -> int:
+    """How often `compare` will call `advance`."""
+    return sum(len(_at_each(make_policy(name), epsilons)) for name in policies)
+
+
+def _at(template: Policy, epsilon: float) -> Policy:
+    return replace(template, epsilon=epsilon) if template.uses_epsilon else template
+
+
+def _at_each(template: Policy, epsilons: Sequence[float]) -> list[Policy]:
+    """The policies to evaluate: one that ignores epsilon only once."""
+    return list(dict.fromkeys(_at(template, epsilon) for epsilon in epsilons))
+
+
+def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[], object]) -> dict[Policy, Result]:
+    """Means and exact privacy loss of each policy."""
+    problem = evaluator.problem
+    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+
+    def run(policy: Policy) -> Result:
+        logs = policy.log_probabilities(problem)
+        spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+        means = evaluator.means(np.exp(logs))
+        advance()
+        return Result(means, spent)
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return dict(zip(policies, pool.map(run, policies), strict=True))
+
+
+def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, references: References) -> pd.DataFrame:
+    """The rows of one policy at one epsilon, a group each."""
+    means = result.means
+    groups = evaluator.groups
+    value, greedy = means[:, 0], references.greedy[:, 0]
+    fixed, uniform = references.best_fixed[:, 0], references.uniform[:, 0]
+    columns: dict[str, object] = {
+        "policy": policy.name,
+        "epsilon": epsilon,
+        "group": [group.feature for group in groups],
+        "level": [group.level for group in groups],
+        "share": [group.share for group in groups],
+        "value": value,
+        "loss": greedy - value,
+        "normalized_loss": _ratio(greedy - value, greedy - uniform),
+        "benefit_kept": _ratio(value - fixed, greedy - fixed),
+    }
+    for position, metric in enumerate(evaluator.metrics[1:], start=1):
+        columns[metric] = means[:, position]
+        if metric.startswith("expected_"):
+            columns[metric.replace("expected_", "extra_", 1)] = means[:, position] - references.greedy[:, position]
+    columns["epsilon_spent"] = result.epsilon_spent
+    columns["guarantee"] = policy.guarantee
+    columns["loss_bound"] = policy.loss_bound(evaluator.problem)
+    return pd.DataFrame(columns)
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Part / whole; NaN where the whole is 0 (or a rounding error)."""
+    means = np.full_like(part, np.nan)
+    return np.divide(part, whole, out=means, where=whole > 0)

@@ -1,0 +1,104 @@
+"""The files that a comparison leaves behind: table, figures, page and manifest."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from policies.problem import DecisionProblem
+from policysim import figures, words
+from policysim.findings import KEEP, Findings
+from policysim.screen import why, worst_off
+from policysim.study import Study
+
+LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
+
+
+def report_files(
+    study: Study, problem: DecisionProblem, table: pd.DataFrame, findings: Findings
+) -> Mapping[str, bytes]:
+    """Everything that `policysim compare` writes, by relative path."""
+    figure = figures.loss_vs_epsilon(table)
+    svg = figures.to_svg(figure)
+    manifest = build_manifest(study, problem)
+    page = report_page(study, problem, findings, svg, manifest)
+    return {
+        "comparison.csv": table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode(),
+        "figures/loss-vs-epsilon.svg": svg.encode(),
+        "figures/loss-vs-epsilon.png": figures.to_png(figure),
+        "report.html": page.encode(),
+        "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
+    }
+
+
+def build_manifest(study: Study, problem: DecisionProblem) -> dict[str, Any]:
+    """What the numbers depend on; nothing in it changes from run to run on one machine."""
+    found = problem.sensitivity
+    neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
+    return {
+        "study": {"name": study.name, "title": study.title, "sha256": study.digest},
+        "scenario": study.scenario.name,
+        "records": problem.n_records,
+        "actions": list(problem.actions),
+        "adjacency": study.adjacency,
+        "sensitive": list(study.sensitive),
+        "epsilon": study.epsilon,
+        "epsilons": list(study.epsilons),
+        "policies": list(study.policies),
+        "by": list(study.by),
+        "seed": study.seed,
+        "sensitivity": {
+            "value": found.value,
+            "range": found.range,
+            "monotone": found.monotone,
+            "neighbours": neighbours,
+            "action": problem.actions[found.witness.action],
+        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+    }
+
+
+def report_page(
+    study: Study, problem: DecisionProblem, findings: Findings, svg: str, manifest: Mapping[str, Any]
+) -> str:
+    """The page that holds them: one file, nothing fetched from anywhere."""
+    environment = Environment(
+        loader=PackageLoader("policysim"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    found = problem.sensitivity
+    method = {
+        "Study": f"{study.name} (SHA-256 {manifest['study']['sha256']})",
+        "Adjacency": words.hidden(study),
+        "Sensitivity Δ": f"{words.rounded(found.value)}, between "
+        + " and ".join(f"“{text}”" for text in manifest["sensitivity"]["neighbours"])
+        + f" under {manifest['sensitivity']['action']}",
+        "Range Γ": words.rounded(found.range),
+        "ε of the curve": ", ".join(f"{epsilon:g}" for epsilon in study.epsilons),
+    }
+    return environment.get_template("report.html").render(
+        study=study,
+        problem=problem,
+        findings=findings,
+        disclaimer=words.DISCLAIMER,
+        assumed_public=words.ASSUMED_PUBLIC,
+        hidden=words.hidden(study),
+        odds=words.odds(findings.epsilon, findings.right_guesses),
+        worst_off=worst_off(findings),
+        why=why(problem, findings),
+        deaths_count=words.population(findings.deaths.values()),
+        extra_count=words.population(row.extra_deaths for row in findings.rows),
+        keep=KEEP,
+        rounded=words.rounded,
+        percent=words.percent,
+        # matplotlib's own SVG, without the XML header that has no place inside a page.
+        figure=Markup(re.sub(r"^.*?(?=<svg)", "", svg, flags=re.DOTALL)),
+        method=method,
+    )

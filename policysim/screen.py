@@ -1,0 +1,127 @@
+"""The screen that `policysim compare` prints."""
+
+from __future__ import annotations
+
+import textwrap
+
+from policies.problem import DecisionProblem
+from policies.sensitivity import Witness
+from policysim.findings import KEEP, Findings, Row
+from policysim.study import Study
+from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, hidden, level_name, odds, percent, population, rounded
+
+WIDTH = 100
+HEADINGS = (
+    ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
+    ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "one for all", "{keep}"),
+)
+COLUMNS = (28, 9, 14, 17, 8, 13, 11)
+
+
+def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings, report: str) -> str:
+    """Everything that a reader needs to choose, on one screen."""
+    deaths = findings.deaths
+    count = population(deaths.values())
+    treatment = study.scenario.treatments[findings.one_for_all].title
+    one_for_all = f"one for all ({findings.one_for_all}, {treatment})"
+    labels = {"one for all": one_for_all}
+    shown = "   ".join(f"{labels.get(name, name)} {rounded(rate * count)}" for name, rate in deaths.items())
+    lines = [
+        study.title,
+        f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
+        "",
+        *_wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
+        f"Deaths per {count:,}:   {shown}",
+        "",
+        *policy_table(findings),
+        "Benefit kept: 0 % is the best single treatment for all, which costs no privacy; 100 % the best for each.",
+        "",
+        *_wrap(odds(findings.epsilon, findings.right_guesses)),
+        *_wrap(worst_off(findings)),
+        *_wrap(why(problem, findings)),
+        f"Report: {report}",
+    ]
+    return "\n".join(lines)
+
+
+def policy_table(findings: Findings) -> list[str]:
+    """A row per policy at the study's epsilon."""
+    count = population(row.extra_deaths for row in findings.rows)
+    heading = {"epsilon": f"{findings.epsilon:g}", "count": count, "keep": percent(KEEP)}
+    lines = [_cells([cell.format(**heading) for cell in row]) for row in HEADINGS]
+    return [*lines, *(_cells(_row_cells(row, count)) for row in findings.rows)]
+
+
+def worst_off(findings: Findings) -> str:
+    """Who bears the loss."""
+    worst = findings.worst
+    if worst is None:
+        return ""
+    count = population([worst.extra_deaths])
+    group = level_name(worst.group, worst.level)
+    return (
+        f"Worst off under {worst.policy}: {group} ({percent(worst.share)} of patients), who lose "
+        f"{rounded(worst.loss)} in utility each (all: {rounded(worst.overall_loss)}), "
+        f"{rounded(worst.extra_deaths * count, sign=True)} deaths per {count:,}."
+    )
+
+
+def why(problem: DecisionProblem, findings: Findings) -> str:
+    """What drives the cost of calibrating to the sensitivity."""
+    found = problem.sensitivity
+    return (
+        f"Why: half of the patients have {rounded(findings.typical_stake)} or less in utility at stake, but "
+        f"the exponential mechanism's noise follows the sensitivity {rounded(found.value)} (range "
+        f"{rounded(found.range)})."
+    )
+
+
+def sensitivity_screen(study: Study, problem: DecisionProblem) -> str:
+    """What `policysim sensitivity` prints."""
+    found = problem.sensitivity
+    lines = [
+        f"{study.title} Hidden: {hidden(study)}.",
+        "",
+        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility moves",
+        *witness_words(problem, found.witness),
+        f"Range Γ = {found.range:.6g}: the most that the difference between two actions moves (at most 2Δ)",
+        *witness_words(problem, found.range_witness),
+        f"Monotone: {'yes' if found.monotone else 'no'}"
+        + ("" if found.monotone_witness is None else ": one action gains where another loses"),
+    ]
+    if found.monotone_witness is not None:
+        lines += witness_words(problem, found.monotone_witness)
+    return "\n".join(lines)
+
+
+def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
+    """Two neighbours and what they show, a line each."""
+    actions = [problem.actions[action] for action in witness.actions]
+    utilities = problem.utilities
+    return [
+        f"    {problem.records.describe(record)}\n        "
+        + ", ".join(f"u({problem.actions[a]}) = {utilities[record, a]:.6g}" for a in witness.actions)
+        for record in (witness.record, witness.neighbour)
+    ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
+
+
+def _row_cells(row: Row, count: int) -> list[str]:
+    return [
+        row.policy,
+        percent(row.benefit_kept),
+        rounded(row.extra_deaths * count, sign=True),
+        rounded(row.worse_than_untreated * 1000),
+        rounded(row.epsilon_spent),
+        rounded(row.better_from),
+        rounded(row.keeps_from),
+    ]
+
+
+def _cells(cells: list[str]) -> str:
+    first, *others = cells
+    padded = [cell.rjust(width) for cell, width in zip(others, COLUMNS[1:], strict=True)]
+    return (first.ljust(COLUMNS[0]) + "".join(padded)).rstrip()
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH)

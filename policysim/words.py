@@ -1,0 +1,68 @@
+"""Numbers in words: no more digits than the inputs support, which is two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from policysim.study import Study
+
+DIGITS = 2
+ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
+DISCLAIMER = "A model with illustrative effects, not medical advice."
+
+
+def rounded(value: float, *, sign: bool = False) -> str:
+    """Two significant digits with thousands separators: 0.16, 3,900, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    digits = 0 if value == 0 else DIGITS - 1 - math.floor(math.log10(abs(value)))
+    near = round(value, digits)
+    # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
+    shown = 0 if near == 0 else max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
+    return _minus(f"{near:{'+' if sign and near else ''},.{shown}f}")
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage."""
+    return "–" if math.isnan(share) else _minus(f"{100 * share:.0f} %")
+
+
+def population(rates: Iterable[float]) -> int:
+    """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
+    largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
+    count = 100_000
+    while 0 < largest * count < 10 and count < 10**12:
+        count *= 10
+    return count
+
+
+def hidden(study: Study) -> str:
+    """What is hidden, in words."""
+    if study.adjacency == "any-record":
+        return "the whole record: any two records look alike"
+    if study.adjacency == "one-feature":
+        return "each single feature: records that differ in one look alike"
+    names = ", ".join(name.replace("_", " ") for name in study.sensitive)
+    return f"{names}: records that differ only there look alike; everything else is public"
+
+
+def odds(epsilon: float, right_guesses: float) -> str:
+    """What epsilon means to somebody who guesses."""
+    times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 1 else 0}f}"
+    return (
+        f"At ε = {epsilon:g}, who must tell two equally likely such patients apart by the published treatment "
+        f"is right at most {times} of 100 times; guessing blind, 50."
+    )
+
+
+def level_name(group: str, level: str) -> str:
+    """A group of patients in words."""
+    name = group.replace("_", " ")
+    return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
