@@ -4,7 +4,7 @@ utility   the expected utility of each record and treatment
 study     what to compute, as a file (built-in ones in studies/)
 problem   from a study to the decision problem
 evaluate  exact evaluation of action probabilities, overall and per group
-compare   policies over epsilon, as a tidy table
+comparison  policies over epsilon, as a tidy table
 search    the smallest epsilon that is good enough
 findings  what a comparison found, as numbers
 words     numbers in words
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
     from policies.sensitivity import Sensitivity, sensitivity
-    from policysim.compare import compare
+    from policysim.comparison import compare
     from policysim.problem import build_problem
     from policysim.search import smallest_epsilon
     from policysim.study import Study, load_study
@@ -40,7 +40,7 @@ _HOME = {
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study",
     "build_problem": "policysim.problem",
-    "compare": "policysim.compare",
+    "compare": "policysim.comparison",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study",
     "make_policy": "policies.catalogue",

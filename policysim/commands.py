@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from policies.problem import DecisionProblem
 from policysim import screen
-from policysim.compare import compare, number_of_jobs
+from policysim.comparison import compare, number_of_jobs
 from policysim.findings import find, number_of_searches
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem

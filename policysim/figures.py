@@ -21,9 +21,9 @@ from policysim.words import population
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 REFERENCE_LINES = {
-    "greedy": ("best for each (greedy, no privacy)", (0, (6, 2))),
+    "greedy": ("best for each (greedy, no privacy)", "dashed"),
     "best-fixed": ("one treatment for all (best-fixed)", "solid"),
-    "uniform": ("any treatment by lot (uniform)", (0, (1, 2))),
+    "uniform": ("any treatment by lot (uniform)", "dotted"),
 }
 STYLE = Path(__file__).parent / "figures.mplstyle"
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
-from policysim.compare import N_THREADS
+from policysim.comparison import N_THREADS
 from policysim.evaluate import ALL
 from policysim.search import UnreachableError, smallest_epsilon
 from policysim.study import Study

@@ -27,7 +27,7 @@ def rounded(value: float, *, sign: bool = False) -> str:
 
 def percent(share: float) -> str:
     """A share as a whole percentage."""
-    return "–" if math.isnan(share) else _minus(f"{100 * share:.0f} %")
+    return "–" if math.isnan(share) else _minus(f"{round(100 * share)} %")
 
 
 def population(rates: Iterable[float]) -> int:

@@ -1,0 +1,41 @@
+# make report: everything from nothing to the report. make test: the tests. Both share one virtual environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STUDY ?= covid
+# What decides what is installed: a change here installs again, nothing else does.
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: report test lint clean
+
+report: $(VENV)/.installed
+	$(BIN)/policysim compare $(STUDY) --out reports/$(STUDY)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# PIP_CONSTRAINT holds for the build's own environment too, so that the backend's needs are the pinned ones.
+install = PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(INPUTS) | $(BIN)/python
+	$(install) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
+	$(install) --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: $(INPUTS) | $(BIN)/python
+	$(install) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
+
+clean:
+	rm -rf $(VENV) dist build

@@ -1,0 +1,148 @@
+"""The contract of every policy: probabilities, guarantee, limits, sampler."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_problems import problems
+from scipy.stats import chi2
+
+from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
+from policies.privacy_loss import privacy_loss_of_logs
+
+EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
+PRIVATE = [name for name, policy in CATALOGUE.items() if policy.uses_epsilon]
+# Policies that may refuse a problem, and the message with which they do.
+REFUSALS = {"exponential-monotone": "not monotone"}
+
+
+def probabilities_or_refusal(name, epsilon, problem):
+    """The log table, or None if the policy refuses the problem in the words that it is known for."""
+    try:
+        return make_policy(name, epsilon=epsilon).log_probabilities(problem)
+    except ValueError as error:
+        assert REFUSALS.get(name, "no refusal is known") in str(error)
+        return None
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(max_actions=8), epsilon=st.sampled_from(EPSILONS))
+def test_the_exact_loss_never_exceeds_the_guarantee(name, problem, epsilon):
+    logs = probabilities_or_refusal(name, epsilon, problem)
+    if logs is None:
+        return
+    guarantee = make_policy(name, epsilon=epsilon).guarantee
+    # exp(log p) carries a relative rounding error of about |log p| * 2^-53.
+    assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= guarantee * (1 + 1e-9) + 1e-12
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@settings(max_examples=30, deadline=None)
+@given(problem=problems())
+def test_more_epsilon_never_loses_value(name, problem):
+    tables = [probabilities_or_refusal(name, epsilon, problem) for epsilon in (*EPSILONS, math.inf)]
+    if tables[0] is None:
+        return
+    values = [problem.value(np.exp(logs)) for logs in tables]
+    scale = np.abs(problem.utilities).max()
+    assert all(later >= earlier - 1e-9 * scale for earlier, later in zip(values, values[1:], strict=False))
+    assert values[-1] == pytest.approx(problem.prior @ problem.utilities.max(axis=1), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_epsilon_zero_reveals_nothing(name):
+    problem = DecisionProblem([[3.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.2, 0.3, 0.5], AnyRecord())
+    table = make_policy(name, epsilon=0).probabilities(problem)
+    np.testing.assert_allclose(table, np.broadcast_to(table[:1], table.shape), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["exponential", "exponential-bounded-range", "randomized-response"])
+def test_epsilon_zero_is_uniform(name):
+    problem = DecisionProblem([[3.0, 1.0, 0.0], [0.0, 2.0, 0.0]], [0.5, 0.5], AnyRecord())
+    np.testing.assert_allclose(make_policy(name, epsilon=0).probabilities(problem), 1 / 3, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_epsilon_infinity_is_greedy(name):
+    problem = DecisionProblem([[3.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    table = make_policy(name, epsilon=math.inf).probabilities(problem)
+    np.testing.assert_array_equal(table, make_policy("greedy").probabilities(problem))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_shift_of_each_record_changes_nothing(name):
+    rng = np.random.default_rng(1)
+    # Multiples of 1/8 and shifts by powers of two stay exact; sorted columns keep even a monotone policy content.
+    table = np.sort(np.round(rng.normal(size=(12, 3)) * 8) / 8, axis=0)
+    prior = np.full(12, 1 / 12)
+    plain = DecisionProblem(table, prior, AnyRecord())
+    shifted = DecisionProblem(table + 1024, prior, AnyRecord())
+    policy = make_policy(name, epsilon=2.0)
+    np.testing.assert_allclose(policy.probabilities(shifted), policy.probabilities(plain), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_utilities_of_a_million_stay_finite(name):
+    table = np.array([[-1e6, 0.0, 1e6], [1e6 - 1, 1e6, 1e6 + 1], [1e6, 1e6, 1e6]])
+    problem = DecisionProblem(table, [0.5, 0.25, 0.25], AnyRecord())
+    logs = probabilities_or_refusal(name, 1.0, problem)
+    if logs is not None:
+        assert not np.isnan(logs).any()
+        np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_sampler_draws_from_the_exact_probabilities(name):
+    # Rising in every column, so that a monotone calibration accepts it too.
+    table = [[0.0, 0.5, 0.2], [1.0, 0.7, 0.3], [2.0, 0.9, 2.5]]
+    problem = DecisionProblem(table, [0.2, 0.3, 0.5], AnyRecord())
+    policy = make_policy(name, epsilon=1.5)
+    n_draws = 10**6
+    records = np.repeat(np.arange(3), [300_000, 300_000, 400_000])
+    actions = policy.sample(problem, records, np.random.default_rng(20))
+    observed = np.zeros((3, 3))
+    np.add.at(observed, (records, actions), 1)
+    expected = policy.probabilities(problem) * np.bincount(records)[:, None]
+    possible = expected > 0
+    assert observed[~possible].sum() == 0
+    assert observed.sum() == n_draws
+    statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
+    degrees = possible.sum() - 3
+    # One test in a million fails by chance; a policy that is not random has no degree of freedom left.
+    assert statistic <= (chi2.ppf(1 - 1e-6, degrees) if degrees else 0)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan, -math.inf, True, "1", None])
+def test_an_epsilon_that_is_no_number_from_zero_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be >= 0, got epsilon="):
+        make_policy("exponential", epsilon=epsilon)
+
+
+def test_an_unknown_policy_is_refused_with_the_nearest_name():
+    with pytest.raises(ValueError, match="unknown policy 'exponental'; did you mean 'exponential'"):
+        make_policy("exponental", epsilon=1.0)
+
+
+def test_a_planted_bug_that_drops_the_factor_two_is_caught():
+    # One action gains while all others lose, Gamma = 2 Delta: the case that the factor 2 is there for.
+    table = np.zeros((2, 20))
+    table[0, 0] = table[1, 1:] = 1.0
+    epsilon, delta = 1.0, 1.0
+    weights = np.exp(epsilon * table / delta)
+    buggy = weights / weights.sum(axis=1, keepdims=True)
+    assert privacy_loss(buggy, AnyRecord()).epsilon > epsilon + 1e-12
+    right = make_policy("exponential", epsilon=epsilon).probabilities(DecisionProblem(table, [0.5, 0.5], AnyRecord()))
+    assert privacy_loss(right, AnyRecord()).epsilon <= epsilon + 1e-12
+
+
+def test_a_planted_bug_that_multiplies_by_the_sensitivity_is_caught():
+    # The source's own code: exp(eps * u / 2 * L), which multiplies by L.
+    table = np.array([[5.0, 0.0], [0.0, 5.0]])
+    epsilon, delta = 1.0, 5.0
+    weights = np.exp(epsilon * table / 2 * delta)
+    buggy = weights / weights.sum(axis=1, keepdims=True)
+    assert privacy_loss(buggy, AnyRecord()).epsilon > epsilon + 1e-12

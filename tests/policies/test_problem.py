@@ -1,0 +1,62 @@
+"""Decision problems: what they accept, refuse and compute."""
+
+import numpy as np
+import pytest
+
+from policies import AnyRecord, DecisionProblem, OneFeature
+
+
+def test_a_problem_keeps_its_own_copies():
+    utilities, prior = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.5, 0.5])
+    problem = DecisionProblem(utilities, prior, AnyRecord())
+    utilities[0, 0] = prior[0] = 9.0
+    assert problem.utilities[0, 0] == 0
+    assert problem.prior[0] == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        problem.utilities[0, 0] = 1
+
+
+def test_values_are_prior_means():
+    problem = DecisionProblem([[0.0, 4.0], [2.0, 0.0]], [0.25, 0.75], AnyRecord())
+    np.testing.assert_allclose(problem.fixed_values, [1.5, 1.0])
+    assert problem.best_fixed_action == 0
+    assert problem.value(np.array([[0.5, 0.5], [0.0, 1.0]])) == pytest.approx(0.5)
+
+
+def test_actions_are_numbered_by_default_and_must_be_distinct():
+    assert DecisionProblem(np.zeros((1, 3)), [1.0], AnyRecord()).actions == ("a0", "a1", "a2")
+    for names in (("a", "b"), ("a", "b", "a")):
+        with pytest.raises(ValueError, match="actions must be 3 distinct names"):
+            DecisionProblem(np.zeros((1, 3)), [1.0], AnyRecord(), actions=names)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ([0.5, 0.4], "prior must sum to 1, got a sum of 0.9"),
+        ([1.5, -0.5], r"prior must be finite and >= 0, got prior\[1\]=-0.5"),
+        ([np.nan, 0.5], r"got prior\[0\]=nan"),
+        ([np.inf, 0.5], r"got prior\[0\]=inf"),
+        ([1.0], r"prior must have shape \(2,\), got \(1,\)"),
+    ],
+)
+def test_a_prior_that_is_no_distribution_is_refused(prior, message):
+    with pytest.raises(ValueError, match=message):
+        DecisionProblem(np.zeros((2, 2)), prior, AnyRecord())
+
+
+def test_an_adjacency_over_other_records_is_refused_at_once():
+    with pytest.raises(ValueError, match="the adjacency is over 6 records"):
+        DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], OneFeature((2, 3)))
+
+
+def test_outcomes_of_another_shape_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"outcomes\['deaths'\] must have shape \(2, 2\), got \(2, 3\)"):
+        DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], AnyRecord(), outcomes={"deaths": np.zeros((2, 3))})
+
+
+def test_a_problem_without_features_has_no_groups():
+    problem = DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], AnyRecord())
+    assert problem.records.describe(1) == "record 1"
+    with pytest.raises(ValueError, match="unknown group 'age'"):
+        problem.records.groups("age")

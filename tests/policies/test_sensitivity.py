@@ -1,0 +1,113 @@
+"""Sensitivity against a loop over all pairs of neighbours."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_problems import adjacencies, neighbour_pairs, tables
+
+from policies import AnyRecord, OneFeature, Sensitive, sensitivity
+
+
+def brute_force(table, adjacency):
+    """Delta, Gamma and monotonicity by their definitions."""
+    value, spread, monotone = 0.0, 0.0, True
+    for x, y in neighbour_pairs(adjacency, len(table)):
+        d = table[x] - table[y]
+        value = max(value, np.abs(d).max())
+        spread = max(spread, d.max() - d.min())
+        monotone = monotone and not (d.max() > 0 and d.min() < 0)
+    return value, spread, monotone
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_sensitivity_equals_a_loop_over_all_pairs(data):
+    adjacency, n_records = data.draw(adjacencies())
+    table = data.draw(tables(n_records))
+    found = sensitivity(table, adjacency)
+    value, spread, monotone = brute_force(table, adjacency)
+    # Both subtract the same numbers in another order: a few units in the last place of the utilities.
+    rounding = 8 * np.finfo(float).eps * np.abs(table).max()
+    assert found.value == value
+    assert found.range == pytest.approx(spread, rel=1e-12, abs=rounding)
+    assert found.monotone == monotone
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_every_witness_is_a_pair_of_neighbours_that_attains_its_value(data):
+    adjacency, n_records = data.draw(adjacencies())
+    table = data.draw(tables(n_records))
+    found = sensitivity(table, adjacency)
+    pairs = set(neighbour_pairs(adjacency, n_records))
+    x, y, a = found.witness.record, found.witness.neighbour, found.witness.action
+    assert (x, y) in pairs
+    assert abs(table[x, a] - table[y, a]) == found.value
+    x, y, (a, b) = found.range_witness.record, found.range_witness.neighbour, found.range_witness.actions
+    assert (x, y) in pairs
+    assert (table[x, a] - table[x, b]) - (table[y, a] - table[y, b]) == found.range
+    if not found.monotone:
+        x, y, (a, b) = found.monotone_witness.record, found.monotone_witness.neighbour, found.monotone_witness.actions
+        assert (x, y) in pairs
+        assert table[x, a] > table[y, a]
+        assert table[x, b] < table[y, b]
+
+
+def test_range_is_at_most_twice_the_value_and_can_attain_it():
+    opposite = [[1.0, -1.0], [-1.0, 1.0]]
+    assert sensitivity(opposite, AnyRecord()).value == 2
+    assert sensitivity(opposite, AnyRecord()).range == 4
+
+
+def test_a_conflict_that_no_small_sample_shows_is_still_found():
+    n_records = 50_000
+    table = np.repeat(np.arange(n_records, dtype=float)[:, None], 2, axis=1)
+    assert sensitivity(table, AnyRecord()).monotone
+    table[30_001, 1] = 29_999.5
+    found = sensitivity(table, AnyRecord())
+    assert not found.monotone
+    assert 30_001 in (found.monotone_witness.record, found.monotone_witness.neighbour)
+
+
+def test_one_feature_compares_any_two_levels_not_only_consecutive_ones():
+    assert sensitivity([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], OneFeature((3,))).value == 2
+
+
+def test_public_features_are_not_compared():
+    table = [[0.0, 0.0], [1.0, 0.0], [100.0, 0.0], [103.0, 0.0]]
+    assert sensitivity(table, Sensitive((2, 2), (1,))).value == 3
+    assert sensitivity(table, Sensitive((2, 2), (0,))).value == 102
+    assert sensitivity(table, Sensitive((2, 2), (0, 1))).value == 103
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_utility_that_is_not_finite_is_refused_by_place(bad):
+    table = np.zeros((3, 2))
+    table[1, 1] = bad
+    with pytest.raises(ValueError, match=r"utilities must be finite, got utilities\[1, 1\]="):
+        sensitivity(table, AnyRecord())
+
+
+@pytest.mark.parametrize("adjacency", [OneFeature((2, 2)), Sensitive((5,), (0,))])
+def test_a_table_of_another_size_is_refused(adjacency):
+    with pytest.raises(ValueError, match="the table has 3 rows"):
+        sensitivity(np.zeros((3, 2)), adjacency)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, -1)])
+def test_a_shape_without_levels_is_refused(shape):
+    with pytest.raises(ValueError, match="shape must list a positive number of levels"):
+        OneFeature(shape)
+
+
+@pytest.mark.parametrize("axes", [(), (2,), (-1,), (0, 0)])
+def test_axes_that_do_not_exist_are_refused(axes):
+    with pytest.raises(ValueError, match="axes must be distinct axes"):
+        Sensitive((2, 2), axes)
+
+
+@pytest.mark.parametrize("table", [np.zeros(3), np.zeros((3, 1)), np.zeros((0, 2)), np.zeros((2, 2, 2))])
+def test_a_table_of_another_shape_is_refused(table):
+    with pytest.raises(ValueError, match=r"must be \(n_records, k\) with k >= 2"):
+        sensitivity(table, AnyRecord())

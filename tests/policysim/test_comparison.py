@@ -1,0 +1,174 @@
+"""The comparison table against definitions, brute force and simulation."""
+
+import math
+
+import numpy as np
+import pytest
+
+import policysim as ps
+from policies import CATALOGUE
+from policysim.comparison import EPSILONS, number_of_jobs
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Twelve random records with features, so that groups can be recomputed by hand."""
+    from envs import record_space  # noqa: PLC0415
+
+    space = record_space({"age": ["young", "middle", "old"], "sex": [0, 1], "ill": [0, 1]})
+    rng = np.random.default_rng(5)
+    prior = rng.random(12)
+    return ps.DecisionProblem(
+        rng.normal(size=(12, 3)),
+        prior / prior.sum(),
+        ps.AnyRecord(),
+        records=space,
+        outcomes={"deaths": rng.random((12, 3))},
+    )
+
+
+POLICIES = ["greedy", "best-fixed", "uniform", "exponential", "exponential-bounded-range", "randomized-response"]
+
+
+@pytest.fixture(scope="module")
+def table(problem):
+    return ps.compare(problem, policies=POLICIES, epsilons=[0, 0.5, 2], by=["age", "sex"])
+
+
+def group_mask(problem, group, level):
+    if group == "all":
+        return np.ones(problem.n_records, dtype=bool)
+    frame = problem.records.decode(np.arange(problem.n_records))
+    return (frame[group].astype(str) == level).to_numpy()
+
+
+def test_every_number_equals_its_definition_in_every_group(problem, table):
+    u, prior = problem.utilities, problem.prior
+    fixed = np.eye(3)[np.repeat(int((prior @ u).argmax()), 12)]
+    greedy = np.eye(3)[u.argmax(axis=1)]
+    for _, row in table.iterrows():
+        p = ps.make_policy(row["policy"], epsilon=row["epsilon"]).probabilities(problem)
+        mask = group_mask(problem, row["group"], row["level"])
+        weight = np.where(mask, prior, 0) / prior[mask].sum()
+        value, best, fixed_value, uniform_value = (
+            float(weight @ (table * u).sum(axis=1)) for table in (p, greedy, fixed, np.full((12, 3), 1 / 3))
+        )
+        expected = {
+            "share": prior[mask].sum(),
+            "value": value,
+            "loss": best - value,
+            "normalized_loss": (best - value) / (best - uniform_value),
+            "benefit_kept": (value - fixed_value) / (best - fixed_value) if best > fixed_value else math.nan,
+            "best_action_rate": weight @ (p * greedy).sum(axis=1),
+            "worse_than_untreated": weight @ (p * (u < u[:, [0]])).sum(axis=1),
+            "p_a0": weight @ p[:, 0],
+            "p_a2": weight @ p[:, 2],
+            "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),
+            "extra_deaths": weight @ ((p - greedy) * problem.outcomes["deaths"]).sum(axis=1),
+            "epsilon_spent": ps.privacy_loss(p, ps.AnyRecord()).epsilon,
+        }
+        for name, number in expected.items():
+            assert row[name] == pytest.approx(number, rel=1e-12, abs=1e-14, nan_ok=True), (row["policy"], name)
+
+
+def test_the_table_is_tidy(problem, table):
+    groups = 1 + 3 + 2
+    assert len(table) == len(POLICIES) * 3 * groups
+    assert not table.duplicated(["policy", "epsilon", "group", "level"]).any()
+    overall = table[table["group"] == "all"]
+    assert (overall["level"] == "all").all()
+    assert len(overall) == len(POLICIES) * 3
+
+
+def test_groups_make_up_the_whole(table):
+    keys = ["policy", "epsilon"]
+    overall = table[table["group"] == "all"].set_index(keys)["value"]
+    for feature in ("age", "sex"):
+        part = table[table["group"] == feature]
+        total = (part["value"] * part["share"]).groupby([part[key] for key in keys]).sum()
+        np.testing.assert_allclose(total.sort_index(), overall.sort_index(), rtol=1e-12)
+
+
+def test_references_anchor_the_scale(table):
+    overall = table[table["group"] == "all"].set_index(["policy", "epsilon"])
+    assert overall.loc[("greedy", 0.5), "benefit_kept"] == pytest.approx(1)
+    assert overall.loc[("best-fixed", 0.5), "benefit_kept"] == 0
+    assert overall.loc[("uniform", 0.5), "normalized_loss"] == pytest.approx(1)
+    assert overall.loc[("greedy", 0.5), "epsilon_spent"] == math.inf
+    assert overall.loc[("exponential", 0.0), "value"] == pytest.approx(overall.loc[("uniform", 0.0), "value"])
+
+
+def test_the_bound_from_theory_is_shown_and_holds(problem, table):
+    rows = table[(table["policy"] == "exponential") & (table["group"] == "all") & (table["epsilon"] == 0.5)]
+    bound = 2 * ps.sensitivity(problem.utilities, problem.adjacency).value / 0.5 * math.log(3)
+    assert rows["loss_bound"].item() == pytest.approx(bound)
+    private = table[table["loss_bound"].notna()]
+    assert (private["loss"] <= private["loss_bound"]).all()
+    assert table.loc[table["policy"] == "randomized-response", "loss_bound"].isna().all()
+
+
+def test_a_group_without_patients_and_one_without_anything_to_gain_have_no_ratio():
+    from envs import record_space  # noqa: PLC0415
+
+    space = record_space({"age": ["young", "old"], "ill": [0, 1]})
+    problem = ps.DecisionProblem(
+        [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.5, 0.5, 0.0, 0.0], ps.AnyRecord(), records=space
+    )
+    table = ps.compare(problem, policies=["greedy"], epsilons=[1.0], by=["age"]).set_index("level")
+    assert table.loc["young", "benefit_kept"] != table.loc["young", "benefit_kept"]
+    assert table.loc["old", "share"] == 0
+    assert math.isnan(table.loc["old", "value"])
+
+
+def test_a_policy_with_options_can_be_compared_beside_names(problem):
+    masked = ps.make_policy("exponential", base_measure=(1, 1, 0))
+    table = ps.compare(problem, policies=[masked], epsilons=[1.0])
+    assert table["p_a2"].item() == 0
+
+
+def test_all_policies_and_the_default_curve_are_the_default(problem):
+    table = ps.compare(problem, policies=["uniform"])
+    assert tuple(table["epsilon"]) == EPSILONS
+    assert len(EPSILONS) == 24
+    assert {0.05, 0.1, 0.5, 1, 2, 5, 10, 20} <= set(EPSILONS)
+
+
+def test_progress_is_reported_once_per_evaluation(problem):
+    calls = []
+    ps.compare(problem, policies=POLICIES, epsilons=[0.5, 2], advance=lambda: calls.append(1))
+    # The three references do not depend on epsilon.
+    assert len(calls) == number_of_jobs(POLICIES, [0.5, 2]) == 3 + 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"policies": ["exponentail"]}, "unknown policy 'exponentail'; did you mean 'exponential'"),
+        ({"epsilons": []}, "empty list"),
+        ({"epsilons": [1.0, -2.0]}, "got -2.0"),
+        ({"epsilons": [math.nan]}, "got nan"),
+        ({"by": ["aeg"]}, "unknown feature 'aeg'"),
+    ],
+)
+def test_what_does_not_exist_is_refused(problem, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ps.compare(problem, **{"policies": ["uniform"], **arguments})
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_simulated_patients_agree_with_the_exact_value(covid, covid_problem, name):
+    from envs import ResponseModel, sample_patients  # noqa: PLC0415
+
+    n_patients = 10**5
+    records = sample_patients(covid_problem.prior, n_patients, np.random.default_rng(11))
+    policy = ps.make_policy(name, epsilon=3.0)
+    try:
+        actions = policy.sample(covid_problem, records, np.random.default_rng(12))
+    except ValueError as error:
+        assert "not monotone" in str(error)
+        return
+    outcomes = ResponseModel(covid.scenario).sample(records, actions, np.random.default_rng(13))
+    rewards = covid.utility.realized(covid.scenario, outcomes, actions)
+    exact = covid_problem.value(policy.probabilities(covid_problem))
+    standard_error = rewards.std(ddof=1) / math.sqrt(n_patients)
+    assert abs(rewards.mean() - exact) <= 4 * standard_error

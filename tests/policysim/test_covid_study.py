@@ -1,0 +1,61 @@
+"""The main job at full size, against the figures of the facts and against theory."""
+
+import numpy as np
+import pytest
+
+import policysim as ps
+
+
+@pytest.fixture(scope="module")
+def losses(covid_problem):
+    """Normalised losses at the epsilons of the facts' table."""
+    table = ps.compare(
+        covid_problem,
+        policies=["exponential", "exponential-bounded-range", "randomized-response", "best-fixed"],
+        epsilons=[0.5, 1, 2, 4, 8],
+    )
+    return table.pivot_table(index="epsilon", columns="policy", values="normalized_loss")
+
+
+def test_the_cohort_has_every_record(covid_problem):
+    assert covid_problem.utilities.shape == (1_310_720, 4)
+    assert abs(covid_problem.prior.sum() - 1) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("policy", "figures"),
+    [
+        # Tried independently on a cohort that differs in how the hazard of positive and recovered patients is set.
+        ("exponential", [0.989, 0.978, 0.957, 0.916, 0.843]),
+        ("exponential-bounded-range", [0.963, 0.928, 0.864, 0.765, 0.654]),
+        ("randomized-response", [0.860, 0.700, 0.385, 0.069, 0.001]),
+        ("best-fixed", [0.599] * 5),
+    ],
+)
+def test_normalised_losses_are_those_of_the_independent_trial(losses, policy, figures):
+    np.testing.assert_allclose(losses[policy], figures, atol=0.006)
+
+
+def test_sensitivity_and_range_are_those_of_the_independent_trial(covid_problem):
+    assert covid_problem.sensitivity.value == pytest.approx(102.5, abs=0.05)
+    assert covid_problem.sensitivity.range == pytest.approx(60.5, abs=0.05)
+    assert not covid_problem.sensitivity.monotone
+
+
+def test_each_treatment_is_best_for_at_least_three_percent_and_none_for_most(covid_problem):
+    shares = np.bincount(covid_problem.best_actions, weights=covid_problem.prior, minlength=4)
+    assert shares.min() >= 0.03
+    assert shares.argmax() == 0
+
+
+def test_the_textbook_mechanism_needs_an_epsilon_in_the_thousands(covid_problem):
+    # The independent trial found 78 and 4,583 on its cohort.
+    assert ps.smallest_epsilon(covid_problem, "exponential", max_loss=0.5) == pytest.approx(78, rel=0.03)
+    assert ps.smallest_epsilon(covid_problem, "exponential", max_loss=0.1) == pytest.approx(4583, rel=0.03)
+
+
+def test_the_study_asks_for_the_required_curve(covid):
+    assert len(covid.epsilons) == 24
+    assert (covid.epsilons[0], covid.epsilons[-1]) == (0.05, 20)
+    assert {0.1, 0.5, 1, 2, 5, 10} <= set(covid.epsilons)
+    assert covid.epsilon == 1

@@ -1,0 +1,80 @@
+"""Figure and page: what they hold, and that they hold it safely."""
+
+import re
+
+import pytest
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policysim.figures import REFERENCE_LINES, loss_vs_epsilon, to_png, to_svg
+from policysim.findings import find
+from policysim.report import report_files
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    text = STUDY.replace('title = "A small study"', "title = 'Is 1 < 2 & \"safe\"?'")
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("study"), text))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+@pytest.fixture(scope="module")
+def table(study, problem):
+    return ps.compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by)
+
+
+@pytest.fixture(scope="module")
+def page(study, problem, table):
+    files = report_files(study, problem, table, find(study, problem, table))
+    return files["report.html"].decode()
+
+
+def test_every_policy_has_its_own_line_or_marker(table):
+    figure = loss_vs_epsilon(table)
+    for axes in figure.axes:
+        looks = {}
+        for line in axes.get_lines():
+            looks[line.get_label()] = (line.get_color(), line.get_marker(), str(line.get_linestyle()))
+        expected = {REFERENCE_LINES.get(name, (name,))[0] for name in table["policy"].unique()}
+        assert set(looks) == expected
+        assert len(set(looks.values())) == len(looks)
+
+
+def test_the_drawn_points_are_the_numbers_of_the_table(table):
+    benefit, deaths = loss_vs_epsilon(table).axes
+    rows = table[(table["policy"] == "exponential") & (table["group"] == "all")]
+    drawn = {line.get_label(): line for line in benefit.get_lines()}["exponential"]
+    assert list(drawn.get_xdata()) == list(rows["epsilon"])
+    assert list(drawn.get_ydata()) == list(rows["benefit_kept"])
+    drawn = {line.get_label(): line for line in deaths.get_lines()}["exponential"]
+    assert list(drawn.get_ydata()) == pytest.approx(list(rows["extra_deaths"] * 100_000))
+
+
+def test_a_curve_of_one_epsilon_and_one_of_zero_can_be_drawn(problem):
+    for epsilons in ([1.0], [0.0, 3.0]):
+        table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
+        assert to_png(loss_vs_epsilon(table)).startswith(b"\x89PNG")
+
+
+def test_svg_has_real_text_and_the_same_bytes_each_time(table):
+    one, other = (to_svg(loss_vs_epsilon(table)) for _ in range(2))
+    assert one == other
+    assert "Benefit kept" in one
+
+
+def test_the_page_holds_figure_and_table_and_asks_nobody_for_anything(page):
+    assert "<svg" in page
+    assert page.count("<tr>") == 1 + 5
+    # Namespaces are names, not addresses that are fetched.
+    fetched = re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page)
+    assert fetched == []
+    assert len(page.encode()) < 300_000
+
+
+def test_titles_are_escaped(page):
+    assert "Is 1 &lt; 2 &amp; &#34;safe&#34;?" in page
+    assert "<title>Is 1 < 2" not in page

@@ -1,0 +1,63 @@
+"""The smallest epsilon against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+import policysim as ps
+
+# Two records with opposite best actions; by symmetry every policy gives the right one the same probability p, so
+# benefit kept (over best-fixed, worth 1/2) is 2p - 1 and normalised loss 2(1 - p).
+SYMMETRIC = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord())
+
+
+@pytest.mark.parametrize("keep", [0.01, 0.3, 0.8, 0.999, 1 - 1e-9])
+def test_the_epsilon_found_is_the_closed_form_and_never_too_small(keep):
+    odds = (1 + keep) / (1 - keep)
+    found = ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=keep)
+    assert math.log(odds) * (1 - 1e-12) <= found <= math.log(odds) * (1 + 1e-4)
+    # p = 1/(1 + e^(-eps/2)): the exponential mechanism has Delta = 1, s = 2/eps.
+    found = ps.smallest_epsilon(SYMMETRIC, "exponential", keep=keep)
+    assert 2 * math.log(odds) * (1 - 1e-12) <= found <= 2 * math.log(odds) * (1 + 1e-4)
+
+
+def test_loss_and_benefit_are_two_ways_to_ask():
+    # Here V(uniform) = V(best-fixed), so losing 20 % is keeping 80 %.
+    by_loss = ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_loss=0.2)
+    assert by_loss == pytest.approx(ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=0.8), rel=1e-4)
+
+
+def test_a_demand_that_every_epsilon_meets_needs_none():
+    assert ps.smallest_epsilon(SYMMETRIC, "exponential", keep=-0.1) == 0
+    assert ps.smallest_epsilon(SYMMETRIC, "best-fixed", keep=0) == 0
+
+
+def test_an_epsilon_in_the_ten_thousands_is_found():
+    # Delta = 1 from a rare record, while the others' choice is worth 1e-4: a scale set by the tail.
+    table = np.array([[0.0, 1e-4], [1e-4, 0.0], [0.0, 1.0]])
+    problem = ps.DecisionProblem(table, [0.5, 0.5, 0.0], ps.AnyRecord())
+    found = ps.smallest_epsilon(problem, "exponential", keep=0.8)
+    assert found == pytest.approx(2 / 1e-4 * math.log(9), rel=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["uniform", "best-fixed"])
+def test_a_demand_that_nothing_meets_is_refused_by_name(policy):
+    with pytest.raises(ValueError, match=f"{policy} does not reach the demand at any epsilon"):
+        ps.smallest_epsilon(SYMMETRIC, policy, keep=0.5)
+
+
+def test_more_than_everything_is_refused():
+    with pytest.raises(ValueError, match="does not reach the demand"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=1.01)
+
+
+@pytest.mark.parametrize("demands", [{}, {"keep": 0.5, "max_loss": 0.5}])
+def test_exactly_one_demand_is_needed(demands):
+    with pytest.raises(ValueError, match="exactly one of max_loss and keep"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", **demands)
+
+
+def test_a_demand_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="keep must be a finite number, got keep=nan"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=math.nan)

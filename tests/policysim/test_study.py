@@ -1,0 +1,130 @@
+"""Study files: what is read, and every mistake with its line."""
+
+import pytest
+from small_studies import SCENARIO, STUDY, write_small_study
+
+import policysim as ps
+from envs import InputFileError
+from policies import CATALOGUE, OneFeature, Sensitive
+
+
+def mistakes(folder, study, scenario=SCENARIO):
+    """The lines of the error, with the folder's own name taken off."""
+    path = write_small_study(folder, study, scenario)
+    with pytest.raises(InputFileError) as caught:
+        ps.load_study(path)
+    return str(caught.value).replace(f"{folder.as_posix()}/", "").splitlines()
+
+
+def line_of(text, start):
+    return next(number for number, line in enumerate(text.splitlines(), start=1) if line.startswith(start))
+
+
+def test_a_study_is_what_its_file_says(tmp_path):
+    study = ps.load_study(write_small_study(tmp_path))
+    assert study.name == "small"
+    assert study.title == "A small study"
+    assert study.epsilons == (0.5, 1.0, 4.0)
+    assert study.policies == ("greedy", "best-fixed", "uniform", "exponential", "randomized-response")
+    assert study.by == ("age", "infected")
+    assert study.seed == 3
+    problem = ps.build_problem(study)
+    assert problem.utilities.shape == (32, 3)
+    assert problem.actions == ("none", "syrup", "pill")
+
+
+def test_a_file_called_study_is_named_after_its_folder(tmp_path):
+    path = write_small_study(tmp_path / "my-cohort")
+    path.rename(path.with_name("study.toml"))
+    assert ps.load_study(path.with_name("study.toml")).name == "my-cohort"
+
+
+def test_weights_and_costs_of_a_study_replace_those_of_its_scenario(tmp_path):
+    study = STUDY + "\n[utility]\nweights = { death = 20 }\ncosts = { pill = 0.5 }\n"
+    utility = ps.load_study(write_small_study(tmp_path, study)).utility
+    assert utility.weights == {"infected": 0.1, "fever": 0.2, "cough": 0.3, "death": 20}
+    assert utility.costs == {"none": 0, "syrup": 0.02, "pill": 0.5}
+
+
+def test_the_digest_changes_with_the_file(tmp_path):
+    one = ps.load_study(write_small_study(tmp_path / "a"))
+    other = ps.load_study(write_small_study(tmp_path / "b", STUDY + "# a comment\n"))
+    assert one.digest != other.digest
+
+
+def test_every_adjacency_can_be_asked_for(tmp_path):
+    one = STUDY.replace('"any-record"', '"one-feature"')
+    assert ps.build_problem(ps.load_study(write_small_study(tmp_path / "a", one))).adjacency == OneFeature((2,) * 5)
+    some = STUDY.replace('"any-record"', '"sensitive"\nsensitive = ["fever", "age"]')
+    problem = ps.build_problem(ps.load_study(write_small_study(tmp_path / "b", some)))
+    assert problem.adjacency == Sensitive((2,) * 5, (1, 4))
+
+
+def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
+    study = (
+        STUDY.replace("seed = 3", "seed = -1\ntypo = 2")
+        .replace("epsilons = [0.5, 1.0, 4.0]", 'epsilons = [0.5, -1.0, nan, "x"]')
+        .replace('"exponential"', '"exponentail"')
+        .replace('by = ["age"', 'by = ["aeg"')
+    )
+    study += "\n[utility]\nweights = { deth = 1 }\n"
+    epsilons, policies = line_of(study, "epsilons"), line_of(study, "policies")
+    assert mistakes(tmp_path, study) == [
+        "small.toml:3: seed: must be a whole number >= 0, got -1",
+        "small.toml:4: typo: unknown key 'typo'; known: compare, privacy, scenario, seed, title, utility",
+        f"small.toml:{epsilons}: privacy.epsilons[1]: must be a number >= 0, got -1.0",
+        f"small.toml:{epsilons}: privacy.epsilons[2]: must be a number >= 0, got nan",
+        f"small.toml:{epsilons}: privacy.epsilons[3]: must be a number >= 0, got 'x'",
+        f"small.toml:{policies}: compare.policies[3]: unknown policy 'exponentail'; did you mean 'exponential'? "
+        f"known: {', '.join(CATALOGUE)}.",
+        f"small.toml:{policies + 1}: compare.by[0]: unknown group 'aeg'; did you mean 'age'? "
+        "known: infected, fever, cough, smoker, age",
+        f"small.toml:{line_of(study, 'weights')}: utility.weights.deth: unknown outcome 'deth'; did you mean 'death'? "
+        "known: infected, fever, cough, death",
+    ]
+
+
+def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
+    scenario = SCENARIO.replace("infected = 0.3", "infected = 1.3")
+    found = mistakes(tmp_path, STUDY.replace("seed = 3", "seed = 3.5"), scenario)
+    assert found == [
+        "small.toml:3: seed: must be a whole number >= 0, got 3.5",
+        f"scenario.toml:{line_of(scenario, 'set = { infected')}: rules[0].set.infected: "
+        "must be a number in [0, 1], got 1.3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilons = [0.5, 1.0, 4.0]", "epsilons = []", "privacy.epsilons: must not be empty"),
+        ("epsilons = [0.5, 1.0, 4.0]", "epsilons = 1", "privacy.epsilons: must be a list of a number >= 0, got 1"),
+        ("epsilons = [0.5, 1.0, 4.0]", "", "privacy: epsilons is missing: it must be a list of a number >= 0"),
+        ("epsilon = 1.0", "epsilon = -1", "privacy.epsilon: must be a number >= 0, got -1"),
+        (
+            'scenario = "scenario.toml"',
+            'scenario = "covod"',
+            "scenario: unknown scenario 'covod'; did you mean 'covid'",
+        ),
+        ('scenario = "scenario.toml"', 'scenario = "no.toml"', "no.toml: cannot be read: No such file"),
+        ('scenario = "scenario.toml"', "", "scenario is missing"),
+        ('"any-record"', '"one-record"', "privacy.adjacency: unknown adjacency 'one-record'"),
+        ('"any-record"', '"sensitive"', "sensitive is missing"),
+        ('"any-record"', '"any-record"\nsensitive = ["age"]', "privacy.sensitive: only goes with"),
+        ('"any-record"', '"sensitive"\nsensitive = ["ages"]', "unknown feature 'ages'; did you mean 'age'"),
+        ("[compare]", "[compare", "not valid TOML"),
+        ("seed = 3", "seed = true", "seed: must be a whole number >= 0, got True"),
+    ],
+)
+def test_each_mistake_is_named(tmp_path, old, new, message):
+    assert old in STUDY
+    found = mistakes(tmp_path, STUDY.replace(old, new))
+    assert any(message in line for line in found), found
+    assert all(line.split(":")[0].endswith(".toml") for line in found)
+
+
+def test_a_name_that_no_study_has_is_refused_with_those_that_exist():
+    with pytest.raises(InputFileError, match="unknown study 'covd'; did you mean 'covid'"):
+        ps.load_study("covd")
+    with pytest.raises(InputFileError, match="cannot be read: No such file"):
+        ps.load_study("nowhere/study.toml")

@@ -1,0 +1,59 @@
+"""Numbers in words show two digits and no more."""
+
+import math
+
+import pytest
+
+from policysim.words import odds, percent, population, rounded
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (3905.2, "3,900"),
+        (99.6, "100"),
+        (0.0996, "0.10"),
+        (0.155694, "0.16"),
+        (1.0, "1.0"),
+        (9.96, "10"),
+        (-12.4, "−12"),
+        (math.inf, "∞"),
+        (math.nan, "–"),
+        (0.000123, "0.00012"),
+        (1e6, "1,000,000"),
+    ],
+)
+def test_two_digits(value, text):
+    assert rounded(value) == text
+
+
+def test_a_sign_is_shown_on_request_but_not_on_zero():
+    assert rounded(97.6, sign=True) == "+98"
+    assert rounded(-0.5, sign=True) == "−0.50"
+    assert rounded(0.0, sign=True) == "0"
+
+
+def test_percentages_are_whole():
+    assert percent(0.8) == "80 %"
+    assert percent(-0.646) == "−65 %"
+    assert percent(-0.001) == "0 %"
+    assert percent(math.nan) == "–"
+
+
+def test_deaths_are_counted_among_the_power_of_ten_that_shows_two_digits():
+    assert population([0.0053, 0.003]) == 100_000
+    assert population([0.00011, 0.0]) == 100_000
+    assert population([0.000099]) == 1_000_000
+    assert population([0.0, 0.0]) == 100_000
+    assert population([-0.0000012]) == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"), [(0.1, "52.5"), (0.5, "62.2"), (1, "73.1"), (2, "88.1"), (5, "99.3"), (0, "50")]
+)
+def test_the_odds_are_those_of_the_better_guess(epsilon, times):
+    # Facts: e^eps / (1 + e^eps), printed to whole patients, or to a tenth where whole ones would say 100 or 99.
+    sentence = odds(epsilon, math.exp(epsilon) / (1 + math.exp(epsilon)))
+    shown = times if epsilon == 5 else f"{float(times):.0f}"
+    assert f"at most {shown} of 100 times; guessing blind, 50" in sentence

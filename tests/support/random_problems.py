@@ -1,0 +1,69 @@
+"""Random small problems, and brute force over pairs of neighbours."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+from hypothesis import strategies as st
+
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
+
+
+def neighbour_pairs(adjacency, n_records):
+    """All ordered pairs of neighbours, by the definition of each adjacency and nothing else."""
+    if isinstance(adjacency, AnyRecord):
+        return [(x, y) for x in range(n_records) for y in range(n_records)]
+    records = list(product(*map(range, adjacency.shape)))
+    assert len(records) == n_records
+    pairs = []
+    for i, x in enumerate(records):
+        for j, y in enumerate(records):
+            differing = [axis for axis, (a, b) in enumerate(zip(x, y, strict=True)) if a != b]
+            if isinstance(adjacency, OneFeature):
+                close = len(differing) <= 1
+            else:
+                close = set(differing) <= set(adjacency.axes)
+            if close:
+                pairs.append((i, j))
+    return pairs
+
+
+@st.composite
+def adjacencies(draw, max_records=24):
+    """An adjacency and its number of records."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    kind = draw(st.sampled_from(["any-record", "one-feature", "sensitive"]))
+    if kind == "any-record":
+        return AnyRecord(), math.prod(shape)
+    if kind == "one-feature":
+        return OneFeature(shape), math.prod(shape)
+    axes = draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
+    return Sensitive(shape, tuple(axes)), math.prod(shape)
+
+
+@st.composite
+def tables(draw, n_records, max_actions=5):
+    """Utility tables with ties, constant rows, a common shift, and units from 1e-12 to 1e6."""
+    n_actions = draw(st.integers(2, max_actions))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    table = rng.normal(size=(n_records, n_actions))
+    if draw(st.booleans()):
+        table = np.round(table)
+    if draw(st.booleans()):
+        table[rng.random(n_records) < 0.4] = 1.0
+    if draw(st.booleans()):
+        table = np.sort(table, axis=0)
+    return table * draw(st.sampled_from([1.0, 1e6, 1e-12])) + draw(st.sampled_from([0.0, -1e6]))
+
+
+@st.composite
+def problems(draw, max_actions=5):
+    """A random decision problem; some records have probability 0."""
+    adjacency, n_records = draw(adjacencies())
+    table = draw(tables(n_records, max_actions))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
+    prior[0] += 0.1
+    return DecisionProblem(table, prior / prior.sum(), adjacency)
