@@ -34,7 +34,7 @@ def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings
         f"Deaths per {count:,}:   {shown}",
         "",
         *policy_table(findings),
-        "Benefit kept: 0 % is the best single treatment for all, which costs no privacy; 100 % the best for each.",
+        "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each.",
         "",
         *_wrap(odds(findings.epsilon, findings.right_guesses)),
         *_wrap(worst_off(findings)),

@@ -26,8 +26,8 @@ def rounded(value: float, *, sign: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage."""
-    return "–" if math.isnan(share) else _minus(f"{round(100 * share)} %")
+    """A share as a whole percentage, with a space that does not break."""
+    return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
 
 
 def population(rates: Iterable[float]) -> int:

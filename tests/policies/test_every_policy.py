@@ -1,6 +1,7 @@
 """The contract of every policy: probabilities, guarantee, limits, sampler."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_more_epsilon_never_loses_value(name, problem):
         return
     values = [problem.value(np.exp(logs)) for logs in tables]
     scale = np.abs(problem.utilities).max()
-    assert all(later >= earlier - 1e-9 * scale for earlier, later in zip(values, values[1:], strict=False))
+    assert all(later >= earlier - 1e-9 * scale for earlier, later in pairwise(values))
     assert values[-1] == pytest.approx(problem.prior @ problem.utilities.max(axis=1), rel=1e-12)
 
 

@@ -71,7 +71,7 @@ def test_every_number_equals_its_definition_in_every_group(problem, table):
             assert row[name] == pytest.approx(number, rel=1e-12, abs=1e-14, nan_ok=True), (row["policy"], name)
 
 
-def test_the_table_is_tidy(problem, table):
+def test_the_table_is_tidy(table):
     groups = 1 + 3 + 2
     assert len(table) == len(POLICIES) * 3 * groups
     assert not table.duplicated(["policy", "epsilon", "group", "level"]).any()

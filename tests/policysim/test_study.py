@@ -104,7 +104,7 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
         (
             'scenario = "scenario.toml"',
             'scenario = "covod"',
-            "scenario: unknown scenario 'covod'; did you mean 'covid'",
+            "unknown scenario 'covod'; did you mean 'covid'",
         ),
         ('scenario = "scenario.toml"', 'scenario = "no.toml"', "no.toml: cannot be read: No such file"),
         ('scenario = "scenario.toml"', "", "scenario is missing"),

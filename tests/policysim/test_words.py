@@ -35,9 +35,9 @@ def test_a_sign_is_shown_on_request_but_not_on_zero():
 
 
 def test_percentages_are_whole():
-    assert percent(0.8) == "80 %"
-    assert percent(-0.646) == "−65 %"
-    assert percent(-0.001) == "0 %"
+    assert percent(0.8) == "80\u00a0%"
+    assert percent(-0.646) == "−65\u00a0%"
+    assert percent(-0.001) == "0\u00a0%"
     assert percent(math.nan) == "–"
 
 

@@ -21,17 +21,14 @@ def neighbour_pairs(adjacency, n_records):
     for i, x in enumerate(records):
         for j, y in enumerate(records):
             differing = [axis for axis, (a, b) in enumerate(zip(x, y, strict=True)) if a != b]
-            if isinstance(adjacency, OneFeature):
-                close = len(differing) <= 1
-            else:
-                close = set(differing) <= set(adjacency.axes)
-            if close:
+            one_feature = isinstance(adjacency, OneFeature)
+            if len(differing) <= 1 if one_feature else set(differing) <= set(adjacency.axes):
                 pairs.append((i, j))
     return pairs
 
 
 @st.composite
-def adjacencies(draw, max_records=24):
+def adjacencies(draw):
     """An adjacency and its number of records."""
     shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     kind = draw(st.sampled_from(["any-record", "one-feature", "sensitive"]))
