@@ -12,7 +12,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 # Rows handled at a time by blocked loops: a few columns of this many float64 stay in a core's second-level cache.
-BLOCK = 1 << 14
+BLOCK = 1 << 13
 
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9

@@ -14,7 +14,7 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policysim.comparison import N_THREADS
 from policysim.evaluate import ALL
-from policysim.search import UnreachableError, smallest_epsilon
+from policysim.search import UnreachableError, ValueCurve, needed_value
 from policysim.study import Study
 
 # The benefit kept that the printed table asks for.
@@ -91,7 +91,7 @@ class Findings:
 
 def number_of_searches(study: Study) -> int:
     """How often `find` will call `advance`."""
-    return 2 * len(_private(study))
+    return len(_private(study))
 
 
 def find(
@@ -108,11 +108,11 @@ def find(
     table : DataFrame
         From `compare`, with the study's policies, epsilons and groups.
     advance : callable, optional
-        Called after each search for an epsilon.
+        Called after the search for the epsilons of each policy.
     """
+    overall = table[table["group"] == ALL]
     at_epsilon = table[table["epsilon"] == study.epsilon]
-    overall = at_epsilon[at_epsilon["group"] == ALL]
-    searches = _search_all(study, problem, advance)
+    searches = _search_all(study, problem, overall, advance)
     rows = [
         Row(
             policy=str(row["policy"]),
@@ -120,10 +120,10 @@ def find(
             extra_deaths=float(row["extra_deaths"]),
             worse_than_untreated=float(row["worse_than_untreated"]),
             epsilon_spent=float(row["epsilon_spent"]),
-            better_from=searches.get((str(row["policy"]), 0.0), math.nan),
-            keeps_from=searches.get((str(row["policy"]), KEEP), math.nan),
+            better_from=searches.get(str(row["policy"]), {}).get(0.0, math.nan),
+            keeps_from=searches.get(str(row["policy"]), {}).get(KEEP, math.nan),
         )
-        for _, row in overall.iterrows()
+        for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
     ]
     return Findings(
         epsilon=study.epsilon,
@@ -148,20 +148,29 @@ def _private(study: Study) -> list[str]:
 
 
 def _search_all(
-    study: Study, problem: DecisionProblem, advance: Callable[[], object]
-) -> dict[tuple[str, float], float]:
-    def search(demand: tuple[str, float]) -> float:
-        policy, keep = demand
-        try:
-            return smallest_epsilon(problem, policy, keep=keep)
-        except UnreachableError:
-            return math.inf
-        finally:
-            advance()
+    study: Study, problem: DecisionProblem, overall: pd.DataFrame, advance: Callable[[], object]
+) -> dict[str, dict[float, float]]:
+    """The least epsilon at which each private policy keeps a share of the benefit, by policy and share."""
+    needed = {keep: needed_value(problem, keep=keep) for keep in (0.0, KEEP)}
 
-    demands = [(name, keep) for name in _private(study) for keep in (0.0, KEEP)]
+    def search(name: str) -> dict[float, float]:
+        rows = overall[overall["policy"] == name]
+        known = dict(zip(rows["epsilon"], rows["value"], strict=True))
+        curve = ValueCurve(problem, make_policy(name), known)
+        found = {keep: _reach(curve, value) for keep, value in needed.items()}
+        advance()
+        return found
+
+    names = _private(study)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return dict(zip(demands, pool.map(search, demands), strict=True))
+        return dict(zip(names, pool.map(search, names), strict=True))
+
+
+def _reach(curve: ValueCurve, needed: float) -> float:
+    try:
+        return curve.first_reaching(needed)
+    except UnreachableError:
+        return math.inf
 
 
 def _deaths(problem: DecisionProblem) -> dict[str, float]:

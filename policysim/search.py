@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 
 from scipy.optimize import brentq
@@ -17,6 +17,7 @@ from policies.reference import Uniform
 # thousands where the utilities have a long tail.
 TOLERANCE = 1e-4
 LOWEST, HIGHEST = 1e-6, 1e9
+STEP = 4.0
 
 
 class UnreachableError(ValueError):
@@ -68,36 +69,64 @@ def smallest_epsilon(
     """
     needed = needed_value(problem, max_loss=max_loss, keep=keep)
     template = make_policy(policy) if isinstance(policy, str) else policy
-
-    def excess(log_epsilon: float) -> float:
-        at = replace(template, epsilon=math.exp(log_epsilon))
-        return problem.value(at.probabilities(problem)) - needed
-
-    if problem.value(replace(template, epsilon=0.0).probabilities(problem)) >= needed:
-        return 0.0
-    low, high = _bracket(excess, template.name)
-    if low == high:
-        return math.exp(low)
-    root = float(brentq(excess, low, high, xtol=TOLERANCE / 4))
-    # The root is known to within TOLERANCE / 4: step to the side that meets the demand.
-    return math.exp(root if excess(root) >= 0 else root + TOLERANCE / 2)
+    return ValueCurve(problem, template).first_reaching(needed)
 
 
-def _bracket(excess: Callable[[float], float], name: str) -> tuple[float, float]:
-    """Log epsilons between which the demand begins to be met, found by steps of a factor of 4 from 1."""
-    step = math.log(4)
-    low = high = 0.0
-    if excess(high) >= 0:
-        while excess(low := high - step) >= 0:
-            high = low
-            if low < math.log(LOWEST):
-                return low, low
+class ValueCurve:
+    """The expected utility of a policy against epsilon; no epsilon is evaluated twice.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    template : Policy
+        Its epsilon is replaced.
+    known : mapping of float to float, optional
+        Values at some epsilons, from an earlier evaluation.
+    """
+
+    def __init__(self, problem: DecisionProblem, template: Policy, known: Mapping[float, float] | None = None) -> None:
+        self._problem = problem
+        self._template = template
+        self._known = dict(known or {})
+
+    def __call__(self, epsilon: float) -> float:
+        """V at an epsilon."""
+        if epsilon not in self._known:
+            policy = replace(self._template, epsilon=epsilon)
+            self._known[epsilon] = self._problem.value(policy.probabilities(self._problem))
+        return self._known[epsilon]
+
+    def first_reaching(self, needed: float) -> float:
+        """The least epsilon, to 1e-4 relative, at which V >= needed; UnreachableError if there is none."""
+        if self(0.0) >= needed:
+            return 0.0
+        low, high = self._bracket(needed)
+        if low < LOWEST:
+            return high
+        root = brentq(lambda log: self(math.exp(log)) - needed, math.log(low), math.log(high), xtol=TOLERANCE / 4)
+        found = math.exp(root)
+        # The root is known to within TOLERANCE / 4: step to the side that meets the demand.
+        return found if self(found) >= needed else found * math.exp(TOLERANCE / 2)
+
+    def _bracket(self, needed: float) -> tuple[float, float]:
+        """Two epsilons between which the demand begins to be met, found among the known or by steps from 1."""
+        finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
+        enough = [epsilon for epsilon in finite if self(epsilon) >= needed]
+        high = min(enough, default=math.nan)
+        low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
+        if math.isnan(high):
+            high = 1.0 if math.isnan(low) else low * STEP
+            while self(high) < needed:
+                if high > HIGHEST:
+                    name = self._template.name
+                    raise UnreachableError(f"{name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
+                low, high = high, high * STEP
+        if math.isnan(low):
+            low = high / STEP
+            while self(low) >= needed and low >= LOWEST:
+                low, high = low / STEP, low
         return low, high
-    while excess(high := low + step) < 0:
-        low = high
-        if high > math.log(HIGHEST):
-            raise UnreachableError(f"{name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
-    return low, high
 
 
 def needed_value(problem: DecisionProblem, *, max_loss: float | None = None, keep: float | None = None) -> float:
