@@ -76,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_study(compare)
     compare.add_argument("--epsilon", metavar="0.1,1,10", help="the values of ε, in place of the study's")
     compare.add_argument(
-        "--policy", action="append", metavar="NAME", help="a policy, in place of the study's; may be repeated"
+        "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
     )
     compare.add_argument(
         "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
@@ -94,6 +94,12 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "study", nargs="?", default="covid", metavar="STUDY", help="a built-in study or a study.toml (default: covid)"
+    )
+    parser.add_argument(
+        "--adjacency", metavar="NAME", help="any-record, one-feature or sensitive, in place of the study's"
+    )
+    parser.add_argument(
+        "--sensitive", action="append", metavar="FEATURE", help="hide only this feature; may be repeated"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 

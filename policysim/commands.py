@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim import screen
 from policysim.comparison import compare, number_of_jobs
@@ -65,7 +66,7 @@ def run_compare(chosen: argparse.Namespace) -> int:
 
 def run_sensitivity(chosen: argparse.Namespace) -> int:
     """`policysim sensitivity`."""
-    study = load_study(chosen.study)
+    study = _chosen_study(chosen)
     problem = build_problem(study)
     if chosen.json:
         _print_json({"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)})
@@ -98,12 +99,24 @@ def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
 
 
 def _chosen_study(chosen: argparse.Namespace) -> Study:
+    """The study with the options of the command line; an option that a command does not have changes nothing."""
     study = load_study(chosen.study)
+    options = vars(chosen)
+    epsilons = options.get("epsilon")
     try:
-        epsilons = None if chosen.epsilon is None else _parse_epsilons(chosen.epsilon)
-        return study.with_choices(epsilons=epsilons, policies=chosen.policy, by=chosen.by)
+        return study.with_choices(
+            epsilons=None if epsilons is None else _parse_epsilons(epsilons),
+            policies=_chosen_policies(options.get("policy")),
+            by=options.get("by"),
+            adjacency=chosen.adjacency,
+            sensitive=chosen.sensitive,
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _chosen_policies(names: list[str] | None) -> list[str] | None:
+    return list(CATALOGUE) if names and "all" in names else names
 
 
 def _parse_epsilons(text: str) -> list[float]:

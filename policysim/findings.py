@@ -14,7 +14,7 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policysim.comparison import N_THREADS
 from policysim.evaluate import ALL
-from policysim.search import UnreachableError, ValueCurve, needed_value
+from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import Study
 
 # The benefit kept that the printed table asks for.
@@ -151,12 +151,12 @@ def _search_all(
     study: Study, problem: DecisionProblem, overall: pd.DataFrame, advance: Callable[[], object]
 ) -> dict[str, dict[float, float]]:
     """The least epsilon at which each private policy keeps a share of the benefit, by policy and share."""
-    needed = {keep: needed_value(problem, keep=keep) for keep in (0.0, KEEP)}
+    needed = {keep: make_demand(problem, keep=keep).value for keep in (0.0, KEEP)}
 
     def search(name: str) -> dict[float, float]:
         rows = overall[overall["policy"] == name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        curve = ValueCurve(problem, make_policy(name), known)
+        curve = Curve(make_policy(name), lambda policy: problem.value(policy.probabilities(problem)), known)
         found = {keep: _reach(curve, value) for keep, value in needed.items()}
         advance()
         return found
@@ -166,7 +166,7 @@ def _search_all(
         return dict(zip(names, pool.map(search, names), strict=True))
 
 
-def _reach(curve: ValueCurve, needed: float) -> float:
+def _reach(curve: Curve, needed: float) -> float:
     try:
         return curve.first_reaching(needed)
     except UnreachableError:

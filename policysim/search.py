@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.optimize import brentq
 
+from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.reference import Uniform
+from policies.reference import Greedy, Uniform
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.
@@ -24,14 +26,74 @@ class UnreachableError(ValueError):
     """No epsilon makes the policy good enough."""
 
 
+@dataclass(frozen=True)
+class Demand:
+    """What a policy must reach.
+
+    Attributes
+    ----------
+    value : float
+        The least expected utility V.
+    deaths : float
+        The most expected deaths per patient; inf if none are demanded.
+    """
+
+    value: float
+    deaths: float = math.inf
+
+    def margin(self, problem: DecisionProblem, probabilities: FloatArray) -> float:
+        """At least 0 if and only if a policy meets the demand; p(a|x) is (n_records, n_actions)."""
+        margin = problem.value(probabilities) - self.value
+        if self.deaths < math.inf:
+            margin = min(margin, self.deaths - expected_deaths(problem, probabilities))
+        return margin
+
+
+def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
+    """Deaths per patient under a policy; p(a|x) is (n_records, n_actions)."""
+    columns = zip(problem.outcomes["deaths"].T, probabilities.T, strict=True)
+    return sum(float(np.dot(problem.prior, deaths * chosen)) for deaths, chosen in columns)
+
+
+def make_demand(
+    problem: DecisionProblem,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> Demand:
+    """The demand that all given limits make together; the same parameters as `smallest_epsilon`."""
+    limits = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    if not given:
+        raise ValueError(f"at least one demand is needed: {', '.join(limits)}.")
+    for name, limit in given.items():
+        if not math.isfinite(limit):
+            raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
+    greedy = float(problem.prior @ problem.utilities.max(axis=1))
+    fixed = float(problem.fixed_values.max())
+    value, deaths = -math.inf, math.inf
+    if keep is not None:
+        value = fixed + keep * (greedy - fixed)
+    if max_loss is not None:
+        uniform = problem.value(Uniform().probabilities(problem))
+        value = max(value, greedy - max_loss * (greedy - uniform))
+    if max_extra_deaths is not None:
+        if "deaths" not in problem.outcomes:
+            raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
+        deaths = expected_deaths(problem, Greedy().probabilities(problem)) + max_extra_deaths
+    return Demand(value, deaths)
+
+
 def smallest_epsilon(
     problem: DecisionProblem,
     policy: str | Policy,
     *,
     max_loss: float | None = None,
     keep: float | None = None,
+    max_extra_deaths: float | None = None,
 ) -> float:
-    """Find the least epsilon at which a policy loses little enough, to 1e-4 relative and never below what is needed.
+    """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
 
     Parameters
     ----------
@@ -42,7 +104,10 @@ def smallest_epsilon(
     max_loss : float, optional
         The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
     keep : float, optional
-        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep. One of both is required.
+        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
+    max_extra_deaths : float, optional
+        The most deaths per patient beyond those of greedy; needs a problem with the outcome "deaths". At least one of
+        the three is required, and all that are given must be met.
 
     Returns
     -------
@@ -54,7 +119,7 @@ def smallest_epsilon(
     UnreachableError
         A ValueError: no epsilon up to 1e9 will do.
     ValueError
-        For a demand that is not a number, or none or both given.
+        For a demand that is not a finite number, or none given.
 
     Notes
     -----
@@ -67,38 +132,39 @@ def smallest_epsilon(
     >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
     2.197
     """
-    needed = needed_value(problem, max_loss=max_loss, keep=keep)
+    demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths)
     template = make_policy(policy) if isinstance(policy, str) else policy
-    return ValueCurve(problem, template).first_reaching(needed)
+    return Curve(template, lambda at: demand.margin(problem, at.probabilities(problem))).first_reaching(0.0)
 
 
-class ValueCurve:
-    """The expected utility of a policy against epsilon; no epsilon is evaluated twice.
+class Curve:
+    """A measure of a policy that rises with epsilon; no epsilon is evaluated twice.
 
     Parameters
     ----------
-    problem : DecisionProblem
-        What is to be decided.
     template : Policy
         Its epsilon is replaced.
+    measure : callable
+        From a policy to the number that should be large.
     known : mapping of float to float, optional
-        Values at some epsilons, from an earlier evaluation.
+        The measure at some epsilons, from an earlier evaluation.
     """
 
-    def __init__(self, problem: DecisionProblem, template: Policy, known: Mapping[float, float] | None = None) -> None:
-        self._problem = problem
+    def __init__(
+        self, template: Policy, measure: Callable[[Policy], float], known: Mapping[float, float] | None = None
+    ) -> None:
         self._template = template
+        self._measure = measure
         self._known = dict(known or {})
 
     def __call__(self, epsilon: float) -> float:
-        """V at an epsilon."""
+        """The measure at an epsilon."""
         if epsilon not in self._known:
-            policy = replace(self._template, epsilon=epsilon)
-            self._known[epsilon] = self._problem.value(policy.probabilities(self._problem))
+            self._known[epsilon] = self._measure(replace(self._template, epsilon=epsilon))
         return self._known[epsilon]
 
     def first_reaching(self, needed: float) -> float:
-        """The least epsilon, to 1e-4 relative, at which V >= needed; UnreachableError if there is none."""
+        """The least epsilon, to 1e-4 relative, at which it is >= needed; UnreachableError if there is none."""
         if self(0.0) >= needed:
             return 0.0
         low, high = self._bracket(needed)
@@ -112,8 +178,7 @@ class ValueCurve:
     def _bracket(self, needed: float) -> tuple[float, float]:
         """Two epsilons between which the demand begins to be met, found among the known or by steps from 1."""
         finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
-        enough = [epsilon for epsilon in finite if self(epsilon) >= needed]
-        high = min(enough, default=math.nan)
+        high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
         low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
         if math.isnan(high):
             high = 1.0 if math.isnan(low) else low * STEP
@@ -127,19 +192,3 @@ class ValueCurve:
             while self(low) >= needed and low >= LOWEST:
                 low, high = low / STEP, low
         return low, high
-
-
-def needed_value(problem: DecisionProblem, *, max_loss: float | None = None, keep: float | None = None) -> float:
-    """The expected utility that a demand asks for; the same parameters as `smallest_epsilon`."""
-    given = [(name, value) for name, value in (("max_loss", max_loss), ("keep", keep)) if value is not None]
-    if len(given) != 1:
-        raise ValueError("give exactly one of max_loss and keep.")
-    name, demand = given[0]
-    if not math.isfinite(demand):
-        raise ValueError(f"{name} must be a finite number, got {name}={demand!r}.")
-    greedy = float(problem.prior @ problem.utilities.max(axis=1))
-    if max_loss is not None:
-        uniform = problem.value(Uniform().probabilities(problem))
-        return greedy - max_loss * (greedy - uniform)
-    fixed = float(problem.fixed_values.max())
-    return fixed + demand * (greedy - fixed)

@@ -12,10 +12,11 @@ from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
+from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, unknown_policy
 
 FOLDER = Path(__file__).parent / "studies"
-ADJACENCIES = ("any-record", "one-feature", "sensitive")
+ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 EPSILON_WANTED = "a number >= 0"
 
 
@@ -78,8 +79,10 @@ class Study:
         epsilons: Sequence[float] | None = None,
         policies: Sequence[str] | None = None,
         by: Sequence[str] | None = None,
+        adjacency: str | None = None,
+        sensitive: Sequence[str] | None = None,
     ) -> Study:
-        """The same study with other epsilons, policies or groups; ValueError names what does not exist.
+        """The same study with other choices; ValueError names what does not exist.
 
         The printed table is then about the epsilon of the study, or else the one nearest to it on the log scale.
         """
@@ -93,11 +96,23 @@ class Study:
                     raise ValueError(unknown_policy(name))
             changed = replace(changed, policies=tuple(dict.fromkeys(policies)))
         if by is not None:
-            for feature in by:
-                if feature not in self.scenario.space.names:
-                    raise ValueError(unknown("group", feature, self.scenario.space.names))
-            changed = replace(changed, by=tuple(dict.fromkeys(by)))
+            changed = replace(changed, by=self._features(by, "group"))
+        if sensitive:
+            adjacency = adjacency or Sensitive.name
+            changed = replace(changed, sensitive=self._features(sensitive, "feature"))
+        if adjacency is not None:
+            if adjacency not in ADJACENCIES:
+                raise ValueError(unknown("adjacency", adjacency, ADJACENCIES))
+            if (adjacency == Sensitive.name) != bool(changed.sensitive):
+                raise ValueError("sensitive features go with adjacency sensitive, and it with them")
+            changed = replace(changed, adjacency=adjacency)
         return changed
+
+    def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
+        for name in names:
+            if name not in self.scenario.space.names:
+                raise ValueError(unknown(kind, name, self.scenario.space.names))
+        return tuple(dict.fromkeys(names))
 
 
 def checked_epsilons(values: Sequence[float]) -> tuple[float, ...]:

@@ -52,10 +52,24 @@ def test_more_than_everything_is_refused():
         ps.smallest_epsilon(SYMMETRIC, "exponential", keep=1.01)
 
 
-@pytest.mark.parametrize("demands", [{}, {"keep": 0.5, "max_loss": 0.5}])
-def test_exactly_one_demand_is_needed(demands):
-    with pytest.raises(ValueError, match="exactly one of max_loss and keep"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential", **demands)
+def test_at_least_one_demand_is_needed():
+    with pytest.raises(ValueError, match="at least one demand is needed: max_loss, keep, max_extra_deaths"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential")
+
+
+def test_all_demands_are_met_together():
+    both = ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=0.3, max_loss=0.2)
+    assert both == pytest.approx(ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_loss=0.2), rel=1e-4)
+
+
+def test_extra_deaths_can_be_limited():
+    # The wrong action kills one patient in ten, so 1/100 extra deaths allow it to 1/10: p = 9/10, eps = log 9.
+    deaths = [[0.0, 0.1], [0.1, 0.0]]
+    problem = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": deaths})
+    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_deaths=0.01)
+    assert math.log(9) * (1 - 1e-12) <= found <= math.log(9) * (1 + 1e-4)
+    with pytest.raises(ValueError, match="needs a problem whose outcomes have deaths"):
+        ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_deaths=0.01)
 
 
 def test_a_demand_that_is_no_number_is_refused():
