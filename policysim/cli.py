@@ -15,7 +15,7 @@ and tells exactly what that costs: per mechanism, per ε, per group, beside no p
 Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report
   policysim compare study.toml         the same for your own study
-  policysim sensitivity covid          how far utilities can move between two records, and which two
+  policysim choose covid --keep 80%    which ε, which mechanism
   policysim COMMAND --help             all options
 """
 EXIT_USAGE, EXIT_DATA, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 130, 1
@@ -82,6 +82,25 @@ def build_parser() -> argparse.ArgumentParser:
         "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
     )
     compare.add_argument("--out", metavar="DIR", help="where to write (default: reports/STUDY)")
+    compare.add_argument(
+        "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
+    )
+    choose = commands.add_parser(
+        "choose",
+        help="the least ε of each policy that meets what you ask for",
+        description="Find the least ε of each policy that meets all demands, and whether any mechanism at all can.",
+    )
+    _add_study(choose)
+    choose.add_argument("--keep", metavar="80%", help="least benefit kept: 0 is one treatment for all, 1 best for each")
+    choose.add_argument("--max-loss", metavar="0.2", help="largest normalised loss: 0 is best for each, 1 uniform")
+    choose.add_argument("--max-extra-deaths", metavar="5", help="most deaths per 100,000 beyond the best for each")
+    choose.add_argument(
+        "--max-guess", metavar="65%", help="how often the better guess may be right; sets the largest ε"
+    )
+    choose.add_argument(
+        "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
+    )
+    choose.add_argument("--out", metavar="DIR", help="where a certificate is written (default: reports/STUDY)")
     sensitivity = commands.add_parser(
         "sensitivity",
         help="how far utilities can move between neighbours, and which two records show it",

@@ -16,15 +16,19 @@ from tqdm import tqdm
 
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
-from policysim import screen
+from policysim import choice_screen, screen
+from policysim.choose import Wish, choose, number_of_steps
 from policysim.comparison import compare, number_of_jobs
 from policysim.findings import find, number_of_searches
 from policysim.output import check_writable, write_files
+from policysim.prices import number_of_prices, price_list
 from policysim.problem import build_problem
 from policysim.study import Study, load_study
 
 # Work that is done sooner shows no progress bar.
 PATIENCE_SECONDS = 2
+DEATHS_PER = 100_000
+EXIT_CHECK = 4
 
 
 class UsageError(Exception):
@@ -33,22 +37,25 @@ class UsageError(Exception):
 
 def run(chosen: argparse.Namespace) -> int:
     """Run one command; returns the exit code."""
-    return {"compare": run_compare, "sensitivity": run_sensitivity}[chosen.command](chosen)
+    return {"compare": run_compare, "choose": run_choose, "sensitivity": run_sensitivity}[chosen.command](chosen)
 
 
 def run_compare(chosen: argparse.Namespace) -> int:
     """`policysim compare`."""
     study = _chosen_study(chosen)
-    folder = Path(chosen.out) if chosen.out else Path("reports") / study.name
+    folder = _folder(chosen, study)
     check_writable(folder)
-    with _progress(number_of_jobs(study.policies, study.epsilons) + number_of_searches(study)) as advance:
+    steps = number_of_jobs(study.policies, study.epsilons) + number_of_searches(study)
+    steps += number_of_prices(study) if chosen.price_list else 0
+    with _progress(steps) as advance:
         problem = build_problem(study)
         table = compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by, advance=advance)
         findings = find(study, problem, table, advance)
+        prices = price_list(study, problem, advance) if chosen.price_list else None
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.report import build_manifest, report_files  # noqa: PLC0415
 
-    write_files(folder, report_files(study, problem, table, findings))
+    write_files(folder, report_files(study, problem, table, findings, prices))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         _print_json(
@@ -56,12 +63,71 @@ def run_compare(chosen: argparse.Namespace) -> int:
                 "manifest": build_manifest(study, problem),
                 "findings": asdict(findings),
                 "comparison": table.to_dict(orient="records"),
+                **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
                 "report": report,
             }
         )
     else:
         sys.stdout.write(screen.comparison_screen(study, problem, findings, report) + "\n")
+        if prices is not None:
+            sys.stdout.write("\n" + "\n".join(screen.price_lines(prices)) + "\n")
     return 0
+
+
+def run_choose(chosen: argparse.Namespace) -> int:
+    """`policysim choose`; 4 if no mechanism can do what is asked for."""
+    study = _chosen_study(chosen)
+    wish = _wish(chosen)
+    policies = [name for name in study.policies if CATALOGUE[name].uses_epsilon]
+    folder = _folder(chosen, study)
+    with _progress(number_of_steps(policies)) as advance:
+        problem = build_problem(study)
+        choices = choose(problem, wish, policies, advance)
+    written = None
+    if choices.certificate is not None:
+        check_writable(folder)
+        write_files(folder, {"certificate.json": _json_text(choices.certificate).encode()})
+        written = (folder / "certificate.json").as_posix()
+    if chosen.json:
+        _print_json({"study": study.name, **asdict(choices), "possible": choices.possible, "certificate_file": written})
+    else:
+        sys.stdout.write(choice_screen.choices_screen(study, choices, written) + "\n")
+    return 0 if choices.possible else EXIT_CHECK
+
+
+def _wish(chosen: argparse.Namespace) -> Wish:
+    extra = _parse_number("--max-extra-deaths", chosen.max_extra_deaths)
+    wish = Wish(
+        keep=_parse_share("--keep", chosen.keep),
+        max_loss=_parse_share("--max-loss", chosen.max_loss),
+        max_extra_deaths=None if extra is None else extra / DEATHS_PER,
+        max_guess=_parse_share("--max-guess", chosen.max_guess),
+    )
+    if wish.keep is None and wish.max_loss is None and wish.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    if wish.max_guess is not None and not 0.5 <= wish.max_guess <= 1:
+        raise UsageError(f"--max-guess must be between 50% (blind) and 100%, got {chosen.max_guess!r}")
+    return wish
+
+
+def _parse_share(option: str, text: str | None) -> float | None:
+    """0.8 or 80%."""
+    if text is None or not text.strip().endswith("%"):
+        return _parse_number(option, text)
+    number = _parse_number(option, text.strip()[:-1])
+    return None if number is None else number / 100
+
+
+def _parse_number(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{option} must be a number, got {text!r}")
+    return number
 
 
 def run_sensitivity(chosen: argparse.Namespace) -> int:
@@ -96,6 +162,10 @@ def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
             for name, witness in witnesses.items()
         },
     }
+
+
+def _folder(chosen: argparse.Namespace, study: Study) -> Path:
+    return Path(chosen.out) if chosen.out else Path("reports") / study.name
 
 
 def _chosen_study(chosen: argparse.Namespace) -> Study:
@@ -140,7 +210,11 @@ def _progress(total: int) -> Iterator[Callable[[], object]]:
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    sys.stdout.write(_json_text(document))
+
+
+def _json_text(document: dict[str, Any]) -> str:
+    return json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -23,20 +23,30 @@ LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
 
 
 def report_files(
-    study: Study, problem: DecisionProblem, table: pd.DataFrame, findings: Findings
+    study: Study,
+    problem: DecisionProblem,
+    table: pd.DataFrame,
+    findings: Findings,
+    prices: pd.DataFrame | None = None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes, by relative path."""
     figure = figures.loss_vs_epsilon(table)
     svg = figures.to_svg(figure)
     manifest = build_manifest(study, problem)
     page = report_page(study, problem, findings, svg, manifest)
+    tables = {"comparison.csv": table} if prices is None else {"comparison.csv": table, "prices.csv": prices}
     return {
-        "comparison.csv": table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode(),
+        **{name: _csv(frame) for name, frame in tables.items()},
         "figures/loss-vs-epsilon.svg": svg.encode(),
         "figures/loss-vs-epsilon.png": figures.to_png(figure),
         "report.html": page.encode(),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
     }
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    # Twelve digits: more are rounding, and would differ from machine to machine.
+    return table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode()
 
 
 def build_manifest(study: Study, problem: DecisionProblem) -> dict[str, Any]:

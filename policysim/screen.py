@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import textwrap
+import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.findings import KEEP, Findings, Row
 from policysim.study import Study
+from policysim.text import cells, wrap
 from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, hidden, level_name, odds, percent, population, rounded
 
-WIDTH = 100
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
     ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "one for all", "{keep}"),
 )
 COLUMNS = (28, 9, 14, 17, 8, 13, 11)
+PRICE_COLUMNS = (28, 14, 28)
 
 
 def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings, report: str) -> str:
@@ -30,15 +31,15 @@ def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings
         study.title,
         f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
-        *_wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
         f"Deaths per {count:,}:   {shown}",
         "",
         *policy_table(findings),
         "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each.",
         "",
-        *_wrap(odds(findings.epsilon, findings.right_guesses)),
-        *_wrap(worst_off(findings)),
-        *_wrap(why(problem, findings)),
+        *wrap(odds(findings.epsilon, findings.right_guesses)),
+        *wrap(worst_off(findings)),
+        *wrap(why(problem, findings)),
         f"Report: {report}",
     ]
     return "\n".join(lines)
@@ -48,8 +49,8 @@ def policy_table(findings: Findings) -> list[str]:
     """A row per policy at the study's epsilon."""
     count = population(row.extra_deaths for row in findings.rows)
     heading = {"epsilon": f"{findings.epsilon:g}", "count": count, "keep": percent(KEEP)}
-    lines = [_cells([cell.format(**heading) for cell in row]) for row in HEADINGS]
-    return [*lines, *(_cells(_row_cells(row, count)) for row in findings.rows)]
+    lines = [cells([cell.format(**heading) for cell in row], COLUMNS) for row in HEADINGS]
+    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in findings.rows)]
 
 
 def worst_off(findings: Findings) -> str:
@@ -74,6 +75,19 @@ def why(problem: DecisionProblem, findings: Findings) -> str:
         f"the exponential mechanism's noise follows the sensitivity {rounded(found.value)} (range "
         f"{rounded(found.range)})."
     )
+
+
+def price_lines(prices: pd.DataFrame) -> list[str]:
+    """The price list: what hiding each feature costs at best, dearest first."""
+    count = population(prices["extra_deaths"])
+    lines = [
+        f"What the best mechanism costs at ε = {prices['epsilon'].iloc[0]:g} if only this is hidden, all else public:",
+        cells(["", "benefit kept", f"extra deaths per {count:,}"], PRICE_COLUMNS),
+    ]
+    for hides, kept, deaths in zip(prices["hides"], prices["benefit_kept"], prices["extra_deaths"], strict=True):
+        values = [str(hides).replace("_", " "), f"{100 * kept:.1f} %", rounded(deaths * count, sign=True)]
+        lines.append(cells(values, PRICE_COLUMNS))
+    return lines
 
 
 def sensitivity_screen(study: Study, problem: DecisionProblem) -> str:
@@ -115,13 +129,3 @@ def _row_cells(row: Row, count: int) -> list[str]:
         rounded(row.better_from),
         rounded(row.keeps_from),
     ]
-
-
-def _cells(cells: list[str]) -> str:
-    first, *others = cells
-    padded = [cell.rjust(width) for cell, width in zip(others, COLUMNS[1:], strict=True)]
-    return (first.ljust(COLUMNS[0]) + "".join(padded)).rstrip()
-
-
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH)

@@ -1,0 +1,97 @@
+"""The screen that `policysim choose` prints."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from policysim.choose import Choice, Choices, Wish
+from policysim.study import Study
+from policysim.text import cells, wrap
+from policysim.words import DISCLAIMER, hidden, percent, population, rounded
+
+COLUMNS = (28, 10, 15, 28, 21)
+# How many of the groups that force a bound are named.
+GROUPS_NAMED = 3
+
+
+def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> str:
+    """The answer first, then what each policy needs, then the proof if there is one."""
+    count = population(row.extra_deaths for row in choices.rows)
+    heading = ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"]
+    lines = [
+        f"{study.title} {DISCLAIMER}",
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
+        "",
+        *wrap(answer(choices)),
+        "",
+        cells(heading, COLUMNS),
+        cells(["any mechanism at all", rounded(choices.limit), "", "", ""], COLUMNS),
+        *(cells(_row(row, count), COLUMNS) for row in choices.rows),
+    ]
+    if any(row.epsilon < math.inf and not row.allowed for row in choices.rows):
+        lines.append("* more than is allowed")
+    if choices.certificate is not None and certificate_file is not None:
+        lines += ["", *proof(choices.certificate, certificate_file)]
+    return "\n".join(lines)
+
+
+def asked(wish: Wish) -> str:
+    """The demands in words."""
+    parts = []
+    if wish.keep is not None:
+        parts.append(f"keep {percent(wish.keep)} of the benefit")
+    if wish.max_loss is not None:
+        parts.append(f"lose at most {wish.max_loss:g} of what choosing by lot loses")
+    if wish.max_extra_deaths is not None:
+        parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
+    if wish.max_guess is not None:
+        parts.append(
+            f"the better guess right at most {100 * wish.max_guess:g} of 100 times (ε ≤ {wish.max_epsilon:.3g})"
+        )
+    return "; ".join(parts)
+
+
+def answer(choices: Choices) -> str:
+    """One sentence: which policy needs least, or that no mechanism can."""
+    least = choices.least
+    if not choices.possible:
+        if choices.limit == math.inf:
+            return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
+        return (
+            f"No mechanism can: that takes ε = {rounded(choices.limit)} at least, whatever the mechanism, and "
+            f"{choices.wish.max_epsilon:.3g} is allowed."
+        )
+    if least is None:
+        return (
+            f"None of these policies can within what is allowed; another mechanism may, from ε = "
+            f"{rounded(choices.limit)} on."
+        )
+    return f"{least.policy} needs least: ε = {rounded(least.epsilon)}. No mechanism can below {rounded(choices.limit)}."
+
+
+def proof(certificate: dict[str, Any], file: str) -> list[str]:
+    """Where the proof is, and which patients force it."""
+    lines = wrap(
+        f"Certificate: {file}. At ε = {certificate['epsilon']:.3g} no policy exceeds {certificate['bound']:.6g}, and "
+        f"{certificate['needed']:.6g} is needed. What it costs most to hide, by the order of the treatments that "
+        "suits the patients best:"
+    )
+    loss = sum(group["greedy"] - group["lambda"] for group in certificate["groups"])
+    for group in certificate["groups"][:GROUPS_NAMED]:
+        share = (group["greedy"] - group["lambda"]) / loss if loss > 0 else math.nan
+        lines.append(
+            f"    {' > '.join(group['order'])}: {percent(group['prior'])} of patients, {percent(share)} of the loss"
+        )
+    return lines
+
+
+def _row(row: Choice, count: int) -> list[str]:
+    name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
+    return [
+        name,
+        rounded(row.epsilon),
+        percent(row.benefit_kept),
+        rounded(row.extra_deaths * count, sign=True),
+        "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
+    ]

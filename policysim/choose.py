@@ -1,0 +1,168 @@
+"""Which epsilon, which mechanism: the least epsilon of each policy that meets what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from policies.catalogue import make_policy
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.comparison import N_THREADS
+from policysim.limit import Limit
+from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
+
+LIMIT = "optimal"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for.
+
+    Attributes
+    ----------
+    keep, max_loss : float or None
+        Shares, as in `smallest_epsilon`.
+    max_extra_deaths : float or None
+        Per patient.
+    max_guess : float or None
+        The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right.
+    """
+
+    keep: float | None = None
+    max_loss: float | None = None
+    max_extra_deaths: float | None = None
+    max_guess: float | None = None
+
+    @property
+    def max_epsilon(self) -> float:
+        """The epsilon at which the better guess is right `max_guess` of the time: e^eps / (1 + e^eps)."""
+        if self.max_guess is None or self.max_guess >= 1:
+            return math.inf
+        return math.log(self.max_guess / (1 - self.max_guess))
+
+    def demand(self, problem: DecisionProblem) -> Demand:
+        """The demand on value and deaths."""
+        return make_demand(problem, keep=self.keep, max_loss=self.max_loss, max_extra_deaths=self.max_extra_deaths)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One policy at the least epsilon that meets the demand.
+
+    `epsilon` is inf, and the rest NaN, where no epsilon does; `allowed` says whether the wished limit on guessing
+    allows that epsilon.
+    """
+
+    policy: str
+    epsilon: float
+    benefit_kept: float
+    extra_deaths: float
+    right_guesses: float
+    allowed: bool
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The answer to a wish.
+
+    Attributes
+    ----------
+    wish : Wish
+        What was asked for.
+    rows : list of Choice
+        The policy that needs least first.
+    limit : float
+        No mechanism meets the demand at a smaller epsilon than this; inf if none does at any.
+    certificate : dict or None
+        Where no mechanism can: the proof, from the dual of the linear programme.
+    """
+
+    wish: Wish
+    rows: list[Choice]
+    limit: float
+    certificate: dict[str, Any] | None
+
+    @property
+    def possible(self) -> bool:
+        """Whether some mechanism could do what is asked for."""
+        return self.limit <= self.wish.max_epsilon and self.limit < math.inf
+
+    @property
+    def least(self) -> Choice | None:
+        """The policy that needs the least epsilon, if any is allowed."""
+        return next((row for row in self.rows if row.allowed), None)
+
+
+def choose(
+    problem: DecisionProblem, wish: Wish, policies: list[str], advance: Callable[[], object] = lambda: None
+) -> Choices:
+    """Find what each policy needs.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided; with the outcome "deaths" if the wish limits them.
+    wish : Wish
+        What is asked for.
+    policies : list of str
+        Names from the catalogue.
+    advance : callable, optional
+        Called after each policy and after the limit.
+
+    Raises
+    ------
+    ValueError
+        For a demand that is no number, or none.
+    """
+    demand = wish.demand(problem)
+    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+
+    def row(name: str) -> Choice:
+        choice = _choice(problem, demand, make_policy(name), wish.max_epsilon)
+        advance()
+        return choice
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
+    limit = Limit(problem, demand)
+    least = limit.smallest_epsilon()
+    advance()
+    certificate = None
+    if least > wish.max_epsilon or least == math.inf:
+        # At an infinite epsilon greedy is the limit; any finite one serves for the proof.
+        certificate = limit.certificate(wish.max_epsilon if wish.max_epsilon < math.inf else 1.0)
+    return Choices(wish, rows, least, certificate)
+
+
+def number_of_steps(policies: list[str]) -> int:
+    """How often `choose` will call `advance`."""
+    return len(policies) + 1
+
+
+def _choice(problem: DecisionProblem, demand: Demand, template: Policy, max_epsilon: float) -> Choice:
+    curve = Curve(template, lambda policy: demand.margin(problem, policy.probabilities(problem)))
+    try:
+        epsilon = curve.first_reaching(0.0)
+    except UnreachableError:
+        return Choice(template.name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+    table = make_policy(template.name, epsilon=epsilon).probabilities(problem)
+    best = Greedy().probabilities(problem)
+    fixed = problem.value(BestFixed().probabilities(problem))
+    gain = problem.value(best) - fixed
+    return Choice(
+        policy=template.name,
+        epsilon=epsilon,
+        benefit_kept=(problem.value(table) - fixed) / gain if gain > 0 else math.nan,
+        extra_deaths=(
+            expected_deaths(problem, table) - expected_deaths(problem, best)
+            if "deaths" in problem.outcomes
+            else math.nan
+        ),
+        right_guesses=1 / (1 + math.exp(-epsilon)),
+        allowed=epsilon <= max_epsilon,
+    )
