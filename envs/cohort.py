@@ -30,11 +30,12 @@ def admission_probability(scenario: Scenario, target: str) -> FloatArray:
     """
     space = scenario.space
     table = np.zeros((1,) * len(space.shape))
-    for rule in scenario.rules:
-        if target in rule.targets:
-            table = _apply(rule, target, table, scenario)
-    if table.min() < 0 or table.max() > 1:
-        value = float(table.max() if table.max() > 1 else table.min())
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        for rule in scenario.rules:
+            if target in rule.targets:
+                table = _apply(rule, target, table, scenario)
+    if not (table.min() >= 0 and table.max() <= 1):  # so that NaN is refused too
+        value = float(table.min() if table.min() < 0 else table.max())
         raise ValueError(f"the rules make the probability of {target} {value:g}: it must stay in [0, 1]")
     return table
 

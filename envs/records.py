@@ -104,7 +104,7 @@ class RecordSpace:
     def indices(self, codes: ArrayLike) -> IntArray:
         """Record indices of level codes: (m, n_features) -> (m,)."""
         columns = np.asarray(codes, dtype=np.intp)
-        return np.ravel_multi_index(tuple(columns.T), self.shape).astype(np.intp)
+        return np.asarray(np.ravel_multi_index(tuple(columns.T), self.shape), dtype=np.intp)
 
     def encode(self, frame: pd.DataFrame) -> IntArray:
         """Record indices of the rows of a data frame with one column per feature (others are ignored).
@@ -119,10 +119,13 @@ class RecordSpace:
             if feature.name not in frame.columns:
                 raise ValueError(f"column {feature.name!r} is missing.")
             lookup = {level: code for code, level in enumerate(feature.levels)}
-            codes = frame[feature.name].map(lookup).to_numpy(dtype=np.float64, na_value=np.nan)
+            column = frame[feature.name]
+            column = column.astype("Int8") if column.dtype.kind == "b" else column
+            codes = column.map(lookup).to_numpy(dtype=np.float64, na_value=np.nan)
             bad = np.flatnonzero(np.isnan(codes))
             if bad.size:
                 value = frame[feature.name].iloc[int(bad[0])]
+                value = value.item() if isinstance(value, np.generic) else value
                 raise ValueError(f"row {int(bad[0])}: {_refusal(feature, value)} ({bad.size} such rows)")
             index = index * len(feature.levels) + codes.astype(np.intp)
         return index
@@ -132,7 +135,12 @@ class RecordSpace:
         import pandas as pd  # noqa: PLC0415 - half a second that most uses of this module do not need
 
         codes = self.codes(records)
-        return pd.DataFrame({f.name: np.asarray(f.levels)[codes[:, axis]] for axis, f in enumerate(self.features)})
+        columns = {}
+        for axis, feature in enumerate(self.features):
+            # Text and numbers together would all become text.
+            mixed = len({type(level) for level in feature.levels}) > 1
+            columns[feature.name] = np.asarray(feature.levels, dtype=object if mixed else None)[codes[:, axis]]
+        return pd.DataFrame(columns)
 
     def record(self, values: Mapping[str, Any]) -> int:
         """The index of one record; features that are not named have their first level."""

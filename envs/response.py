@@ -63,7 +63,10 @@ class ResponseModel:
         group = np.flatnonzero((target.ravel() > 0) & (mass.ravel() > 0))
         solved = np.zeros(target.size)
         if group.size:
-            solved[group] = find_root(excess, self._bracket(target.ravel()[group], risk), args=(group,)).x
+            found = find_root(excess, self._bracket(target.ravel()[group], risk), args=(group,))
+            if not found.success.all():
+                raise ValueError("no severity gives the probability of death that the rules state: is the baseline 0?")
+            solved[group] = found.x
         severity: FloatArray = solved.reshape(target.shape) * risk
         return severity
 
@@ -135,7 +138,7 @@ class ResponseModel:
         hazard = -np.log1p(-target)
         low = hazard / (risk.max() * max(1.0, baseline + kappa.sum()))
         high = hazard / (risk.min() * max(min(1.0, baseline), 1e-12))
-        return low, high
+        return low / 2, high * 2  # where all records are alike, both are the root itself, but for rounding
 
 
 def _presence(scenario: Scenario) -> FloatArray:

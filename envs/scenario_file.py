@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -13,11 +14,17 @@ from scipy.special import gammainc
 from envs.cohort import admission_probability
 from envs.records import Feature, Level, RecordSpace
 from envs.scenario import DEATH, DeathModel, Rule, Scenario, Treatment
-from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
+from envs.toml_reader import FINITE, InputFileError, Table, is_number, open_toml, shown, unknown
 
 FOLDER = Path(__file__).parent / "scenarios"
 OPERATIONS = ("set", "add", "multiply")
 SHARE_TOLERANCE = 1e-9
+# Every table has a row per record: 2^26 of them are 2 GB for four actions.
+MOST_RECORDS = 2**26
+# Relative hazards beyond these are mistakes, and would overflow.
+LEAST, MOST = 1e-6, 1e6
+# Stands for levels that could not be read, so that nothing else is said about them.
+UNREAD: tuple[Level, ...] = ("?", "??")
 
 
 def scenario_names() -> list[str]:
@@ -35,14 +42,14 @@ def load_scenario(name: str | Path) -> Scenario:
     """
     if str(name).endswith(".toml"):
         path = Path(name)
-    elif name in scenario_names():
+    elif str(name) in scenario_names():
         path = FOLDER / f"{name}.toml"
     else:
         known = unknown("scenario", str(name), scenario_names())
         raise InputFileError(f"{known}, or a path that ends in .toml", located=False)
     with open_toml(path) as table:
         scenario = _read(table, path.stem)
-        if not table.mistakes.found:
+        if not any(key[:1] in (("features",), ("rules",)) for key, _ in table.mistakes.found):
             _check_probabilities(table, scenario)
     return scenario
 
@@ -50,6 +57,9 @@ def load_scenario(name: str | Path) -> Scenario:
 def _read(table: Table, name: str) -> Scenario:
     title = table.text("title", name)
     features, shares, means = _read_features(table.table("features"))
+    size = math.prod(len(feature.levels) for feature in features)
+    if size > MOST_RECORDS:
+        table.fail(f"make {size:,} records: at most {MOST_RECORDS:,} can be enumerated", "features")
     flags = [feature.name for feature in features if feature.flag]
     rules = tuple(_read_rule(rule, features, flags, means) for rule in table.tables("rules"))
     _check_order(table, rules)
@@ -58,11 +68,14 @@ def _read(table: Table, name: str) -> Scenario:
     treatments = _read_treatments(table.table("treatments"), list(natural))
     death = _read_death(table.table("death"), features, list(natural))
     weights = table.numbers("weights", outcomes, "outcome", low=0)
+    for section in ("natural_clearing", "weights"):
+        if section not in table:
+            table.fail(f"{section} is missing: it must be a table of numbers")
     table.close()
     return Scenario(
         name=name,
         title=title,
-        space=RecordSpace(tuple(features)),
+        space=RecordSpace(tuple(features) or (Feature("?", flag=True),)),
         shares=shares,
         means=means,
         rules=rules,
@@ -80,28 +93,39 @@ def _read_features(
     shares: dict[str, tuple[float, ...]] = {}
     means: dict[str, tuple[float, ...]] = {}
     for name, entry in table.subtables():
+        if name == DEATH:
+            table.fail("death is an outcome, never a feature", name)
+            continue
+        if not isinstance(table.values[name], dict):
+            features.append(Feature(name, UNREAD))
+            continue
         if not entry.values:
             features.append(Feature(name, flag=True))
             continue
+        noted = len(entry.mistakes.found)
         levels = entry.list_of("levels", lambda v: type(v) in (str, int), "text or whole numbers")
-        if len(levels) < 2 or len(set(levels)) < len(levels):
+        if len(entry.mistakes.found) == noted and (len(levels) < 2 or len(set(levels)) < len(levels)):
             entry.fail("must be at least two distinct levels", "levels")
-            levels = ["?", "??"]
+        if len(entry.mistakes.found) > noted:
+            levels = list(UNREAD)
         features.append(Feature(name, tuple(levels)))
         if "gamma" in entry:
-            shares[name], means[name] = _read_gamma(entry.table("gamma"), len(levels))
+            shares[name], means[name] = _read_gamma(entry.table("gamma"), levels)
         else:
-            shares[name] = _read_shares(entry, len(levels))
+            shares[name] = _read_shares(entry, levels)
         entry.close()
     if not features:
         table.fail("features are missing: at least one is needed")
-        features.append(Feature("?", flag=True))
     return features, shares, means
 
 
-def _read_shares(entry: Table, n_levels: int) -> tuple[float, ...]:
+def _read_shares(entry: Table, levels: list[Level]) -> tuple[float, ...]:
+    n_levels = len(levels)
+    noted = len(entry.mistakes.found)
     shares = entry.list_of("shares", lambda v: is_number(v, 0, 1), "a probability in [0, 1]")
-    if len(shares) != n_levels:
+    if len(entry.mistakes.found) > noted or tuple(levels) == UNREAD:
+        pass
+    elif len(shares) != n_levels:
         entry.fail(f"must be one probability per level ({n_levels}), got {len(shares)}", "shares")
     elif abs(sum(shares) - 1) > SHARE_TOLERANCE:
         entry.fail(f"must sum to 1, got {sum(shares):g}", "shares")
@@ -110,25 +134,33 @@ def _read_shares(entry: Table, n_levels: int) -> tuple[float, ...]:
     return tuple([1 / n_levels] * n_levels)
 
 
-def _read_gamma(entry: Table, n_levels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _read_gamma(entry: Table, levels: list[Level]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Exact shares and means of the bands of a gamma distribution.
 
     The mean of a band is scale * shape * (F_{shape+1}(b) - F_{shape+1}(a)) / (F_shape(b) - F_shape(a)), with F_s the
     distribution function of Gamma(s, scale): x times the density of Gamma(s) is s * scale times that of Gamma(s + 1).
     """
+    n_levels = len(levels)
+    noted = len(entry.mistakes.found)
     shape = entry.number("shape", low=0)
     scale = entry.number("scale", low=0)
-    cuts = entry.list_of("cuts", lambda v: is_number(v, 0), "a number >= 0")
+    cuts = entry.list_of("cuts", lambda v: is_number(v, 0, FINITE), "a number >= 0")
+    wrong = len(entry.mistakes.found) > noted
     entry.close()
-    if len(cuts) != n_levels - 1 or any(low >= high for low, high in pairwise(cuts)):
-        entry.fail(f"must be {n_levels - 1} rising numbers, one fewer than levels, got {cuts}", "cuts")
+    if wrong or tuple(levels) == UNREAD:
+        pass
+    elif len(cuts) != n_levels - 1 or any(low >= high for low, high in pairwise(cuts)):
+        entry.fail(f"must be {n_levels - 1} rising numbers, one fewer than levels, got {shown(cuts)}", "cuts")
     elif not (shape > 0 and scale > 0):
         entry.fail("shape and scale must be > 0")
     else:
         edges = np.array([0.0, *cuts, np.inf]) / scale
         shares = np.diff(gammainc(shape, edges))
-        means = scale * shape * np.diff(gammainc(shape + 1, edges)) / shares
-        return tuple(shares.tolist()), tuple(means.tolist())
+        with np.errstate(all="ignore"):
+            means = scale * shape * np.diff(gammainc(shape + 1, edges)) / shares
+        if shares.min() > 0 and np.isfinite(means).all():
+            return tuple(shares.tolist()), tuple(means.tolist())
+        entry.fail("must leave somebody in every band", "cuts")
     return tuple([1 / n_levels] * n_levels), tuple([1.0] * n_levels)
 
 
@@ -137,7 +169,7 @@ def _read_rule(table: Table, features: list[Feature], flags: list[str], means: M
     changes: dict[str, tuple[str, float]] = {}
     targets = [*flags, DEATH]
     for operation in OPERATIONS:
-        high = 1.0 if operation == "set" else np.inf
+        high = 1.0 if operation == "set" else FINITE
         low = -1.0 if operation == "add" else 0.0
         for target, value in table.numbers(operation, targets, "flag", low=low, high=high).items():
             if target in changes:
@@ -147,10 +179,10 @@ def _read_rule(table: Table, features: list[Feature], flags: list[str], means: M
     if "per" in table:
         entry = table.table("per")
         feature = entry.text("feature")
-        if feature not in means:
+        if feature and feature not in means:
             entry.fail(unknown("feature with means", feature, list(means)), "feature")
         unit = entry.number("unit", low=0)
-        if unit == 0:
+        if unit == 0 and entry.values.get("unit") == 0:
             entry.fail("must be > 0", "unit")
         entry.close()
         per = (feature, unit)
@@ -173,9 +205,11 @@ def _read_levels(table: Table, features: Iterable[Feature]) -> dict[str, tuple[L
             continue
         wanted = value if isinstance(value, list) else [value]
         levels = by_name[name].levels
-        bad = [level for level in wanted if level not in levels]
+        bad = [level for level in wanted if type(level) not in (str, int) or level not in levels]
+        if levels == UNREAD:
+            continue
         if bad or not wanted:
-            table.fail(f"must be among {list(levels)!r}, got {value!r}", name)
+            table.fail(f"must be among {list(levels)!r}, got {shown(value)}", name)
         else:
             condition[name] = tuple(wanted)
     return condition
@@ -236,8 +270,8 @@ def _combined(own: Mapping[str, float], parts: list[Mapping[str, float]]) -> dic
 
 def _read_death(table: Table, features: list[Feature], outcomes: list[str]) -> DeathModel:
     acute = _read_levels(table.table("acute"), features)
-    baseline = table.number("baseline", 1.0, low=0)
-    hazard = table.numbers("hazard", outcomes, "outcome", low=0)
+    baseline = table.number("baseline", 1.0, low=LEAST, high=MOST)
+    hazard = table.numbers("hazard", outcomes, "outcome", low=0, high=MOST)
     risks = table.table("relative_risk")
     by_name = {feature.name: feature for feature in features}
     relative_risk: dict[str, tuple[float, ...]] = {}
@@ -245,7 +279,10 @@ def _read_death(table: Table, features: list[Feature], outcomes: list[str]) -> D
         if name not in by_name:
             risks.fail(unknown("feature", name, list(by_name)), name)
             continue
-        factors = risks.list_of(name, lambda v: is_number(v, 0) and v > 0, "a number > 0")
+        noted = len(risks.mistakes.found)
+        factors = risks.list_of(name, lambda v: is_number(v, LEAST, MOST), f"a number in [{LEAST:g}, {MOST:g}]")
+        if len(risks.mistakes.found) > noted or by_name[name].levels == UNREAD:
+            continue
         if len(factors) != len(by_name[name].levels):
             risks.fail(f"must be one factor per level ({len(by_name[name].levels)}), got {len(factors)}", name)
         else:

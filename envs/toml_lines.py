@@ -39,7 +39,9 @@ def line_numbers(text: str) -> dict[KeyPath, int]:
 def _note_pair(pair: Node, parent: KeyPath, lines: dict[KeyPath, int]) -> None:
     key = (*parent, *_key_of(pair))
     _note(key, pair, lines)
-    _note_value(pair.children[-1], key, lines)
+    # A comment after the value is a child of the pair, too.
+    value = [child for child in pair.named_children if child.type != "comment"][-1]
+    _note_value(value, key, lines)
 
 
 def _note_value(value: Node, key: KeyPath, lines: dict[KeyPath, int]) -> None:

@@ -6,6 +6,7 @@ tomllib gives values without positions, so the lines are looked up with a second
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from envs.toml_lines import KeyPath, line_numbers
 
 T = TypeVar("T")
+FINITE = sys.float_info.max
 
 
 class InputFileError(ValueError):
@@ -57,7 +59,7 @@ class Mistakes:
         lines = line_numbers(self.text)
         placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
         name = self.path.as_posix()
-        here = [f"{name}:{line}: {f'{key}: ' if key else ''}{message}" for line, key, message in placed]
+        here = [_one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in placed]
         raise InputFileError("\n".join([*here, *self.elsewhere]))
 
 
@@ -85,10 +87,8 @@ class Table:
         """A string; required if there is no default."""
         return self._read(name, default, "", lambda value: isinstance(value, str), "text in quotes")
 
-    def number(
-        self, name: str, default: float | None = None, *, low: float = -math.inf, high: float = math.inf
-    ) -> float:
-        """A number within [low, high], not NaN; required if there is no default."""
+    def number(self, name: str, default: float | None = None, *, low: float = -FINITE, high: float = FINITE) -> float:
+        """A number within [low, high], not NaN, by default finite; required if there is no default."""
         wanted = number_wanted(low, high)
         return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
 
@@ -103,8 +103,8 @@ class Table:
         allowed: Iterable[str],
         kind: str,
         *,
-        low: float = -math.inf,
-        high: float = math.inf,
+        low: float = -FINITE,
+        high: float = FINITE,
     ) -> dict[str, float]:
         """A table of numbers within [low, high] whose keys are among `allowed`; empty if absent."""
         table = self.table(name)
@@ -127,7 +127,7 @@ class Table:
             self.fail("must not be empty", name)
         for position, entry in enumerate(entries):
             if not valid(entry):
-                self.fail(f"must be {wanted}, got {entry!r}", name, position)
+                self.fail(f"must be {wanted}, got {shown(entry)}", name, position)
         return [entry for entry in entries if valid(entry)]
 
     def table(self, name: str) -> Table:
@@ -161,7 +161,7 @@ class Table:
         value = self.values[name]
         if valid(value):
             return value  # type: ignore[no-any-return]  # `valid` has just checked the type
-        self.fail(f"must be {wanted}, got {_shown(value)}", name)
+        self.fail(f"must be {wanted}, got {shown(value)}", name)
         return fallback if default is None else default
 
 
@@ -176,7 +176,9 @@ def open_toml(path: Path) -> Iterator[Table]:
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputFileError(_syntax_error(path, str(error))) from None
+        raise InputFileError(_one_line(_syntax_error(path, str(error), text))) from None
+    except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
+        raise InputFileError(_one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
     yield Table(values, (), mistakes)
     mistakes.raise_if_any()
@@ -184,14 +186,19 @@ def open_toml(path: Path) -> Iterator[Table]:
 
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
     """Whether a TOML value is a number within [low, high]; NaN and booleans are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return low <= float(value) <= high
+    except OverflowError:
+        return False
 
 
 def number_wanted(low: float, high: float) -> str:
     """What a number must be, in words."""
-    if low == -math.inf and high == math.inf:
+    if low <= -FINITE and high >= FINITE:
         return "a number"
-    if high == math.inf:
+    if high >= FINITE:
         return f"a number >= {low:g}"
     return f"a number in [{low:g}, {high:g}]"
 
@@ -217,11 +224,22 @@ def _line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
     return lines.get(key, 1)
 
 
-def _shown(value: object) -> str:
-    return "a table" if isinstance(value, dict) else repr(value)
+def shown(value: object) -> str:
+    """A value as messages show it: on one line, not too long."""
+    if isinstance(value, dict):
+        return "a table"
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
+        return "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _syntax_error(path: Path, message: str) -> str:
-    text, _, place = message.partition(" (at line ")
-    line = place.split(",")[0] if place else "1"
-    return f"{path.as_posix()}:{line}: not valid TOML: {text}"
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _syntax_error(path: Path, message: str, text: str) -> str:
+    reason, _, place = message.partition(" (at ")
+    line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else str(len(text.splitlines()) or 1)
+    return f"{path.as_posix()}:{line}: not valid TOML: {reason}"

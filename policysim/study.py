@@ -165,7 +165,7 @@ def _read(table: Table, path: Path) -> Study:
     hidden_from = privacy.text("hidden_from", "anyone who sees the published treatment")
     adjacency, sensitive = _read_adjacency(privacy, features)
     epsilons = privacy.list_of("epsilons", lambda value: is_number(value, 0), EPSILON_WANTED)
-    epsilon = privacy.number("epsilon", 1.0, low=0)
+    epsilon = privacy.number("epsilon", 1.0, low=0, high=math.inf)
     privacy.close()
     compare = table.table("compare")
     policies = _read_policies(compare)

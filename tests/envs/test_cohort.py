@@ -1,0 +1,317 @@
+"""The cohort against the facts of the sources, which are written out here once more, and simulated by other means."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma
+
+import envs
+
+N = 10**6
+SYMPTOMS = ("taste", "fever", "headache", "pneumonia", "stomach", "myocarditis", "blood_clots")
+MILD = ("taste", "fever", "headache", "stomach")
+COMORBIDITIES = ("asthma", "obesity", "smoking", "diabetes", "heart_disease", "hypertension")
+VACCINES = ("none", "v1", "v2", "v3")
+VACCINE_SHARES = (0.7, 0.1, 0.1, 0.1)
+GIVEN_POSITIVE = dict(zip(SYMPTOMS, (0.3, 0.2, 0.05, 0.2, 0.02, 0.05, 0.2), strict=True))
+GIVEN_NEITHER = dict(zip(SYMPTOMS, (0.001, 0.01, 0.02, 0.002, 0.005, 0.001, 0.002), strict=True))
+GIVEN_RECOVERED = dict(zip(SYMPTOMS, (0.01, 0.05, 0.05, 0.01, 0.02, 0.001, 0.001), strict=True))
+LONG_COVID = dict(zip(SYMPTOMS, (0.06, 0.04, 0.01, 0.04, 0.004, 0.01, 0.04), strict=True))
+MILD_FACTOR = dict(zip(VACCINES, (1.0, 0.6, 0.7, 0.8), strict=True))
+CRITICAL_FACTOR = dict(zip(VACCINES, (1.0, 0.8, 0.75, 0.85), strict=True))
+GENETIC = 0.5
+CUTS = (0, 18, 40, 60, 80, np.inf)
+GROUPS = list(itertools.product((0, 1), (0, 1), VACCINES, (0, 1)))  # positive, recovered, vaccine, sex
+
+
+def symptom_probability(symptom, positive, recovered, vaccine, sex):
+    """The facts (seeds.md section 3) as sentences rather than rules."""
+    if positive:
+        factor = MILD_FACTOR[vaccine] if symptom in MILD else CRITICAL_FACTOR[vaccine]
+        return GENETIC * GIVEN_POSITIVE[symptom] * factor * (0.5 if recovered else 1.0)
+    if recovered:
+        extra = 0.01 if (symptom, sex) in {("blood_clots", 1), ("myocarditis", 0)} else 0.0
+        return GENETIC * ((GIVEN_RECOVERED[symptom] + extra) / 2 + LONG_COVID[symptom])
+    extra = {"fever": 0.2, "headache": 0.1}.get(symptom, 0.0) if vaccine != "none" else 0.0
+    if (symptom, vaccine) in {("blood_clots", "v2"), ("myocarditis", "v3")}:
+        extra = 0.01
+    return GENETIC * (GIVEN_NEITHER[symptom] + extra)
+
+
+def age_bands():
+    """Shares and mean ages of the five bands, by numerical integration."""
+    density = gamma(3, scale=11).pdf
+    shares, means = [], []
+    for low, high in itertools.pairwise(CUTS):
+        share = quad(density, low, high, epsabs=1e-14, epsrel=1e-13)[0]
+        shares.append(share)
+        means.append(quad(lambda x: x * density(x), low, high, epsabs=1e-14, epsrel=1e-13)[0] / share)
+    return np.array(shares), np.array(means)
+
+
+@pytest.fixture(scope="module")
+def joint(covid, covid_prior):
+    """P(features), an array over the named features in the order given."""
+    names = covid.space.names
+    grid = covid_prior.reshape(covid.space.shape)
+
+    def probability(*features):
+        axes = tuple(names.index(feature) for feature in features)
+        assert list(axes) == sorted(axes)
+        return grid.sum(axis=tuple(axis for axis in range(grid.ndim) if axis not in axes))
+
+    return probability
+
+
+def test_the_prior_sums_to_one(covid_prior):
+    assert covid_prior.shape == (1_310_720,)
+    assert abs(covid_prior.sum() - 1) <= 1e-12
+    assert covid_prior.min() >= 0
+
+
+def test_age_bands_have_the_shares_and_means_of_the_gamma_distribution(covid, joint):
+    shares, means = age_bands()
+    assert joint("age") == pytest.approx(shares, rel=1e-9)
+    assert covid.means["age"] == pytest.approx(means, rel=1e-9)
+    # The whole has the mean of Gamma(3, 11), 33 years.
+    assert joint("age") @ np.array(covid.means["age"]) == pytest.approx(33, rel=1e-9)
+
+
+def test_age_bands_are_those_of_the_facts_to_three_digits(covid, joint):
+    assert np.round(joint("age"), 3).tolist() == [0.226, 0.478, 0.205, 0.067, 0.024]
+    assert np.round(covid.means["age"], 1).tolist() == [12.2, 28.2, 48.4, 68.0, 93.9]
+
+
+def test_vaccines_and_sexes_have_the_shares_of_the_facts(covid, joint):
+    assert covid.space.feature("vaccine").levels == VACCINES
+    assert joint("sex", "vaccine") == pytest.approx(np.outer([0.5, 0.5], VACCINE_SHARES), rel=1e-12)
+
+
+def test_positive_and_recovered_are_independent_tenths(joint):
+    assert joint("covid_positive", "covid_recovered") == pytest.approx(np.outer([0.9, 0.1], [0.9, 0.1]), rel=1e-12)
+
+
+def test_asthma_and_smoking_have_their_shares_at_every_age(joint):
+    shares, _ = age_bands()
+    assert joint("asthma", "age") == pytest.approx(np.outer([0.92, 0.08], shares), rel=1e-9)
+    assert joint("smoking", "age") == pytest.approx(np.outer([0.8, 0.2], shares), rel=1e-9)
+
+
+def test_obesity_and_heart_disease_grow_with_age(joint):
+    shares, means = age_bands()
+    assert joint("obesity", "age")[1] / shares == pytest.approx(0.3 * means / 100, rel=1e-9)
+    assert joint("heart_disease", "age")[1] / shares == pytest.approx(0.15 * means / 100, rel=1e-9)
+
+
+def test_diabetes_depends_on_the_patients_own_obesity(joint):
+    table = joint("obesity", "diabetes")
+    assert table[:, 1] / table.sum(axis=1) == pytest.approx([0.1, 0.6], rel=1e-12)
+
+
+def test_diabetes_overall_is_a_tenth_plus_half_of_obesity(joint):
+    # The mean age is 33, so P(obesity) = 0.3 * 0.33.
+    assert joint("diabetes")[1] == pytest.approx(0.1 + 0.5 * 0.3 * 0.33, rel=1e-9)
+
+
+def test_hypertension_depends_on_smoking_and_age(joint):
+    shares, means = age_bands()
+    table = joint("smoking", "hypertension", "age")[:, 1, :]
+    assert table[0] / (0.8 * shares) == pytest.approx(0.3 * means / 100, rel=1e-9)
+    assert table[1] / (0.2 * shares) == pytest.approx(0.8 * means / 100, rel=1e-9)
+
+
+def test_hypertension_overall_is_that_of_the_facts(joint):
+    assert joint("hypertension")[1] == pytest.approx((0.3 + 0.5 * 0.2) * 0.33, rel=1e-9)
+
+
+@pytest.mark.parametrize("symptom", SYMPTOMS)
+def test_symptoms_have_the_probabilities_of_the_facts_in_every_group(joint, symptom):
+    table = joint("covid_positive", "covid_recovered", symptom, "sex", "vaccine")
+    for positive, recovered, vaccine, sex in GROUPS:
+        cell = table[positive, recovered, :, sex, VACCINES.index(vaccine)]
+        wanted = symptom_probability(symptom, positive, recovered, vaccine, sex)
+        assert cell[1] / cell.sum() == pytest.approx(wanted, rel=1e-12), (positive, recovered, vaccine, sex)
+
+
+def test_some_symptom_probabilities_by_hand(joint):
+    table = joint("covid_positive", "covid_recovered", "blood_clots", "sex", "vaccine")
+    chance = table[:, :, 1] / table.sum(axis=2)
+    assert chance[1, 0, 0, 0] == pytest.approx(0.1)  # positive: half of .2
+    assert chance[1, 1, 1, 2] == pytest.approx(0.2 * 0.75 / 4)  # positive and recovered, v2
+    assert chance[0, 1, 1, 0] == pytest.approx(0.5 * (0.5 * 0.011 + 0.04))  # recovered, sex 1
+    assert chance[0, 0, 0, 2] == pytest.approx(0.006)  # neither, v2
+
+
+def test_symptoms_are_independent_given_what_they_depend_on(joint):
+    groups = joint("covid_positive", "covid_recovered", "sex", "vaccine")
+    table = joint("covid_positive", "covid_recovered", *SYMPTOMS, "sex", "vaccine")
+    for positive, recovered, vaccine, sex in GROUPS:
+        product = np.array(1.0)
+        for symptom in SYMPTOMS:
+            chance = symptom_probability(symptom, positive, recovered, vaccine, sex)
+            product = np.multiply.outer(product, [1 - chance, chance])
+        place = VACCINES.index(vaccine)
+        share = groups[positive, recovered, sex, place]
+        found = table[positive, recovered, ..., sex, place] / share
+        np.testing.assert_allclose(found, product, rtol=1e-9)
+
+
+def test_nine_patients_in_ten_have_no_symptom(joint):
+    table = joint("covid_positive", *SYMPTOMS)[(slice(None), *(0,) * 7)]
+    free = dict.fromkeys((0, 1), 0.0)
+    for positive, recovered, vaccine, sex in GROUPS:
+        share = (0.1 if positive else 0.9) * (0.1 if recovered else 0.9) * 0.5 * VACCINE_SHARES[VACCINES.index(vaccine)]
+        for symptom in SYMPTOMS:
+            share *= 1 - symptom_probability(symptom, positive, recovered, vaccine, sex)
+        free[positive] += share
+    assert table == pytest.approx([free[0], free[1]], rel=1e-9)
+    # The facts: 89.9 % have no symptom, 83.6 % are negative as well.
+    assert round(float(table.sum()), 3) == 0.899
+    assert round(float(table[0]), 3) == 0.836
+
+
+# A sample against the prior.
+
+
+def pairwise(space, records):
+    """Counts of every pair of features: {(name, name): (n_levels, n_levels)}."""
+    codes = space.codes(records)
+    return pairwise_of_codes(space, [codes[:, axis] for axis in range(len(space.names))], np.ones(len(records)))
+
+
+def pairwise_of_codes(space, columns, weights):
+    columns = [np.ascontiguousarray(column) for column in columns]
+    result = {}
+    for first, second in itertools.combinations(range(len(columns)), 2):
+        n_first, n_second = space.shape[first], space.shape[second]
+        flat = np.bincount(columns[first] * n_second + columns[second], weights, minlength=n_first * n_second)
+        result[space.names[first], space.names[second]] = flat.reshape(n_first, n_second)
+    return result
+
+
+@pytest.fixture(scope="module")
+def expected_pairs(covid, covid_prior):
+    """Expected counts of every pair among 10^6 patients, from the prior."""
+    grid = covid_prior.reshape(covid.space.shape)
+    axes = range(grid.ndim)
+    pairs = {}
+    for first in axes:
+        # Sum out all but `first` and what follows it, once for all pairs that begin with it.
+        tail = grid.sum(axis=tuple(range(first)))
+        for second in range(first + 1, grid.ndim):
+            others = tuple(axis - first for axis in axes if axis > first and axis != second)
+            pairs[covid.space.names[first], covid.space.names[second]] = N * tail.sum(axis=others)
+    return pairs
+
+
+def disagreements(counts, expected, too_far):
+    """Pairs of features beyond the quantile at 1 - 1e-6 / (number of pairs): Bonferroni."""
+    assert counts.keys() == expected.keys()
+    return [pair for pair in expected if too_far(counts[pair], expected[pair], error=1e-6 / len(expected))]
+
+
+def test_a_sample_agrees_with_the_prior_record_by_record(covid_patients, covid_prior, too_far):
+    counts = np.bincount(covid_patients, minlength=covid_prior.size)
+    assert counts.sum() == N
+    assert not too_far(counts, N * covid_prior)
+
+
+def test_a_sample_agrees_with_the_prior_on_every_pair_of_features(covid, covid_patients, expected_pairs, too_far):
+    assert len(expected_pairs) == 18 * 17 // 2
+    assert disagreements(pairwise(covid.space, covid_patients), expected_pairs, too_far) == []
+
+
+def test_patients_drawn_evenly_over_the_records_would_be_noticed(covid_prior, too_far):
+    wrong = np.random.default_rng(5).integers(0, covid_prior.size, N)
+    assert too_far(np.bincount(wrong, minlength=covid_prior.size), N * covid_prior)
+
+
+def test_a_seed_gives_the_same_patients_again(covid_prior, covid_patients):
+    again = envs.sample_patients(covid_prior, N, np.random.default_rng(20240613))
+    assert np.array_equal(again, covid_patients)
+    assert not np.array_equal(again, envs.sample_patients(covid_prior, N, np.random.default_rng(20240614)))
+
+
+def test_records_of_probability_zero_never_come():
+    prior = np.array([0.0, 0.25, 0.0, 0.0, 0.75, 0.0])
+
+    class Extremes:
+        """A generator that only gives the ends of [0, 1)."""
+
+        def random(self, size):
+            return np.resize([0.0, np.nextafter(1.0, 0.0), 0.25, np.nextafter(0.25, 0.0)], size)
+
+    assert set(envs.sample_patients(prior, 8, Extremes())) == {1, 4}  # type: ignore[arg-type]
+    assert set(envs.sample_patients(prior, 10_000, np.random.default_rng(2))) == {1, 4}
+
+
+def test_no_patients_may_be_drawn(covid_prior):
+    assert envs.sample_patients(covid_prior, 0, np.random.default_rng(0)).shape == (0,)
+
+
+# The prior against patients simulated one feature after the other, from the facts alone.
+
+
+def simulate(rng, *, dependent=True):
+    """10^6 patients, a column per feature."""
+    flag = lambda chance: (rng.random(N) < chance).astype(int)  # noqa: E731 - a coin in one line
+    patient = {"covid_positive": flag(0.1), "covid_recovered": flag(0.1)}
+    # Ages in years; what grows with age does so by the mean of the band.
+    years = rng.gamma(3, 11, N)
+    patient["age"] = np.digitize(years, CUTS[1:-1])
+    totals = np.bincount(patient["age"])
+    mean_age = (np.bincount(patient["age"], years) / totals)[patient["age"]]
+    patient["sex"] = flag(0.5)
+    patient["vaccine"] = np.digitize(rng.random(N), np.cumsum(VACCINE_SHARES)[:-1])
+    group = ((patient["covid_positive"] * 2 + patient["covid_recovered"]) * 4 + patient["vaccine"]) * 2 + patient["sex"]
+    for symptom in SYMPTOMS:
+        chances = np.array([symptom_probability(symptom, *group_values) for group_values in GROUPS])
+        patient[symptom] = flag(chances[group])
+    patient["asthma"] = flag(0.08)
+    patient["smoking"] = flag(0.2)
+    patient["obesity"] = flag(0.3 * mean_age / 100)
+    patient["diabetes"] = flag(0.1 + 0.5 * (patient["obesity"] if dependent else 0.3 * 0.33))
+    patient["heart_disease"] = flag(0.15 * mean_age / 100)
+    patient["hypertension"] = flag((0.3 + 0.5 * patient["smoking"]) * mean_age / 100)
+    return patient
+
+
+def test_the_prior_agrees_with_an_independent_simulation_of_the_facts(covid, expected_pairs, too_far):
+    patient = simulate(np.random.default_rng(77))
+    counts = pairwise_of_codes(covid.space, [patient[name] for name in covid.space.names], np.ones(N))
+    assert disagreements(counts, expected_pairs, too_far) == []
+
+
+def test_a_cohort_without_dependence_would_be_noticed(covid, expected_pairs, too_far):
+    patient = simulate(np.random.default_rng(78), dependent=False)
+    counts = pairwise_of_codes(covid.space, [patient[name] for name in covid.space.names], np.ones(N))
+    assert ("obesity", "diabetes") in disagreements(counts, expected_pairs, too_far)
+
+
+# The small scenario, whose figures are in tests/envs/data/small.toml.
+
+
+def test_the_prior_of_the_small_scenario_by_hand(small):
+    prior = envs.prior(small)
+    assert abs(prior.sum() - 1) <= 1e-12
+    edges = gamma(3, scale=11).cdf([0, 30, 60, np.inf])
+    density = gamma(3, scale=11).pdf
+    for record, values in enumerate(itertools.product((0, 1), (0, 1), (0, 1), (0, 1), range(3), ("none", "v1"))):
+        positive, fever, pneumonia, asthma, band, vaccine = values
+        share = edges[band + 1] - edges[band]
+        low, high = ((0, 30), (30, 60), (60, np.inf))[band]
+        mean = quad(lambda x: x * density(x), low, high, epsabs=1e-14)[0] / share
+        eased = positive and vaccine == "v1"
+        chance_fever = (0.4 if positive else 0.1) * (0.6 if eased else 1)
+        chance_pneumonia = (0.2 if positive else 0.02) * (0.5 if eased else 1)
+        wanted = share * (0.3 if vaccine == "v1" else 0.7)
+        for present, chance in [
+            (positive, 0.2),
+            (fever, chance_fever),
+            (pneumonia, chance_pneumonia),
+            (asthma, 0.3 * mean / 100),
+        ]:
+            wanted *= chance if present else 1 - chance
+        assert prior[record] == pytest.approx(wanted, rel=1e-9)

@@ -1,0 +1,120 @@
+"""Utility: of what happened, and its expectation, against enumeration and simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import envs
+from policysim.utility import expected_utilities
+
+# facts/seeds.md section 3 and facts/scenario.md
+WEIGHTS = {
+    "covid_positive": 0.2,
+    "taste": 0.1,
+    "fever": 0.1,
+    "headache": 0.1,
+    "pneumonia": 0.5,
+    "stomach": 0.2,
+    "myocarditis": 0.5,
+    "blood_clots": 1.0,
+    "death": 100.0,
+}
+COSTS = (0.0, 0.03, 0.01, 0.04)
+
+
+@pytest.fixture(scope="module")
+def covid_utilities(covid, covid_response):
+    return expected_utilities(covid_response, envs.default_utility(covid))
+
+
+def test_the_weights_and_costs_are_those_of_the_report(covid):
+    utility = envs.default_utility(covid)
+    assert dict(utility.weights) == WEIGHTS
+    assert tuple(utility.costs[action] for action in ("a0", "a1", "a2", "a3")) == COSTS
+
+
+def test_the_worst_outcome_untreated_is_worth_minus_102_7(covid):
+    # The range of the report's outcome table.
+    everything, nothing = np.ones(9), np.zeros(9)
+    worth = envs.default_utility(covid).realized(covid, [everything, nothing], [0, 0])
+    assert worth == pytest.approx([-102.7, 0.0])
+
+
+def test_realized_utility_by_hand(covid):
+    outcomes = [[name in happened for name in covid.outcomes] for happened in ((), ("fever", "stomach"), ("death",))]
+    worth = envs.default_utility(covid).realized(covid, outcomes, [1, 3, 2])
+    assert worth == pytest.approx([-0.03, -0.1 - 0.2 - 0.04, -100 - 0.01])
+
+
+def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
+    worth = envs.Utility({"fever": 2.0}, {"a2": 0.5}).realized(covid, np.ones((4, 9)), [0, 1, 2, 3])
+    assert worth == pytest.approx([-2.0, -2.0, -2.5, -2.0])
+
+
+def test_expected_utilities_equal_enumeration_of_outcomes(small, small_file, small_response):
+    utilities = expected_utilities(small_response, envs.default_utility(small))
+    severity = np.broadcast_to(small_response.severity, small.space.shape).ravel()
+    treatments, weights, model = small_file["treatments"], small_file["weights"], small_file["death"]
+    flags = ("covid_positive", "fever", "pneumonia")
+    records = itertools.product((0, 1), (0, 1), (0, 1), (0, 1), range(3), range(2))
+    for record, values in enumerate(records):
+        for action, parts in enumerate(((), ("a1",), ("a2",), ("a1", "a2"))):
+            wanted = 0.0
+            for left in itertools.product((0, 1), repeat=3):
+                chance, hazard, harm = 1.0, model["baseline"], treatments[f"a{action}"].get("cost", 0.0)
+                for flag, before, after in zip(flags, values[:3], left, strict=True):
+                    goes = [small_file["natural_clearing"][flag]]
+                    goes += [treatments[part].get("clears", {}).get(flag, 0.0) for part in parts]
+                    comes = [treatments[part].get("side_effects", {}).get(flag, 0.0) for part in parts]
+                    stays = np.prod([1 - p for p in goes]) if before else 1 - np.prod([1 - p for p in comes])
+                    chance *= stays if after else 1 - stays
+                    hazard += model["hazard"][flag] * after
+                    harm += weights[flag] * after
+                dies = 1 - np.exp(-severity[record] * (hazard if values[0] else 1.0))
+                wanted -= chance * (harm + dies * weights["death"])
+            assert utilities[record, action] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_expected_utilities_are_stored_by_column(covid_utilities):
+    # The exponential takes 18 ms for 1.3 million records stored so, 94 the other way (DESIGN.md).
+    assert covid_utilities.shape == (1_310_720, 4)
+    assert covid_utilities.flags.f_contiguous
+    assert np.isfinite(covid_utilities).all()
+
+
+def test_other_weights_and_costs_shift_expected_utilities(covid, covid_response, covid_utilities):
+    heavier = envs.Utility({**WEIGHTS, "fever": 0.6}, {**dict(zip(covid.actions, COSTS, strict=True)), "a1": 1.03})
+    shift = expected_utilities(covid_response, heavier) - covid_utilities
+    wanted = -0.5 * covid_response.probability("fever") - np.array([0, 1, 0, 0])
+    assert np.abs(shift - wanted).max() <= 1e-12
+
+
+def test_expected_utilities_agree_with_a_million_simulated_patients(
+    covid, covid_prior, covid_patients, covid_response, covid_utilities
+):
+    n = len(covid_patients)
+    rng = np.random.default_rng(31)
+    actions = rng.integers(0, 4, n)
+    outcomes = covid_response.sample(covid_patients, actions, rng)
+    worth = envs.default_utility(covid).realized(covid, outcomes, actions)
+    # Patients, actions and outcomes all drawn: the mean is that of the prior and an even choice.
+    standard_error = worth.std() / np.sqrt(n)
+    assert abs(worth.mean() - covid_prior @ covid_utilities.mean(axis=1)) <= 4 * standard_error
+    # Given patient and action, what is left is noise of mean zero; each action by itself, and the sick by themselves.
+    noise = worth - covid_utilities[covid_patients, actions]
+    positive = covid.space.groups("covid_positive")[0][covid_patients] == 1
+    for chosen in [*(actions == action for action in range(4)), positive, ~positive]:
+        part = noise[chosen]
+        assert abs(part.mean()) <= 4 * part.std() / np.sqrt(len(part))
+
+
+def test_a_wrong_weight_would_be_noticed_by_the_simulation(covid, covid_patients, covid_response, covid_utilities):
+    # 10 less for each of 4 deaths in 1,000 is .04; four standard errors are 4 * 100 * sqrt(.004 / 10^6) = .025.
+    n = len(covid_patients)
+    rng = np.random.default_rng(32)
+    actions = rng.integers(0, 4, n)
+    outcomes = covid_response.sample(covid_patients, actions, rng)
+    wrong = envs.Utility({**WEIGHTS, "death": 90.0}, dict(zip(covid.actions, COSTS, strict=True)))
+    noise = wrong.realized(covid, outcomes, actions) - covid_utilities[covid_patients, actions]
+    assert abs(noise.mean()) > 4 * noise.std() / np.sqrt(n)
