@@ -7,7 +7,8 @@ the flags are independent, P(death) is in closed form: 1 - exp(-m R b) prod_s [1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.optimize.elementwise import find_root
 
 from envs.cohort import FloatArray, admission_probability, matches, prior
 from envs.records import IntArray
-from envs.scenario import DEATH, Scenario
+from envs.scenario import DEATH, Scenario, Treatment
 
 
 class ResponseModel:
@@ -55,7 +56,7 @@ class ResponseModel:
             """Mean death in some groups at their scales, less the target."""
             full = np.zeros(target.size)
             full[group] = scale
-            dead = 1 - self._survival(full.reshape(target.shape) * risk, action=0)
+            dead = 1 - self._survival(full.reshape(target.shape) * risk, self._acute, self._left(0))
             mean = (weight * dead).sum(axis=axes, keepdims=True) / np.where(mass > 0, mass, 1)
             difference: FloatArray = (mean - target).ravel()[group]
             return difference
@@ -70,12 +71,19 @@ class ResponseModel:
         severity: FloatArray = solved.reshape(target.shape) * risk
         return severity
 
+    def with_treatments(self, treatments: Mapping[str, Treatment]) -> ResponseModel:
+        """The same patients under other treatments; what happens to the untreated, and so the severity, stays."""
+        other = ResponseModel(replace(self.scenario, treatments=treatments))
+        other.severity = self.severity
+        return other
+
     @cached_property
     def death(self) -> FloatArray:
         """P(death | x, a), (n_records, n_actions), column-major."""
         table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
         for action in range(table.shape[1]):
-            table[:, action] = 1 - np.broadcast_to(self._survival(self.severity, action), self._space.shape).ravel()
+            survival = self._survival(self.severity, self._acute, self._left(action))
+            table[:, action] = 1 - np.broadcast_to(survival, self._space.shape).ravel()
         return table
 
     def probability(self, outcome: str) -> FloatArray:
@@ -95,17 +103,28 @@ class ResponseModel:
             count = count + np.stack([self._space.along(name, row) for row in self.presence[:, position]])
         return np.broadcast_to(count, (len(count), *self._space.shape)).reshape(len(count), -1).T
 
+    def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
+        """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""
+        index = np.asarray(records, dtype=np.intp)
+        before, severity, acute = self._of(index)
+        chance = self.presence[:, np.arange(before.shape[1]), before].transpose(1, 0, 2)
+        alive = self._survival(severity[:, None], acute[:, None], list(np.moveaxis(chance, 2, 0)))
+        return np.concatenate([chance, 1 - alive[:, :, None]], axis=2)
+
+    def _of(self, index: IntArray) -> tuple[IntArray, FloatArray, NDArray[np.bool_]]:
+        """The transient flags before treatment, m R, and whether acute, of some records."""
+        axes = [self._space.axis(name) for name in self.scenario.transient]
+        severity = np.broadcast_to(self.severity, self._space.shape).reshape(-1)[index]
+        acute = np.broadcast_to(self._acute, self._space.shape).reshape(-1)[index]
+        return self._space.codes(index)[:, axes], severity, acute
+
     def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw outcomes of treating records with actions: (m,), (m,) -> (m, n_outcomes), death last."""
         index, action = np.asarray(records, dtype=np.intp), np.asarray(actions, dtype=np.intp)
-        scenario = self.scenario
-        axes = [self._space.axis(name) for name in scenario.transient]
-        before = self._space.codes(index)[:, axes]
-        chance = self.presence[action[:, None], np.arange(len(axes)), before]
+        before, severity, acute = self._of(index)
+        chance = self.presence[action[:, None], np.arange(before.shape[1]), before]
         present = rng.random(chance.shape) < chance
         baseline, kappa = self._hazards()
-        acute = np.broadcast_to(self._acute, self._space.shape).reshape(-1)[index]
-        severity = np.broadcast_to(self.severity, self._space.shape).reshape(-1)[index]
         hazard = severity * np.where(acute, baseline + present @ kappa, 1.0)
         dies = rng.random(len(index)) < -np.expm1(-hazard)
         return np.column_stack([present, dies])
@@ -114,16 +133,20 @@ class ResponseModel:
         death = self.scenario.death
         return death.baseline, np.array([death.hazard.get(name, 0.0) for name in self.scenario.transient])
 
-    def _survival(self, severity: FloatArray, action: int) -> FloatArray:
-        """P(survival | x, action), broadcasting over the grid, for a given m R."""
+    def _left(self, action: int) -> list[FloatArray]:
+        """P(flag present afterwards | x, action) for each transient flag, broadcasting over the grid."""
+        rows = zip(self.scenario.transient, self.presence[action], strict=True)
+        return [self._space.along(name, row) for name, row in rows]
+
+    def _survival(self, severity: FloatArray, acute: NDArray[np.bool_], left: Sequence[FloatArray]) -> FloatArray:
+        """P(survival) for given m R and P(flag present afterwards); all broadcast together."""
         baseline, kappa = self._hazards()
-        survival = np.exp(-severity * np.where(self._acute, baseline, 1.0))
-        for position, name in enumerate(self.scenario.transient):
-            if kappa[position] > 0:
-                left = self._space.along(name, self.presence[action, position])
+        survival = np.exp(-severity * np.where(acute, baseline, 1.0))
+        for hazard, present in zip(kappa, left, strict=True):
+            if hazard > 0:
                 # Only the acute records are in danger from what is left.
-                danger = np.where(self._acute, -np.expm1(-severity * kappa[position]), 0.0)
-                survival = survival * (1 - left * danger)
+                danger = np.where(acute, -np.expm1(-severity * hazard), 0.0)
+                survival = survival * (1 - present * danger)
         return survival
 
     def _relative_risk(self) -> FloatArray:

@@ -62,12 +62,24 @@ class Treatment:
         That a flag which is present is cleared by the treatment (beside natural clearing).
     side_effects : mapping of outcome to probability
         That a flag which is absent appears.
+    combines : tuple of str
+        The treatments that it consists of; their effects are among the ones above, by complements.
     """
 
     title: str
     cost: float
     clears: Mapping[str, float] = field(default_factory=dict)
     side_effects: Mapping[str, float] = field(default_factory=dict)
+    combines: tuple[str, ...] = ()
+
+
+def complements(*effects: Mapping[str, float]) -> dict[str, float]:
+    """Independent effects together: something happens unless each of them fails to do it."""
+    fails: dict[str, float] = {}
+    for effect in effects:
+        for outcome, probability in effect.items():
+            fails[outcome] = fails.get(outcome, 1.0) * (1 - probability)
+    return {outcome: 1 - failed for outcome, failed in fails.items()}
 
 
 @dataclass(frozen=True)

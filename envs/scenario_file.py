@@ -13,7 +13,7 @@ from scipy.special import gammainc
 
 from envs.cohort import admission_probability
 from envs.records import Feature, Level, RecordSpace
-from envs.scenario import DEATH, DeathModel, Rule, Scenario, Treatment
+from envs.scenario import DEATH, DeathModel, Rule, Scenario, Treatment, complements
 from envs.toml_reader import FINITE, InputFileError, Table, is_number, open_toml, shown, unknown
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -247,25 +247,17 @@ def _read_treatments(table: Table, outcomes: list[str]) -> dict[str, Treatment]:
         cost = entry.number("cost", 0.0)
         clears = entry.numbers("clears", outcomes, "flag", low=0, high=1)
         side_effects = entry.numbers("side_effects", outcomes, "flag", low=0, high=1)
+        parts: list[str] = []
         if "combines" in entry:
             known = list(treatments)
             parts = entry.list_of("combines", known.__contains__, f"a treatment above: {', '.join(known)}")
-            clears = _combined(clears, [treatments[part].clears for part in parts])
-            side_effects = _combined(side_effects, [treatments[part].side_effects for part in parts])
+            clears = complements(clears, *(treatments[part].clears for part in parts))
+            side_effects = complements(side_effects, *(treatments[part].side_effects for part in parts))
         entry.close()
-        treatments[name] = Treatment(title, cost, clears, side_effects)
+        treatments[name] = Treatment(title, cost, clears, side_effects, tuple(parts))
     if len(treatments) < 2:
         table.fail(f"at least two are needed, got {len(treatments)}")
     return treatments
-
-
-def _combined(own: Mapping[str, float], parts: list[Mapping[str, float]]) -> dict[str, float]:
-    """Independent effects: something happens unless every part fails to do it."""
-    fails: dict[str, float] = {}
-    for effects in [own, *parts]:
-        for outcome, probability in effects.items():
-            fails[outcome] = fails.get(outcome, 1.0) * (1 - probability)
-    return {outcome: 1 - failed for outcome, failed in fails.items()}
 
 
 def _read_death(table: Table, features: list[Feature], outcomes: list[str]) -> DeathModel:

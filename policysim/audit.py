@@ -20,8 +20,8 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.probability_table import DataError, ProbabilityTable
 from policysim.study import ADJACENCIES, checked_epsilons
+from policysim.text import WIDTH, cells, wrap
 
-WIDTH = 100
 COLUMNS = (34, 9, 13, 13, 11)
 
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
@@ -183,8 +183,8 @@ def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> str:
         What was audited, a paragraph each; see `table_heading` for a table.
     """
     ordered = sorted(findings, key=lambda finding: finding.holds)
-    lines = [line for paragraph in heading for line in textwrap.wrap(paragraph, WIDTH)]
-    lines += ["", _cells("", "ε", "claimed", "exact", "of claim")]
+    lines = [line for paragraph in heading for line in wrap(paragraph)]
+    lines += ["", cells(["", "ε", "claimed", "exact", "of claim"], COLUMNS)]
     lines += [_row(finding) for finding in ordered]
     lines += ["", "Where the exact loss is attained:"]
     for finding in _worst_of_each(ordered):
@@ -242,15 +242,14 @@ def _with_loss(
     loss = privacy_loss_of_logs(logs, adjacency)
     if loss.epsilon == 0:
         return replace(found, exact=0.0)
-    witness = loss.witness
-    pair = (witness.record, witness.neighbour)
+    record, neighbour, action = loss.witness.record, loss.witness.neighbour, loss.witness.action
     return replace(
         found,
         exact=loss.epsilon,
-        record=describe(pair[0]),
-        neighbour=describe(pair[1]),
-        action=actions[witness.action],
-        log_chances=tuple(float(logs[record, witness.action]) for record in pair),
+        record=describe(record),
+        neighbour=describe(neighbour),
+        action=actions[action],
+        log_chances=(float(logs[record, action]), float(logs[neighbour, action])),
     )
 
 
@@ -269,11 +268,11 @@ def _badness(finding: Finding) -> tuple[bool, float]:
 
 
 def _spent(finding: Finding) -> float:
-    """Exact loss as a share of the claim; 1 where both are 0, 0 where infinity is claimed or nothing at all."""
+    """Exact loss as a share of the claim; 0 where infinity is claimed or nothing at all."""
     exact, claimed = finding.exact, finding.claimed
-    if exact is None or claimed is None or claimed == math.inf:
+    if not exact or claimed is None or claimed == math.inf:
         return 0.0
-    return exact / claimed if claimed else math.inf if exact else 1.0
+    return exact / claimed if claimed else math.inf
 
 
 def _row(finding: Finding) -> str:
@@ -283,45 +282,34 @@ def _row(finding: Finding) -> str:
         exact, share = "refused" if finding.refusal else "–", ""
     else:
         exact = _number(finding.exact)
-        spends = finding.claimed is not None and finding.claimed < math.inf
-        share = f"{_number(round(100 * _spent(finding), 1))}\u00a0%" if spends else "–"
-    cells = _cells(name, "any" if finding.epsilon is None else _number(finding.epsilon), claimed, exact, share)
-    return cells if finding.holds else f"{cells}  ✗ {'no probabilities' if finding.fault else 'exceeds'}"
-
-
-def _cells(first: str, *others: str) -> str:
-    padded = [cell.rjust(width) for cell, width in zip(others, COLUMNS[1:], strict=True)]
-    return (first.ljust(COLUMNS[0]) + "".join(padded)).rstrip()
+        share = f"{100 * _spent(finding):.4g}\u00a0%" if finding.claimed not in (None, 0, math.inf) else "–"
+    epsilon = "–" if finding.epsilon is None else _number(finding.epsilon)
+    row = cells([name, epsilon, claimed, exact, share], COLUMNS)
+    return row if finding.holds else f"{row}  ✗ {'no probabilities' if finding.fault else 'exceeds'}"
 
 
 def _witness_words(finding: Finding) -> list[str]:
     at = "" if finding.epsilon is None else f" at ε = {_number(finding.epsilon)}"
     title = f"{'' if finding.holds else '✗ '}{finding.policy}{at}: "
     if finding.fault or finding.refusal:
-        return _wrap(title + (finding.fault or f"refused: {finding.refusal}"))
+        return _indented(title + (finding.fault or f"refused: {finding.refusal}"))
     if not finding.exact:
-        return _wrap(title + "no two neighbours differ")
+        return _indented(title + "no two neighbours differ")
     more, less = (_chance(log_chance) for log_chance in finding.log_chances)
     return [
-        *_wrap(f"{title}{finding.action} has probability"),
-        *_wrap(f"{more} for [{finding.record}]", indent="    "),
-        *_wrap(f"{less} for [{finding.neighbour}]", indent="    "),
+        *_indented(f"{title}{finding.action} has probability"),
+        *_indented(f"{more} for [{finding.record}]", indent="    "),
+        *_indented(f"{less} for [{finding.neighbour}]", indent="    "),
     ]
 
 
 def _summary(findings: Sequence[Finding]) -> str:
-    claims = [finding for finding in findings if finding.claimed is not None and not finding.refusal]
-    broken = sum(not finding.holds for finding in claims)
-    faults = sum(bool(finding.fault) for finding in findings)
+    """How many claims hold; who claims infinity or nothing, or refuses the problem, claims nothing about it."""
     refused = sum(bool(finding.refusal) for finding in findings)
-    parts = [f"{broken} of {len(claims)} claims do not hold." if broken else f"All {len(claims)} claims hold."]
-    if not claims:
-        parts = ["Nothing was claimed, so nothing was checked." if not refused else "Nothing was checked."]
-    if faults:
-        parts.append(f"{faults} tables hold no probabilities.")
-    if refused:
-        parts.append(f"{refused} refused.")
-    return " ".join(parts)
+    claims = [finding for finding in findings if finding.claimed not in (None, math.inf) and not finding.refusal]
+    holding = sum(finding.holds for finding in claims)
+    checked = f"{holding} of {len(claims)} claims hold." if claims else "Nothing was claimed, so no claim was checked."
+    return f"{checked} {refused} refused." if refused else checked
 
 
 def _chance(log_chance: float) -> str:
@@ -335,5 +323,5 @@ def _number(value: float) -> str:
     return "∞" if value == math.inf else f"{value:.6g}"
 
 
-def _wrap(text: str, indent: str = "") -> list[str]:
+def _indented(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -16,8 +16,6 @@ from policysim.comparison import N_THREADS
 from policysim.limit import Limit
 from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
 
-LIMIT = "optimal"
-
 
 @dataclass(frozen=True)
 class Wish:
@@ -132,10 +130,7 @@ def choose(
     limit = Limit(problem, demand)
     least = limit.smallest_epsilon()
     advance()
-    certificate = None
-    if least > wish.max_epsilon or least == math.inf:
-        # At an infinite epsilon greedy is the limit; any finite one serves for the proof.
-        certificate = limit.certificate(wish.max_epsilon if wish.max_epsilon < math.inf else 1.0)
+    certificate = limit.certificate(wish.max_epsilon) if wish.max_epsilon < least else None
     return Choices(wish, rows, least, certificate)
 
 

@@ -17,6 +17,9 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.search import Curve, Demand, UnreachableError
 
+# Steps of the search for the mixture that shows that two demands cannot be met together.
+MIXTURES_TRIED = 12
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -62,21 +65,31 @@ class Limit:
 
     def smallest_epsilon(self) -> float:
         """The least epsilon at which some private policy meets the demand, to 1e-4; inf if there is none."""
-        curve = Curve(_AnyPolicy(), lambda policy: self.tightest(policy.epsilon).margin(policy.epsilon))
         try:
-            return curve.first_reaching(0.0)
+            # Each demand by itself is cheap to search for, and mostly the two meet where the dearer one does.
+            least = max(_first(self._mixture(weight).margin) for weight in self._pure)
+            if len(self._pure) == 1 or self.tightest(least).margin(least) >= 0:
+                return least
+            return _first(lambda epsilon: self.tightest(epsilon).margin(epsilon))
         except UnreachableError:
             return math.inf
 
     def tightest(self, epsilon: float) -> Mixture:
-        """The mixture that is hardest to satisfy at an epsilon; the margin is convex in its weight."""
-        if self._demand.deaths == math.inf:
-            return self._mixture(1.0)
-        if self._demand.value == -math.inf:
-            return self._mixture(0.0)
-        margin: Callable[[float], float] = lambda weight: self._mixture(float(weight)).margin(epsilon)  # noqa: E731
-        inner = float(minimize_scalar(margin, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 16}).x)
-        return min((self._mixture(weight) for weight in (0.0, inner, 1.0)), key=lambda mixture: mixture.margin(epsilon))
+        """The mixture that is hardest to satisfy at an epsilon, or the first found that nothing satisfies."""
+        pure = min((self._mixture(weight) for weight in self._pure), key=lambda mixture: mixture.margin(epsilon))
+        if len(self._pure) == 1 or pure.margin(epsilon) < 0:
+            return pure
+        # The margin is convex in the weight: a maximum of functions that are linear in it.
+        margin: Callable[[float], float] = lambda weight: self._make(float(weight)).margin(epsilon)  # noqa: E731
+        found = minimize_scalar(margin, bounds=(0.0, 1.0), method="bounded", options={"maxiter": MIXTURES_TRIED})
+        inner = self._make(float(found.x))
+        return inner if inner.margin(epsilon) < pure.margin(epsilon) else pure
+
+    @property
+    def _pure(self) -> list[float]:
+        """The weights of the demands that were made: 1 for value, 0 for deaths."""
+        made = ((1.0, self._demand.value > -math.inf), (0.0, self._demand.deaths < math.inf))
+        return [weight for weight, demanded in made if demanded]
 
     def certificate(self, epsilon: float) -> dict[str, Any] | None:
         """The proof that no epsilon-private policy meets the demand; None if one may, or not under any-record."""
@@ -109,6 +122,11 @@ class Limit:
             needed += weight * demand.value
         mixed = DecisionProblem(utilities, problem.prior, problem.adjacency, problem.actions, records=problem.records)
         return Mixture(weight, mixed, needed)
+
+
+def _first(margin: Callable[[float], float]) -> float:
+    """The least epsilon at which a margin that rises with epsilon is not negative."""
+    return Curve(_AnyPolicy(), lambda policy: margin(policy.epsilon)).first_reaching(0.0)
 
 
 @dataclass(frozen=True)

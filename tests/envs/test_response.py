@@ -322,3 +322,15 @@ def test_deaths_that_no_severity_can_reach_are_refused(small):
     rules = (*small.rules, Rule({"covid_positive": (1,)}, {DEATH: ("set", 0.6)}))
     with pytest.raises(ValueError, match="death"):
         _ = envs.ResponseModel(replace(small, rules=rules, death=model)).death
+
+
+def test_the_outcomes_of_some_records_are_those_of_the_whole_table(covid_response, covid):
+    records = np.random.default_rng(8).integers(covid.space.size, size=500)
+    some = covid_response.outcome_probabilities(records)
+    for position, outcome in enumerate(covid.outcomes):
+        np.testing.assert_allclose(some[:, :, position], covid_response.probability(outcome)[records], rtol=1e-12)
+
+
+def test_other_treatments_do_not_change_the_severity(small, small_response):
+    other = small_response.with_treatments(small.treatments)
+    np.testing.assert_array_equal(other.death, small_response.death)

@@ -1,0 +1,146 @@
+"""How far a ranking of policies depends on the illustrative treatment effects: they are redrawn many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.cohort import sample_patients
+from envs.response import ResponseModel
+from envs.scenario import Treatment, complements
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray
+from policies.catalogue import make_policy
+from policies.problem import DecisionProblem
+from policysim.study import Study
+
+REDRAWS = 200
+# Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
+SPREAD = 0.3
+N_PATIENTS = 10_000
+# Records of the whole domain that are kept for each extreme, so that sensitivities stay those of the domain.
+N_EXTREME = 100
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """In how many of the redraws the policies came in the same order.
+
+    Attributes
+    ----------
+    ranking : tuple of str
+        By value at the study's epsilon, best first, with the effects as stated.
+    holds, redraws : int
+        It held in `holds` of `redraws`.
+    first_holds : int
+        The first of the ranking was the first in so many.
+    n_patients : int
+        Sampled patients on which each redraw was evaluated.
+    spread : float
+        Of the redraws, as a standard deviation on the log scale.
+    """
+
+    ranking: tuple[str, ...]
+    holds: int
+    redraws: int
+    first_holds: int
+    n_patients: int
+    spread: float
+
+
+def robustness(
+    study: Study,
+    problem: DecisionProblem,
+    policies: tuple[str, ...],
+    advance: Callable[[], object] = lambda: None,
+) -> Robustness | None:
+    """Redraw the effects, side effects and costs of all treatments, and rank the policies again.
+
+    Hazards and population figures stay. Each redraw is evaluated on the same sampled patients; privacy is over them
+    and the records with the most extreme utilities. Only under any-record: elsewhere the result is None, as a sample of
+    records has no neighbours that differ in one feature.
+
+    Parameters
+    ----------
+    study : Study
+        Its seed and epsilon are used.
+    problem : DecisionProblem
+        Built from it.
+    policies : tuple of str
+        Names from the catalogue.
+    advance : callable, optional
+        Called after each redraw.
+    """
+    if not isinstance(problem.adjacency, AnyRecord):
+        return None
+    patients, effects = np.random.default_rng(study.seed).spawn(2)
+    sampled = sample_patients(problem.prior, N_PATIENTS, patients)
+    records, where = np.unique(np.concatenate([_extremes(problem.utilities), sampled]), return_inverse=True)
+    counts = np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS
+    response = ResponseModel(study.scenario)
+    stated = _ranking(study, response, records, counts, policies, study.utility.costs)
+    same = first = 0
+    for _ in range(REDRAWS):
+        treatments = redraw(study.scenario.treatments, effects)
+        costs = {name: cost * np.exp(SPREAD * effects.normal()) for name, cost in study.utility.costs.items()}
+        ranking = _ranking(study, response.with_treatments(treatments), records, counts, policies, costs)
+        same += ranking == stated
+        first += ranking[0] == stated[0]
+        advance()
+    return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD)
+
+
+def redraw(treatments: Mapping[str, Treatment], rng: np.random.Generator) -> dict[str, Treatment]:
+    """Treatments whose effects have odds multiplied by exp(SPREAD * normal); combined ones follow their parts."""
+    drawn: dict[str, Treatment] = {}
+    for name, treatment in treatments.items():
+        if treatment.combines:
+            parts = [drawn[part] for part in treatment.combines]
+            clears = complements(*(part.clears for part in parts))
+            side_effects = complements(*(part.side_effects for part in parts))
+        else:
+            clears, side_effects = _redrawn(treatment.clears, rng), _redrawn(treatment.side_effects, rng)
+        drawn[name] = replace(treatment, clears=clears, side_effects=side_effects)
+    return drawn
+
+
+def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str, float]:
+    factors = np.exp(SPREAD * rng.normal(size=len(effects)))
+    # p -> odds p/(1-p) times the factor; 0 stays 0 and 1 stays 1.
+    return {
+        name: float(p * factor / (1 - p + p * factor))
+        for (name, p), factor in zip(effects.items(), factors, strict=True)
+    }
+
+
+def _ranking(
+    study: Study,
+    response: ResponseModel,
+    records: IntArray,
+    prior: FloatArray,
+    policies: tuple[str, ...],
+    costs: Mapping[str, float],
+) -> tuple[str, ...]:
+    outcomes = response.outcome_probabilities(records)
+    scenario = study.scenario
+    weights = study.utility.weight_vector(scenario.outcomes)
+    utilities = -(outcomes @ weights) - np.array([costs.get(name, 0.0) for name in scenario.actions])
+    problem = DecisionProblem(utilities, prior, AnyRecord(), scenario.actions)
+    values = {name: problem.value(make_policy(name, epsilon=study.epsilon).probabilities(problem)) for name in policies}
+    return tuple(sorted(policies, key=lambda name: -values[name]))
+
+
+def _extremes(utilities: FloatArray) -> NDArray[np.intp]:
+    """Records with the largest and smallest utility of each action and difference of two actions."""
+    k = utilities.shape[1]
+    columns = [utilities[:, a] for a in range(k)]
+    columns += [utilities[:, a] - utilities[:, b] for a in range(k) for b in range(a)]
+    kept = []
+    count = min(N_EXTREME, len(utilities) - 1)
+    for column in columns:
+        order = np.argpartition(column, (count, len(column) - 1 - count))
+        kept += [order[: count + 1], order[-count - 1 :]]
+    return np.unique(np.concatenate(kept))
