@@ -6,9 +6,18 @@ privacy_loss   what a table of action probabilities reveals, exactly
 problem        DecisionProblem: utilities, prior, adjacency
 policy         Policy: probabilities, guarantee and sampler in one
 reference      greedy, uniform, best-fixed
-exponential    the exponential mechanism and its calibrations
+exponential    the exponential mechanism, by sensitivity or by range
+calibration    its calibrations that look at the scores: monotone, tight
+capped         the exponential mechanism on capped regrets
+scores         what mechanisms with noisy scores share: permute_and_flip, noisy_max
 response       randomised response on the decision
+randomized_features  randomised response on the record (feature_channel), then the best decision
+optimal        the limit: the private policy of highest value, and its parts: optimal_sets, optimal_ceilings,
+               optimal_simplex, optimal_highs, optimal_classes, optimal_full, optimal_limit, optimal_certificate
 catalogue      the policies by name
+accounting     what several uses cost together
+listed         adjacency over a list of rows instead of all records
+arrays, per_problem  checks of arrays; results kept for each problem
 
 Arrays in, arrays out: this package knows no patients, no files and no figures.
 """

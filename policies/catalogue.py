@@ -5,8 +5,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from policies.calibration import ExponentialMonotone, ExponentialTight
+from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
+from policies.noisy_max import ReportNoisyMax
+from policies.optimal import Optimal
+from policies.permute_and_flip import PermuteAndFlip
 from policies.policy import Policy
+from policies.randomized_features import RandomizedFeatures
 from policies.reference import BestFixed, Greedy, Uniform
 from policies.response import RandomizedResponse
 
@@ -15,8 +21,15 @@ _CLASSES: tuple[type[Policy], ...] = (
     BestFixed,
     Uniform,
     Exponential,
+    ExponentialMonotone,
     ExponentialBoundedRange,
+    ExponentialTight,
+    ExponentialCapped,
+    PermuteAndFlip,
+    ReportNoisyMax,
     RandomizedResponse,
+    RandomizedFeatures,
+    Optimal,
 )
 CATALOGUE: dict[str, type[Policy]] = {policy.name: policy for policy in _CLASSES}
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policies.adjacency import Adjacency
 from policies.arrays import BLOCK, FloatArray, blocks
-from policies.policy import Policy, constant_logs, one_hot_logs
+from policies.policy import Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
-
-# Below exp(-745) a float64 is 0.
-LOG_SMALLEST = -745.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class ExponentialFamily(Policy):
         if scale == 0:
             allowed = np.where(np.isfinite(log_base), problem.utilities, -np.inf)
             return one_hot_logs(allowed.argmax(axis=1), problem.n_actions)
-        return softmax_logs(problem.utilities, scale, log_base)
+        return softmax_logs(problem.utilities, scale, log_base, problem.adjacency)
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).
@@ -102,8 +100,8 @@ class ExponentialBoundedRange(ExponentialFamily):
         return problem.sensitivity.range / self.epsilon
 
 
-def softmax_logs(utilities: FloatArray, scale: float, log_base: FloatArray) -> FloatArray:
-    """log of exp(u / s + log mu) normalised over each row, for scale > 0; all arrays (n_records, k) or (k,)."""
+def softmax_logs(utilities: FloatArray, scale: float, log_base: FloatArray, adjacency: Adjacency) -> FloatArray:
+    """log of exp(u / s + log mu) normalised over each row, for scale > 0; (n_records, k) from (n_records, k), (k,)."""
     logs = np.empty_like(utilities, order="F")
     n_records, n_actions = utilities.shape
     weights = np.empty((min(BLOCK, n_records), n_actions), order="F")
@@ -118,7 +116,5 @@ def softmax_logs(utilities: FloatArray, scale: float, log_base: FloatArray) -> F
             part -= part.max(axis=1)[:, None]
         np.exp(part, out=weight)
         part -= np.log(weight.sum(axis=1))[:, None]
-    # What nobody can be drawn to (a probability of 0 in float64 for every record) is dropped for everyone. That is a
-    # public choice of base measure, and without it rounding at log p = -1e15 would pass for privacy loss.
-    logs[:, logs.max(axis=0) < LOG_SMALLEST] = -np.inf
+    drop_unreachable(logs, adjacency)
     return logs

@@ -8,8 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
 from policies.problem import DecisionProblem
+
+# Below exp(-745) a float64 is 0.
+LOG_SMALLEST = -745.0
+
+
+class NotApplicableError(ValueError):
+    """A policy that cannot be used on a problem; str() says why."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +79,18 @@ def constant_logs(log_row: FloatArray, n_records: int) -> FloatArray:
     table = np.empty((n_records, len(log_row)), order="F")
     table[:] = log_row
     return table
+
+
+def drop_unreachable(logs: FloatArray, adjacency: Adjacency) -> None:
+    """Set log p(a|x) to -inf, in place, where a is out of reach for everyone who is hidden among each other.
+
+    Out of reach means a probability that is 0 in float64. Where one partition makes all neighbours, what happens in
+    a clique is public up to who in it was asked, so this is a public change of the base measure of that clique.
+    Otherwise cliques overlap and an action is dropped for everyone or for no one. Without it, rounding at
+    log p = -1e15 would pass for privacy loss.
+    """
+    partitions = adjacency.partitions(len(logs))
+    shape, axes = (partitions[0].shape, partitions[0].axes) if len(partitions) == 1 else ((len(logs),), (0,))
+    for column in logs.T:
+        grid = column.reshape(shape)
+        np.copyto(grid, -np.inf, where=grid.max(axis=axes, keepdims=True) < LOG_SMALLEST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
 
@@ -106,6 +106,21 @@ class DecisionProblem:
             "outcomes": expected,
         }.items():
             object.__setattr__(self, key, value)
+
+    def with_adjacency(self, adjacency: Adjacency) -> DecisionProblem:
+        """The same problem with other neighbours; the arrays are shared. ValueError if the sizes do not fit."""
+        adjacency.partitions(self.n_records)
+        return self._with(adjacency=adjacency)
+
+    def with_prior(self, prior: ArrayLike) -> DecisionProblem:
+        """The same problem for other patients; the tables are shared. ValueError if it is no distribution."""
+        return self._with(prior=probability_vector(prior, "prior", self.n_records))
+
+    def _with(self, **changed: object) -> DecisionProblem:
+        other = object.__new__(DecisionProblem)
+        for attribute in fields(self):
+            object.__setattr__(other, attribute.name, changed.get(attribute.name, getattr(self, attribute.name)))
+        return other
 
     @property
     def n_records(self) -> int:

@@ -6,9 +6,13 @@ problem   from a study to the decision problem
 evaluate  exact evaluation of action probabilities, overall and per group
 comparison  policies over epsilon, as a tidy table
 search    the smallest epsilon that is good enough
+prices    what hiding each feature costs at best
+wrong_prior, robustness   how far results depend on the prior and on illustrative effects
+limit, choose   what no mechanism can do; which epsilon, which mechanism
+audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings  what a comparison found, as numbers
-words     numbers in words
-screen, figures, report, output   what people see and keep
+words, text   numbers in words, lines of text
+screen, choice_screen, audit_screen, figures, report, output   what people see and keep
 cli, commands   the command line
 
 The names below are loaded when they are first used, so that `import policysim` costs nothing.

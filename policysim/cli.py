@@ -101,6 +101,20 @@ def build_parser() -> argparse.ArgumentParser:
         "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
     )
     choose.add_argument("--out", metavar="DIR", help="where a certificate is written (default: reports/STUDY)")
+    audit = commands.add_parser(
+        "audit",
+        help="the privacy loss that policies claim beside the exact one, and who shows it",
+        description="Claimed and exact privacy loss, with the two records that attain it. Exit code 4 if one exceeds.",
+    )
+    _add_study(audit)
+    audit.add_argument("--table", metavar="FILE", help="audit the probabilities in this CSV file instead of a study")
+    audit.add_argument("--actions", metavar="A,B", help="the file's action columns (default: those named p_<action>)")
+    audit.add_argument(
+        "--epsilon", metavar="0.1,1,10", help="in place of the study's; with --table, the one loss that is claimed"
+    )
+    audit.add_argument(
+        "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
+    )
     sensitivity = commands.add_parser(
         "sensitivity",
         help="how far utilities can move between neighbours, and which two records show it",

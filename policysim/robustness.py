@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from envs.cohort import sample_patients
 from envs.response import ResponseModel
 from envs.scenario import Treatment, complements
+from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
@@ -77,16 +78,15 @@ def robustness(
     if not isinstance(problem.adjacency, AnyRecord):
         return None
     patients, effects = np.random.default_rng(study.seed).spawn(2)
-    sampled = sample_patients(problem.prior, N_PATIENTS, patients)
-    records, where = np.unique(np.concatenate([_extremes(problem.utilities), sampled]), return_inverse=True)
-    counts = np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS
+    sample = _sample(problem, patients)
     response = ResponseModel(study.scenario)
-    stated = _ranking(study, response, records, counts, policies, study.utility.costs)
+    stated = _ranking(sample.problem(response, study.utility), study, policies)
     same = first = 0
     for _ in range(REDRAWS):
         treatments = redraw(study.scenario.treatments, effects)
         costs = {name: cost * np.exp(SPREAD * effects.normal()) for name, cost in study.utility.costs.items()}
-        ranking = _ranking(study, response.with_treatments(treatments), records, counts, policies, costs)
+        redrawn = sample.problem(response.with_treatments(treatments), replace(study.utility, costs=costs))
+        ranking = _ranking(redrawn, study, policies)
         same += ranking == stated
         first += ranking[0] == stated[0]
         advance()
@@ -116,20 +116,30 @@ def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str
     }
 
 
-def _ranking(
-    study: Study,
-    response: ResponseModel,
-    records: IntArray,
-    prior: FloatArray,
-    policies: tuple[str, ...],
-    costs: Mapping[str, float],
-) -> tuple[str, ...]:
-    outcomes = response.outcome_probabilities(records)
-    scenario = study.scenario
-    weights = study.utility.weight_vector(scenario.outcomes)
-    utilities = -(outcomes @ weights) - np.array([costs.get(name, 0.0) for name in scenario.actions])
-    problem = DecisionProblem(utilities, prior, AnyRecord(), scenario.actions)
-    values = {name: problem.value(make_policy(name, epsilon=study.epsilon).probabilities(problem)) for name in policies}
+@dataclass(frozen=True)
+class _Sample:
+    """The records that redraws are evaluated on, (m,), and the share of patients that each stands for, (m,)."""
+
+    records: IntArray
+    shares: FloatArray
+
+    def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
+        """The decision problem of these records."""
+        scenario = response.scenario
+        outcomes = response.outcome_probabilities(self.records)
+        utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - utility.cost_vector(scenario.actions)
+        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions)
+
+
+def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
+    patients = sample_patients(problem.prior, N_PATIENTS, rng)
+    records, where = np.unique(np.concatenate([_extremes(problem.utilities), patients]), return_inverse=True)
+    return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
+
+
+def _ranking(problem: DecisionProblem, study: Study, policies: tuple[str, ...]) -> tuple[str, ...]:
+    made = {name: make_policy(name, epsilon=study.epsilon) for name in policies}
+    values = {name: problem.value(policy.probabilities(problem)) for name, policy in made.items()}
     return tuple(sorted(policies, key=lambda name: -values[name]))
 
 

@@ -1,0 +1,171 @@
+"""Calibrations of the exponential mechanism that look at the scores: monotone, and tight."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies.adjacency import Difference, largest_difference
+from policies.arrays import FloatArray
+from policies.exponential import ExponentialFamily, softmax_logs
+from policies.per_problem import once_per_problem
+from policies.policy import LOG_SMALLEST, NotApplicableError
+from policies.problem import DecisionProblem
+from policies.scores import score_range
+
+# exponential-tight tries t = (1 - j / STEPS) 2 epsilon / Gamma for whole j: what it returns does not depend on how
+# it searched. One step changes the loss by less than 1e-6 of epsilon.
+STEPS = 1 << 26
+
+
+@dataclass(frozen=True)
+class ExponentialMonotone(ExponentialFamily):
+    """The exponential mechanism for monotone scores: s = Delta / epsilon (McSherry & Talwar 2007, after theorem 6).
+
+    Monotone: between any two neighbours no action gains while another one loses. Anything else is refused with a
+    NotApplicableError that names two neighbours and two actions. It is never better than `ExponentialBoundedRange`,
+    because monotone scores have Gamma <= Delta.
+    """
+
+    name = "exponential-monotone"
+
+    def scale(self, problem: DecisionProblem) -> float:
+        """Delta / epsilon."""
+        return problem.sensitivity.value / self.epsilon
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x); NotApplicableError unless the scores are monotone."""
+        require_monotone(problem)
+        return super().log_probabilities(problem)
+
+
+@dataclass(frozen=True)
+class ExponentialTight(ExponentialFamily):
+    """The exponential mechanism with the smallest scale whose exact privacy loss is at most epsilon.
+
+    1/s is the largest t in [epsilon / Gamma, 2 epsilon / Gamma] with a loss of at most epsilon, to 1e-6 relative in
+    the loss. The largest t is also the best one: within each row, expected utility never falls with t. No t outside
+    the interval can be it: the log-ratios of two neighbours spread over t Gamma, so one of them is at least half.
+    """
+
+    name = "exponential-tight"
+
+    def scale(self, problem: DecisionProblem) -> float:
+        """1/t; found once for each problem, epsilon and base measure."""
+        log_base = self._log_base(problem.n_actions)
+        return 0.0 if self.epsilon == np.inf else _tight_scale(problem, self.epsilon, tuple(log_base.tolist()))
+
+
+def require_monotone(problem: DecisionProblem) -> None:
+    """NotApplicableError naming two neighbours and two actions of which one gains and one loses, if there are any."""
+    conflict = problem.sensitivity.monotone_witness
+    if conflict is None:
+        return
+    record, neighbour = (problem.records.describe(i) for i in (conflict.record, conflict.neighbour))
+    gains, loses = (problem.actions[action] for action in conflict.actions)
+    raise NotApplicableError(
+        f"the scores are not monotone, so exponential-monotone does not hold: from [{neighbour}] to [{record}] "
+        f"the utility of {gains} rises and that of {loses} falls."
+    )
+
+
+@dataclass
+class Pairs:
+    """Neighbours that attained the loss of some table: a lower bound for the loss of any other.
+
+    Attributes
+    ----------
+    found : dict
+        (record, neighbour, action) to the largest t at which the table had this as its worst pair.
+    """
+
+    found: dict[tuple[int, int, int], float]
+
+    def add(self, worst: list[Difference], t: float) -> None:
+        """Remember the pair of each action."""
+        for action, pair in enumerate(worst):
+            if pair.value > 0:
+                key = (pair.record, pair.neighbour, action)
+                self.found[key] = max(t, self.found.get(key, 0.0))
+
+    def loss(self, problem: DecisionProblem, t: float, log_base: FloatArray) -> float:
+        """The largest loss of these pairs at t.
+
+        An action that is out of reach for all adds nothing. Where that is so, it stays so at any larger t, because
+        log p is concave in t. So a pair counts if one of the two is within reach, or if it was found at t or above.
+        """
+        index = np.array(list(self.found))
+        rows = np.arange(len(index))
+        first, second = (
+            _log_rows(problem.utilities[index[:, side]], t, log_base)[rows, index[:, 2]] for side in (0, 1)
+        )
+        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= np.array(list(self.found.values())))
+        return float(np.max(np.abs(first - second), where=counts, initial=0.0))
+
+
+@once_per_problem
+def _known_pairs(problem: DecisionProblem, log_weights: tuple[float, ...]) -> Pairs:
+    """The pairs that are known for this problem; at first those that attain Gamma, which no t was asked about."""
+    witness = problem.sensitivity.range_witness
+    allowed = [action for action, weight in enumerate(log_weights) if weight > -np.inf]
+    return Pairs({(witness.record, witness.neighbour, action): 0.0 for action in allowed})
+
+
+@once_per_problem
+def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[float, ...]) -> float:
+    """The scale of `ExponentialTight`: 1 / (the largest t of the grid with an exact loss of at most epsilon).
+
+    The search runs down from the top and skips only what cannot be feasible: the loss at t - h is at least the loss
+    at t less h times its slope (`_steepest`). Most steps look at a few pairs of records, whose loss is a lower bound;
+    where that one is feasible the whole table is looked at, and either accepted or asked for its worst pairs.
+    """
+    log_base = np.array(log_weights)
+    gamma = _range_of(problem, np.isfinite(log_base))
+    if gamma == 0:
+        return 0.0
+    pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
+    while True:
+        t = top * (1 - j / STEPS)
+        loss = pairs.loss(problem, t, log_base)
+        if loss <= epsilon:
+            logs = softmax_logs(problem.utilities, 1 / t, log_base, problem.adjacency)
+            worst = [largest_difference(column, problem.adjacency) for column in logs.T]
+            loss = max(pair.value for pair in worst)
+            if loss <= epsilon:
+                return 1 / t
+            pairs.add(worst, t)
+        skip = (loss - epsilon) / (_steepest(t, gamma, epsilon, log_base) * top)
+        j += max(1, math.ceil(skip * STEPS))
+
+
+def _steepest(t: float, gamma: float, epsilon: float, log_base: FloatArray) -> float:
+    """A bound on the slope of the loss between epsilon / Gamma and t (and a little below).
+
+    For neighbours x, x' with p, p' at t and v_b = u_b - u_a, the slope of log p_a - log p'_a is E_p'[v'] - E_p[v] =
+    sum p_b (v'_b - v_b) + sum (p'_b - p_b) v'_b. The first sum is within Gamma. The second may be taken of the
+    regrets g'_b = max v' - v'_b >= 0 instead of v'_b. By the Gibbs variational principle E_p'[g'] <= l / t, with
+    l = log(sum mu / min mu); and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours differ by at
+    most Gamma, E_p[g'] <= Gamma + l / t.
+    """
+    allowed = log_base[np.isfinite(log_base)]
+    entropy = float(np.logaddexp.reduce(allowed) - allowed.min())
+    lowest = 0.9 * epsilon / gamma
+    growth = math.expm1(t * gamma) / t if t * gamma < 1 else math.inf
+    return gamma + min(growth * entropy, gamma + entropy / lowest)
+
+
+def _range_of(problem: DecisionProblem, allowed: NDArray[np.bool_]) -> float:
+    """Gamma over the actions that the base measure allows; 0 if that is one action."""
+    if allowed.all():
+        return problem.sensitivity.range
+    return score_range(problem.utilities[:, allowed], problem.adjacency) if allowed.sum() > 1 else 0.0
+
+
+def _log_rows(utilities: FloatArray, t: float, log_base: FloatArray) -> FloatArray:
+    """log p of some rows, (m, n_actions), with nothing dropped."""
+    logs: FloatArray = (utilities - utilities.max(axis=1)[:, None]) * t + log_base
+    logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+    return logs

@@ -1,0 +1,181 @@
+"""The exponential mechanism on capped regrets: the few decisions with huge stakes no longer set the scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
+from policies.exponential import ExponentialFamily, softmax_logs
+from policies.per_problem import once_per_problem
+from policies.policy import one_hot_logs
+from policies.problem import DecisionProblem
+from policies.scores import score_range
+
+# Candidate caps: each costs a pass over the table, once per problem; over six powers of ten the step is a factor 1.8.
+N_CAPS = 24
+
+# Of many records, regrets are grouped by their size in steps of 2^(1/8) down to 2^-40 of the largest one.
+STEPS_PER_OCTAVE, OCTAVES = 8, 40
+
+# This share of the prior's positive regrets may lie below the smallest candidate cap.
+SHARE_BELOW = 0.001
+
+# One entry per action: log mu, or the numbers of the actions that mu allows.
+LogBase = tuple[float, ...]
+Actions = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ExponentialCapped(ExponentialFamily):
+    """The exponential mechanism on the score -min(regret, cap), with s = (range of that score) / epsilon.
+
+    The regret of an action is what the record loses by it against its best action. A cap far below the largest
+    regret shrinks the range, and with it the noise of all decisions, at the price of telling large regrets apart no
+    longer. The mechanism is `ExponentialBoundedRange` on another score; its loss is at most epsilon whatever the cap,
+    provided that the cap is public.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0.
+    base_measure : sequence of float, optional
+        As in `ExponentialFamily`; regrets are against the best action that it allows.
+    cap : float, optional
+        In units of utility, > 0. By default the cap of highest expected value at this epsilon among a grid, found
+        from the prior and the utilities alone, which are public.
+
+    Raises
+    ------
+    ValueError
+        For a cap that is not > 0.
+    """
+
+    cap: float | None = None
+    name = "exponential-capped"
+
+    def __post_init__(self) -> None:
+        """Check epsilon, the base measure and the cap."""
+        super().__post_init__()
+        if self.cap is not None and non_negative(self.cap, "cap") == 0:
+            raise ValueError(f"cap must be > 0, got cap={self.cap!r}.")
+
+    def cap_for(self, problem: DecisionProblem) -> float:
+        """The cap in use, in units of utility; inf where nothing needs to be capped."""
+        if self.cap is not None:
+            return float(self.cap)
+        return np.inf if self.epsilon == 0 else best_cap(problem, self.epsilon, self._key(problem))
+
+    def scale(self, problem: DecisionProblem) -> float:
+        """(range of the capped score) / epsilon."""
+        return capped_range(problem, self.cap_for(problem), allowed_actions(self._key(problem))) / self.epsilon
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x); uniform or mu at epsilon = 0, the best allowed action at epsilon = inf."""
+        if self.epsilon in (0, np.inf):
+            return super().log_probabilities(problem)
+        scale, allowed = self.scale(problem), allowed_actions(self._key(problem))
+        scores = capped_scores(problem, self.cap_for(problem), allowed)
+        if scale == 0:
+            return one_hot_logs(scores.argmax(axis=1), problem.n_actions)
+        return softmax_logs(scores, scale, self._log_base(problem.n_actions), problem.adjacency)
+
+    def loss_bound(self, problem: DecisionProblem) -> float:
+        """NaN: s log k bounds the capped regret, not the regret."""
+        return np.nan
+
+    def _key(self, problem: DecisionProblem) -> LogBase:
+        return tuple(self._log_base(problem.n_actions).tolist())
+
+
+def allowed_actions(log_base: LogBase) -> Actions:
+    """The actions of positive weight."""
+    return tuple(action for action, weight in enumerate(log_base) if weight > -np.inf)
+
+
+def capped_scores(problem: DecisionProblem, cap: float, allowed: Actions) -> FloatArray:
+    """-min(regret(x, a), cap), (n_records, n_actions), with regret against the best of the allowed actions.
+
+    Actions that are not allowed score -inf.
+    """
+    scores = np.full_like(problem.utilities, -np.inf, order="F")
+    columns = list(allowed)
+    for rows in blocks(problem.n_records):
+        part = problem.utilities[rows][:, columns]
+        part -= part.max(axis=1)[:, None]
+        scores[rows, columns] = np.maximum(part, -cap, out=part)
+    return scores
+
+
+@once_per_problem
+def capped_range(problem: DecisionProblem, cap: float, allowed: Actions) -> float:
+    """The range Gamma of the capped score over the allowed actions, under the problem's adjacency."""
+    if len(allowed) == 1:
+        return 0.0
+    return score_range(capped_scores(problem, cap, allowed)[:, list(allowed)], problem.adjacency)
+
+
+@once_per_problem
+def best_cap(problem: DecisionProblem, epsilon: float, log_base: LogBase) -> float:
+    """The cap with the highest expected value at `epsilon`, of a grid that is the same for all epsilons.
+
+    So a larger epsilon never has a lower value. inf where nobody regrets anything.
+    """
+    allowed = allowed_actions(log_base)
+    mass, regrets = _regret_groups(problem, allowed)
+    caps = _candidate_caps(mass, regrets)
+    if not len(caps):
+        return np.inf
+    base = np.exp(np.array(log_base)[list(allowed)])
+    values = [
+        _value(mass, regrets, float(cap), capped_range(problem, float(cap), allowed) / epsilon, base) for cap in caps
+    ]
+    return float(caps[int(np.argmax(values))])
+
+
+@once_per_problem
+def _regret_groups(problem: DecisionProblem, allowed: Actions) -> tuple[FloatArray, FloatArray]:
+    """Prior mass > 0, (m,), and mean regrets, (m, len(allowed)), of groups of records with similar regrets.
+
+    Up to BLOCK records, each is a group. Groups only serve to choose a cap, and every choice is private.
+    """
+    regrets = -capped_scores(problem, np.inf, allowed)[:, list(allowed)]
+    if problem.n_records <= BLOCK:
+        return problem.prior[problem.prior > 0], regrets[problem.prior > 0]
+    largest = float(regrets.max()) or 1.0
+    levels = 1 + STEPS_PER_OCTAVE * OCTAVES
+    group: IntArray = np.zeros(problem.n_records, dtype=np.intp)
+    for column in regrets.T:
+        with np.errstate(divide="ignore"):
+            octave = np.log2(column / largest)
+        level = np.maximum(np.floor(STEPS_PER_OCTAVE * (octave + OCTAVES)), -1).astype(np.intp) + 1
+        # Numbered anew after each column, so that the keys stay small for any number of actions.
+        group = np.unique(group * (levels + 1) + level, return_inverse=True)[1]
+    weighted = (problem.prior, *(problem.prior * column for column in regrets.T))
+    sums: FloatArray = np.stack([np.bincount(group, weights=weights) for weights in weighted])
+    mass, totals = sums[0], sums[1:].T
+    present = mass > 0
+    return mass[present], totals[present] / mass[present, None]
+
+
+def _candidate_caps(mass: FloatArray, regrets: FloatArray) -> FloatArray:
+    """Log-spaced caps from (nearly) the smallest positive regret to the largest; none if there is none."""
+    positive = regrets > 0
+    sizes = regrets[positive]
+    if not sizes.size:
+        return sizes
+    order = np.argsort(sizes)
+    below = np.cumsum(np.broadcast_to(mass[:, None], regrets.shape)[positive][order])
+    smallest = sizes[order][np.searchsorted(below, SHARE_BELOW * below[-1])]
+    caps: FloatArray = np.geomspace(smallest, sizes.max(), N_CAPS)
+    return np.unique(caps)
+
+
+def _value(mass: FloatArray, regrets: FloatArray, cap: float, scale: float, base: FloatArray) -> float:
+    """Minus the expected regret of the mechanism with this cap and scale."""
+    if scale == 0:
+        return -float(mass @ regrets.min(axis=1))
+    with np.errstate(over="ignore"):
+        weights = base * np.exp(-np.minimum(regrets, cap) / scale)
+    return -float(mass @ ((weights * regrets).sum(axis=1) / weights.sum(axis=1)))

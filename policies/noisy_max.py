@@ -1,0 +1,125 @@
+"""Report noisy max with Laplace noise, by exact integration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+from policies.permute_and_flip import win_integrals
+from policies.scores import LARGEST_GAP, NoisyScores
+
+
+@dataclass(frozen=True)
+class ReportNoisyMax(NoisyScores):
+    """Add Laplace noise of scale s to each score and report the action with the largest sum.
+
+    (Dwork & Roth 2014, The algorithmic foundations of differential privacy, section 3.3; there for counts, which can
+    only move in one direction. Any scores can be shifted into that case, see `NoisyScores`.)
+    """
+
+    name = "report-noisy-max"
+
+    def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+        order = np.argsort(-utilities, axis=1, kind="stable")
+        ranked = np.take_along_axis(utilities, order, axis=1).T.copy()
+        logs = np.empty(utilities.shape)
+        np.put_along_axis(logs, order, log_win_probabilities(ranked, scale).T, axis=1)
+        return logs
+
+    def _draw(self, scores: FloatArray, rng: np.random.Generator) -> IntArray:
+        winners: IntArray = (scores + rng.laplace(size=scores.shape)).argmax(axis=1)
+        return winners
+
+
+def log_win_probabilities(ranked: FloatArray, scale: float) -> FloatArray:
+    """log P(action r has the largest score plus Laplace noise), exact for any number of actions.
+
+    Parameters
+    ----------
+    ranked : array, (k, m)
+        Scores of m records, each in falling order along the first axis.
+    scale : float
+        Scale of the noise, > 0 and finite, in the units of the scores.
+
+    Returns
+    -------
+    array, (k, m)
+
+    Notes
+    -----
+    With z the scores in units of the scale, less the largest, P(r) is the integral over x of the density at x - z_r
+    times the product over j != r of the distribution function at x - z_j. The scores split the line into pieces; on
+    each one the distribution function of j is either e^(x - z_j) / 2 or 1 - e^(z_j - x) / 2. Every result below is
+    P(r) / e^(z_r), which is at least 1 / (2k) whatever the gaps: its logarithm loses nothing, and pieces need small
+    errors relative to 1 only. All exponents are <= 0.
+    """
+    k = len(ranked)
+    with np.errstate(over="ignore"):
+        z = np.maximum((ranked - ranked[0]) / scale, -LARGEST_GAP)
+        gaps = np.minimum((ranked[:-1] - ranked[1:]) / scale, LARGEST_GAP)
+    # Above all scores: density e^(z_r - x) / 2, and the substitution y = e^(-x) leaves a polynomial.
+    total: FloatArray = win_integrals((np.exp(z) / 2).T).T / 2
+    crowding = np.zeros_like(z[0])  # sum over 1 < j < i of z_j - z_i
+    for i in range(1, k):
+        _add_piece(total, z, gaps[i - 1], i, np.exp(-crowding) * 0.5**i)
+        crowding += max(i - 1, 0) * gaps[i - 1]
+    # Below all scores every action has the same integrand, a single exponential.
+    total += np.exp(-crowding) * 0.5**k / k * np.exp(np.minimum(z[k - 1] - z, 0.0))
+    log_p: FloatArray = z + np.log(total)
+    return log_p
+
+
+def _add_piece(total: FloatArray, z: FloatArray, gap: FloatArray, i: int, factor: FloatArray) -> None:
+    """Add to P(r) / e^(z_r) what comes from x between the i-th largest score and the next one, `gap` below it.
+
+    At z_i - x = t, the first i actions contribute e^(-i t) and the others 1 - c_j y, with y = e^(t - gap) and
+    c_j = e^(z_j - z_(i+1)) / 2. As 1 - c_j y = (1 - c_j) + c_j (1 - y), their product is a polynomial in 1 - y whose
+    coefficients are >= 0 and sum to 1: the law of a number of successes. Nothing cancels in the sum.
+    """
+    chances = np.exp(z[i:] - z[i]) / 2
+    upper, lower = _moments(gap, i, len(chances))
+    total[:i] += factor * np.exp(z[i - 1] - z[:i]) * _mixture(_successes(chances), upper)
+    for r in range(len(chances)):
+        others = np.delete(chances, r, axis=0)
+        total[i + r] += factor / 2 * _mixture(_successes(others), lower)
+
+
+def _moments(gap: FloatArray, i: int, n: int) -> tuple[list[FloatArray], list[FloatArray]]:
+    """B(i, 0..n) and B(i-1, 0..n-1), where B(i, l) = int_0^gap e^(-i t) (1 - e^(t - gap))^l dt.
+
+    Partial integration gives B(0, l) = B(0, l-1) - V^l / l and i B(i, l) = V^l - l e^(-gap) B(i-1, l-1), with
+    V = 1 - e^(-gap).
+    """
+    ratio, fall = np.exp(-gap), -np.expm1(-gap)
+    powers = [np.ones_like(gap)]
+    for _ in range(n):
+        powers.append(powers[-1] * fall)
+    row = [gap]
+    for m in range(1, n + 1):
+        row.append(row[-1] - powers[m] / m)
+    previous = row
+    for j in range(1, i + 1):
+        previous, row = row, [-np.expm1(-j * gap) / j]
+        row += [(powers[m] - m * ratio * previous[m - 1]) / j for m in range(1, n + 1)]
+    return row, previous[:n]
+
+
+def _successes(chances: FloatArray) -> list[FloatArray]:
+    """P(number of successes = l) for l = 0..n, of n independent trials, `chances` (n, m)."""
+    law = [np.ones_like(chances[0])] if len(chances) else [np.ones(1)]
+    for chance in chances:
+        stay = [part * (1 - chance) for part in law]
+        move = [part * chance for part in law]
+        law = [stay[0], *(a + b for a, b in zip(stay[1:], move[:-1], strict=True)), move[-1]]
+    return law
+
+
+def _mixture(law: Sequence[FloatArray], values: Sequence[FloatArray]) -> FloatArray:
+    """sum over l of law[l] values[l]."""
+    total = law[0] * values[0]
+    for part, value in zip(law[1:], values[1:], strict=True):
+        total += part * value
+    return total

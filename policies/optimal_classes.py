@@ -1,0 +1,105 @@
+"""The optimum where every record has one clique of neighbours: any-record and sensitive, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.adjacency import Adjacency, Partition
+from policies.arrays import FloatArray, IntArray
+from policies.optimal_ceilings import Ceilings, best_ceilings, ceiling_logs
+from policies.optimal_sets import class_weights, members_of
+from policies.problem import DecisionProblem
+
+# Records, and weights w_T, that are handled at a time.
+_RECORDS, _WEIGHTS = 1 << 17, 1 << 21
+
+
+@dataclass(frozen=True)
+class SolvedClasses:
+    """Some of the classes and their optimum.
+
+    Attributes
+    ----------
+    records : array of int, (n_classes, size)
+        The members of each class.
+    columns : array, (k, n_classes, size)
+        Their utilities.
+    masks : array of int, (S,)
+        The sets of actions, as bit masks.
+    weights : array, (n_classes, S)
+        w_T, for priors divided by `units`.
+    solution : Ceilings
+        In the units of the weights.
+    units : array, (n_classes,)
+        The largest prior of each class; 0 for a class that never comes.
+    """
+
+    records: IntArray
+    columns: FloatArray
+    masks: IntArray
+    weights: FloatArray
+    solution: Ceilings
+    units: FloatArray
+
+    @property
+    def loss(self) -> float:
+        """The expected utility that these classes lose against greedy, at the optimum."""
+        return float(self.units @ self.solution.losses)
+
+    @property
+    def proven_loss(self) -> float:
+        """What they lose under every epsilon-private policy: equal to `loss` up to rounding."""
+        return float(self.units @ self.solution.proven)
+
+
+def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[SolvedClasses]:
+    """Solve the cliques of a partition, some thousands at a time.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its own adjacency is not used.
+    partition : Partition
+        Its cliques are the classes.
+    epsilon : float
+        Finite, >= 0.
+
+    Raises
+    ------
+    ValueError
+        For more than 62 actions.
+    """
+    cliques = partition.by_clique(np.arange(problem.n_records))
+    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(problem.n_actions, 20)))
+    for start in range(0, len(cliques), step):
+        yield _solve_block(problem, cliques[start : start + step], epsilon)
+
+
+def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) -> SolvedClasses:
+    columns = np.stack([column[records] for column in problem.utilities.T])
+    priors = problem.prior[records]
+    units = priors.max(axis=1)
+    # A class that never comes is still protected; it is solved as if its members were equally likely.
+    scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
+    masks, weights = class_weights(columns, scaled)
+    solution = best_ceilings(members_of(masks, len(columns)), weights, epsilon)
+    return SolvedClasses(records, columns, masks, weights, solution, units)
+
+
+def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
+    """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
+    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    for solved in solve_classes(problem, partition, epsilon):
+        for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
+            table[solved.records, action] = logs
+    return table
+
+
+def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:
+    """The partitions that hide something: those with cliques of two or more records, or else the first."""
+    partitions = adjacency.partitions(n_records)
+    hiding = tuple(part for part in partitions if any(part.shape[axis] > 1 for axis in part.axes))
+    return hiding or partitions[:1]

@@ -1,0 +1,120 @@
+"""Randomise the features of a record, then decide as well as the randomised record allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray
+from policies.feature_channel import LOG_SAFE, FeatureChannel
+from policies.policy import Policy, one_hot_logs
+from policies.problem import DecisionProblem
+
+
+@dataclass(frozen=True)
+class RandomizedFeatures(Policy):
+    """Report each private feature through k-ary response, then take the Bayes decision on the reported record.
+
+    A feature with m levels is kept with probability e^e / (e^e + m - 1), where e is its share of epsilon, and else
+    replaced by one of the others (Kairouz, Oh & Viswanath 2016, Extremal mechanisms for local differential privacy).
+    The reported record y gets d(y), the action with the largest sum over x of prior(x) K(y|x) u(x, a), so
+    p(a|x) = sum over y with d(y) = a of K(y|x): the decision works on what is already private and adds no loss.
+
+    Neighbours may differ in several features at once, and their losses add up. So under any-record and sensitive,
+    epsilon is split equally over the private features; under one-feature each has the whole. Public features are
+    reported as they are. Under any-record the features are those of `problem.records.shape`, if it has one, and else
+    the record is a single feature. epsilon = 0 gives the best constant action (for each public part of the record),
+    inf the best action.
+    """
+
+    name = "randomized-features"
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), -inf where no report leads to an action."""
+        if self.epsilon == np.inf:
+            return one_hot_logs(problem.best_actions, problem.n_actions)
+        channel = channel_for(problem, self.epsilon)
+        decisions = bayes_decisions(problem, channel)
+        logs = one_hot_logs(decisions, problem.n_actions)
+        if self.epsilon == 0:
+            return logs
+        for action, column in enumerate(logs.T):
+            if channel.log_least < LOG_SAFE:
+                logs[:, action] = channel.apply_to_logs(column)
+            else:
+                with np.errstate(divide="ignore"):
+                    # Rounding may leave a sum of probabilities a little above 1.
+                    logs[:, action] = np.minimum(np.log(channel.apply(np.exp(column))), 0.0)
+        return logs
+
+    def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+        """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""
+        if self.epsilon == np.inf:
+            best: IntArray = problem.best_actions[records]
+            return best
+        channel = channel_for(problem, self.epsilon)
+        actions: IntArray = bayes_decisions(problem, channel)[channel.sample(records, rng)]
+        return actions
+
+
+def channel_for(problem: DecisionProblem, epsilon: float) -> FeatureChannel:
+    """The channel whose exact loss between neighbours is at most `epsilon`; ValueError if its features are unclear."""
+    partitions = problem.adjacency.partitions(problem.n_records)
+    shape, hidden = partitions[0].shape, [partition.axes for partition in partitions]
+    if isinstance(problem.adjacency, AnyRecord):
+        shape = _features(problem)
+        hidden = [tuple(range(len(shape)))]
+    elif any(partition.shape != shape for partition in partitions):
+        raise ValueError(
+            f"randomized-features needs an adjacency over one product space, got {problem.adjacency.name!r}."
+        )
+    shares = [_share(axis, shape, hidden, epsilon) for axis in range(len(shape))]
+    return FeatureChannel(shape, tuple(shares))
+
+
+def _features(problem: DecisionProblem) -> tuple[int, ...]:
+    shape: Sequence[int] = getattr(problem.records, "shape", (problem.n_records,))
+    if math.prod(shape) != problem.n_records:
+        raise ValueError(
+            f"records.shape must have {problem.n_records} records, got shape={tuple(shape)!r} with {math.prod(shape)}."
+        )
+    return tuple(shape)
+
+
+def _share(axis: int, shape: tuple[int, ...], hidden: Sequence[tuple[int, ...]], epsilon: float) -> float:
+    """What one feature may spend, so that no set of features that neighbours may differ in spends more than epsilon.
+
+    A feature with a single level reveals nothing and needs no share.
+    """
+    together = [sum(shape[other] > 1 for other in axes) for axes in hidden if axis in axes]
+    return epsilon / max(*together, 1) if together else np.inf
+
+
+def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> IntArray:
+    """d(y): the action of highest expected utility for each reported record, (n_records,); the first of equals."""
+    silent = max((share for share in channel.shares if share < np.inf), default=np.inf) == 0
+    best = problem.utilities.max(axis=1)
+    scores = np.empty_like(problem.utilities, order="F")
+    for action, column in enumerate(problem.utilities.T):
+        # Regrets instead of utilities: sums of terms of one sign, whatever constant a record's utilities carry.
+        weighted = problem.prior * (column - best)
+        scores[:, action] = _public_sums(weighted, channel) if silent else channel.apply(weighted)
+    decisions: IntArray = scores.argmax(axis=1)
+    if silent:
+        return decisions
+    # A report with no prior mass behind it gets its own best action. That is no more than another rule for reports.
+    return np.where(scores.any(axis=1), decisions, problem.best_actions)
+
+
+def _public_sums(column: FloatArray, channel: FeatureChannel) -> FloatArray:
+    """The sum over all records with the same public part: what a channel that says nothing leaves, without rounding.
+
+    Only so is the decision the same for all of them, and the policy the constant that epsilon = 0 asks for.
+    """
+    hidden = tuple(axis for axis, share in enumerate(channel.shares) if share < np.inf)
+    sums = column.reshape(channel.shape).sum(axis=hidden, keepdims=True)
+    return np.broadcast_to(sums, channel.shape).ravel()

@@ -1,0 +1,426 @@
+"""A museum of real defects: each is built here, and caught by the audit or by a check that every policy passes.
+
+Beside each stands the right version, which passes the same check.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from random_problems import neighbour_pairs
+from scipy.stats import chi2
+
+from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
+from policies.accounting import compose, concentrated_rho
+from policies.exponential import Exponential, ExponentialFamily
+from policies.policy import one_hot_logs
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.response import RandomizedResponse
+from policysim.audit import audit, exceeds
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+
+# The room that an audit leaves for rounding is 1e-9; what is caught here is caught by far more.
+CLEARLY = 1.05
+
+# One action gains while 19 others lose, so Gamma = 2 Delta: what the factor 2 is there for.
+OPPOSED = np.zeros((2, 20))
+OPPOSED[0, 0] = OPPOSED[1, 1:] = 1.0
+
+
+def problem_of(utilities, adjacency=None):
+    utilities = np.asarray(utilities)
+    return DecisionProblem(utilities, np.full(len(utilities), 1 / len(utilities)), adjacency or AnyRecord())
+
+
+def caught(policy, problem, epsilons=EPSILONS):
+    """Whether the audit finds a loss clearly above the claim at every one of these epsilons."""
+    findings = audit(problem, [policy], epsilons)
+    return exceeds(findings) and all(finding.exact > CLEARLY * finding.claimed for finding in findings)
+
+
+def passes(policy, problem, epsilons=EPSILONS):
+    """Whether the policy applies, and the audit finds nothing."""
+    findings = audit(problem, [policy], epsilons)
+    return not exceeds(findings) and not any(finding.refusal for finding in findings)
+
+
+# Calibration.
+
+
+@dataclass(frozen=True)
+class FactorTwoDropped(ExponentialFamily):
+    """s = Delta / epsilon for any scores."""
+
+    name = "factor-two-dropped"
+
+    def scale(self, problem):
+        return problem.sensitivity.value / self.epsilon
+
+
+@dataclass(frozen=True)
+class TimesSensitivity(ExponentialFamily):
+    """exp(epsilon u / 2 * Delta): without its brackets, the formula multiplies by Delta."""
+
+    name = "times-sensitivity"
+
+    def scale(self, problem):
+        return 2 / (self.epsilon * problem.sensitivity.value)
+
+
+@dataclass(frozen=True)
+class SmallestSensitivity(ExponentialFamily):
+    """Delta as the minimum over actions of what one of them can move, where it must be the maximum."""
+
+    name = "smallest-sensitivity"
+
+    def scale(self, problem):
+        return 2 * float(np.ptp(problem.utilities, axis=0).min()) / self.epsilon
+
+
+@dataclass(frozen=True)
+class MonotoneUnchecked(FactorTwoDropped):
+    """s = Delta / epsilon again, but on purpose: "as the scores are monotone"."""
+
+    name = "monotone-unchecked"
+
+
+@dataclass(frozen=True)
+class MonotoneChecked(MonotoneUnchecked):
+    """The same, after looking."""
+
+    name = "monotone-checked"
+
+    def log_probabilities(self, problem):
+        if not problem.sensitivity.monotone:
+            raise NotApplicableError("the scores are not monotone")
+        return super().log_probabilities(problem)
+
+
+def test_the_factor_two_dropped():
+    assert caught(FactorTwoDropped(), problem_of(OPPOSED))
+    assert passes("exponential", problem_of(OPPOSED))
+
+
+def test_the_scale_multiplied_by_the_sensitivity():
+    # With Delta = 1 the two formulas agree, so the scores have another unit.
+    problem = problem_of([[5.0, 0.0], [0.0, 5.0]])
+    assert caught(TimesSensitivity(), problem)
+    assert passes("exponential", problem)
+    assert passes(TimesSensitivity(), problem_of([[1.0, 0.0], [0.0, 1.0]]))
+
+
+def test_max_and_min_swapped_in_the_sensitivity():
+    # One action moves by 10, the other by 1.
+    problem = problem_of([[10.0, 1.0], [0.0, 0.0], [4.0, 0.5]])
+    assert caught(SmallestSensitivity(), problem)
+    assert passes("exponential", problem)
+
+
+def test_a_monotone_calibration_on_scores_that_are_not_monotone():
+    # From the first record to the second four actions rise as far as the fifth falls.
+    crossing = problem_of([[0.0, 0.1, 0.2, 0.3, 1.0], [1.0, 1.1, 1.2, 1.3, 0.0]])
+    assert caught(MonotoneUnchecked(), crossing)
+    # The one that looks refuses, naming why; where all scores move together, both are right.
+    findings = audit(crossing, [MonotoneChecked()], EPSILONS)
+    assert [finding.refusal for finding in findings] == ["the scores are not monotone"] * len(EPSILONS)
+    together = problem_of(np.sort(np.random.default_rng(2).normal(size=(8, 5)), axis=0))
+    assert together.sensitivity.monotone
+    assert passes(MonotoneUnchecked(), together)
+    assert passes(MonotoneChecked(), together)
+
+
+# Arithmetic.
+
+
+@dataclass(frozen=True)
+class PlainSoftmax(Exponential):
+    """The exponential mechanism in probabilities instead of logarithms."""
+
+    name = "plain-softmax"
+
+    def log_probabilities(self, problem):
+        scores = problem.utilities / self.scale(problem)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        with np.errstate(divide="ignore"):
+            return np.log(weights / weights.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class ShiftedByTheMinimum(Exponential):
+    """The score's minimum subtracted, where the maximum must be: the largest exponential overflows."""
+
+    name = "shifted-by-the-minimum"
+
+    def log_probabilities(self, problem):
+        scores = problem.utilities / self.scale(problem)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            weights = np.exp(scores - scores.min(axis=1, keepdims=True))
+            return np.log(weights / weights.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class WorstPreferred(Exponential):
+    """exp(-u / s): costs taken for utilities. Just as private, and useless."""
+
+    name = "worst-preferred"
+
+    def log_probabilities(self, problem):
+        return super().log_probabilities(problem_of(-problem.utilities))
+
+
+@dataclass(frozen=True)
+class NotNormalised(Exponential):
+    """The same weights for everyone would reveal nothing; but they are no probabilities."""
+
+    name = "not-normalised"
+
+    def log_probabilities(self, problem):
+        return np.zeros(problem.utilities.shape)
+
+
+def test_an_action_that_underflows_to_probability_zero_for_one_neighbour_only():
+    # s = 2 / epsilon = 1/1000. The first record's gap of 1 is 1000 s, and exp(-1000) is 0 in float64.
+    problem = problem_of([[1.0, 0.0], [0.0, 0.0]])
+    (finding,) = audit(problem, [PlainSoftmax()], [2000.0])
+    assert (finding.exact, finding.holds) == (math.inf, False)
+    assert finding.log_chances == (math.log(0.5), -math.inf)
+    assert passes("exponential", problem, [2000.0])
+    # Where nothing underflows the two agree.
+    assert passes(PlainSoftmax(), problem, [1000.0])
+
+
+def test_max_and_min_swapped_in_what_is_subtracted_from_the_scores():
+    problem = problem_of([[1.0, 0.0], [0.0, 0.0]])
+    (finding,) = audit(problem, [ShiftedByTheMinimum()], [2000.0])
+    assert finding.fault == "its probabilities sum to nan for [record 0]"
+    assert not finding.holds
+    assert passes("exponential", problem, [2000.0])
+    assert passes(ShiftedByTheMinimum(), problem, [1.0])
+
+
+def test_max_and_min_swapped_in_the_utilities():
+    problem = problem_of([[3.0, 1.0], [1.0, 0.0]])
+    # Its loss is fine, so the audit is silent; the limits that every policy has are not.
+    assert passes(WorstPreferred(), problem)
+    best = problem.prior @ problem.utilities.max(axis=1)
+    values = {}
+    for policy in (WorstPreferred, Exponential):
+        values[policy] = [problem.value(policy(epsilon).probabilities(problem)) for epsilon in (0, 1, math.inf)]
+    assert values[Exponential][0] < values[Exponential][1] < values[Exponential][2] == best
+    assert values[WorstPreferred][0] > values[WorstPreferred][1] > values[WorstPreferred][2]
+
+
+def test_weights_that_are_no_probabilities_though_they_are_the_same_for_everyone():
+    problem = problem_of([[1.0, 0.0], [0.0, 1.0]])
+    logs = NotNormalised(1.0).log_probabilities(problem)
+    assert privacy_loss_of_logs(logs, problem.adjacency).epsilon == 0
+    assert exceeds(audit(problem, [NotNormalised()], [1.0]))
+    assert passes("uniform", problem)
+
+
+# Claims.
+
+
+def permute_and_flip_logs(gaps, scale):
+    """By definition, for two actions: visit them in random order, take the first whose coin shows heads.
+
+    Whoever is worse by a gap g has heads with probability e^(-g/s), and is chosen if it comes first and shows heads.
+    """
+    worse = np.exp(-np.abs(gaps) / scale) / 2
+    first = np.where(np.asarray(gaps) > 0, 1 - worse, worse)
+    return np.log(np.column_stack([first, 1 - first]))
+
+
+def tight_logs(gaps, epsilon):
+    """The exponential mechanism of two actions with the largest t = 1/s whose exact loss is epsilon, by bisection."""
+
+    def at(t):
+        scores = np.column_stack([np.asarray(gaps) * t, np.zeros(len(gaps))])
+        return scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+
+    low, high = 0.0, 4 * epsilon / np.ptp(gaps)
+    for _ in range(60):
+        middle = (low + high) / 2
+        inside = privacy_loss_of_logs(at(middle), AnyRecord()).epsilon <= epsilon
+        low, high = (middle, high) if inside else (low, middle)
+    return at(low)
+
+
+def kullback_leibler(logs):
+    """The largest divergence between neighbours: the limit of D_alpha / alpha at alpha = 1; no true rho is smaller."""
+    return max(
+        float(np.exp(logs[x]) @ (logs[x] - logs[y])) for x, y in neighbour_pairs(AnyRecord(), len(logs)) if x != y
+    )
+
+
+# Two records that gain the same by opposite actions: u(x, a0) - u(x, a1) = 1 and -1, Gamma = 2.
+GAPS = (1.0, -1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("name", ["permute-and-flip", "exponential-tight"])
+def test_a_policy_that_is_not_of_bounded_range_charged_as_epsilon_squared_over_eight(name, epsilon):
+    logs = permute_and_flip_logs(GAPS, 2 / epsilon) if name == "permute-and-flip" else tight_logs(GAPS, epsilon)
+    claimed_rho = epsilon**2 / 8
+    # Its loss is within epsilon: only the range of the log-ratio shows the defect.
+    assert privacy_loss_of_logs(logs, AnyRecord()).epsilon <= epsilon * (1 + 1e-12)
+    assert concentrated_rho(logs, AnyRecord()) > 1.5 * claimed_rho
+    # The claim is not merely unproved but false, and the right one is true.
+    assert claimed_rho < kullback_leibler(logs) < concentrated_rho(logs, AnyRecord())
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0])
+def test_the_exponential_mechanism_calibrated_by_range_may_be_charged_as_epsilon_squared_over_eight(epsilon):
+    problem = problem_of([[1.0, 0.0], [0.0, 1.0]])
+    logs = make_policy("exponential-bounded-range", epsilon=epsilon).log_probabilities(problem)
+    assert concentrated_rho(logs, problem.adjacency) <= epsilon**2 / 8 * (1 + 1e-12)
+    assert kullback_leibler(logs) < epsilon**2 / 8
+
+
+@dataclass(frozen=True)
+class Twice(Policy):
+    """Two uses on the same record, both published: the actions are pairs."""
+
+    name = "twice"
+
+    def log_probabilities(self, problem):
+        k = math.isqrt(problem.n_actions)
+        # The utility of a pair is the sum over both uses; a use's own part is what it is when the other is a0.
+        once = RandomizedResponse(self.epsilon).log_probabilities(problem_of(problem.utilities[:, :k]))
+        return (once[:, :, None] + once[:, None, :]).reshape(problem.n_records, -1)
+
+    @property
+    def guarantee(self):
+        return compose([self.epsilon] * 2)
+
+
+@dataclass(frozen=True)
+class CountIgnored(Twice):
+    """An accountant that charges two uses as one (as dp-accounting does with a randomised response)."""
+
+    name = "count-ignored"
+
+    @property
+    def guarantee(self):
+        return compose([self.epsilon])
+
+
+def test_an_accountant_that_ignores_its_count():
+    once = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    pairs = problem_of((once[:, :, None] + once[:, None, :]).reshape(3, -1))
+    assert caught(CountIgnored(), pairs)
+    assert passes(Twice(), pairs)
+    # The composed claim is attained, so nothing less would do.
+    assert audit(pairs, [Twice()], [1.0])[0].exact == pytest.approx(2.0, rel=1e-12)
+
+
+# What is left unprotected.
+
+
+@dataclass(frozen=True)
+class RandomizedRecord(Policy):
+    """Each feature of three answered through binary randomised response at epsilon; the answers are the action."""
+
+    protected: tuple[bool, ...] = (True, True, True)
+    name = "randomized-record"
+
+    def log_probabilities(self, problem):
+        logs = np.zeros((8, 8))
+        records = np.array(list(np.ndindex(2, 2, 2)))
+        for feature, is_protected in enumerate(self.protected):
+            same = records[:, None, feature] == records[None, :, feature]
+            truth, lie = -np.logaddexp(0, -self.epsilon), -np.logaddexp(0, self.epsilon)
+            logs += np.where(same, truth if is_protected else 0.0, lie if is_protected else -np.inf)
+        return logs
+
+
+@dataclass(frozen=True)
+class OwnCandidates(Exponential):
+    """The exponential mechanism among the two best actions of each record: the candidates are private themselves."""
+
+    name = "own-candidates"
+
+    def log_probabilities(self, problem):
+        logs = super().log_probabilities(problem).copy()
+        third = np.sort(problem.utilities, axis=1)[:, -3, None]
+        logs[problem.utilities <= third] = -np.inf
+        return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
+
+
+def test_a_randomised_response_that_leaves_one_feature_unprotected():
+    leaky = RandomizedRecord(protected=(True, True, False))
+    everything = problem_of(np.eye(8), OneFeature((2, 2, 2)))
+    findings = audit(everything, [leaky], EPSILONS)
+    assert [(finding.exact, finding.holds) for finding in findings] == [(math.inf, False)] * len(EPSILONS)
+    assert passes(RandomizedRecord(), everything)
+    # Where that feature is public the same policy is right; where it is the only private one, it hides nothing.
+    for protected in (0, 1):
+        assert passes(leaky, problem_of(np.eye(8), Sensitive((2, 2, 2), (protected,))))
+    assert exceeds(audit(problem_of(np.eye(8), Sensitive((2, 2, 2), (2,))), [leaky], [100.0]))
+
+
+def test_candidates_taken_from_the_private_rows():
+    problem = problem_of([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    findings = audit(problem, [OwnCandidates()], EPSILONS)
+    assert [(finding.exact, finding.holds) for finding in findings] == [(math.inf, False)] * len(EPSILONS)
+    assert passes("exponential", problem)
+    # Where all records have the same candidates, they tell nothing.
+    assert passes(OwnCandidates(), problem_of([[3.0, 2.0, 1.0, 0.0], [2.0, 3.0, 0.0, 1.0]]))
+
+
+# Samplers.
+
+
+@dataclass(frozen=True)
+class AnotherSampler(RandomizedResponse):
+    """Draws as if it had 10 % more epsilon than its table says."""
+
+    name = "another-sampler"
+
+    def sample(self, problem, records, rng):
+        return RandomizedResponse(1.1 * self.epsilon).sample(problem, records, rng)
+
+
+@dataclass(frozen=True)
+class ImpossibleSampler(Policy):
+    """Its table says greedy, and one draw in a thousand is something else."""
+
+    name = "impossible-sampler"
+
+    def log_probabilities(self, problem):
+        return one_hot_logs(problem.best_actions, problem.n_actions)
+
+    def sample(self, problem, records, rng):
+        actions = problem.best_actions[records].copy()
+        actions[::1000] = (actions[::1000] + 1) % problem.n_actions
+        return actions
+
+
+def sampler_follows_its_table(policy, problem):
+    """One chi-square test over all records, at a level of one in a million; nothing impossible may ever be drawn."""
+    records = np.repeat(np.arange(problem.n_records), 100_000)
+    actions = policy.sample(problem, records, np.random.default_rng(6))
+    observed = np.zeros(problem.utilities.shape)
+    np.add.at(observed, (records, actions), 1)
+    expected = policy.probabilities(problem) * 100_000
+    possible = expected > 0
+    if observed[~possible].any():
+        return False
+    statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
+    degrees = int(possible.sum()) - problem.n_records
+    return statistic <= (chi2.ppf(1 - 1e-6, degrees) if degrees else 0)
+
+
+def test_a_sampler_that_does_not_follow_its_table():
+    problem = problem_of([[0.0, 0.5, 0.2], [1.0, 0.7, 0.3], [2.0, 0.9, 2.5]])
+    # The table is audited, not the sampler: the audit is silent, the chi-square test is not.
+    assert passes(AnotherSampler(), problem)
+    # At epsilon 1 the truth has probability 0.576 by the table and 0.600 by the sampler. In each of three records
+    # that adds 100,000 (0.0242^2 / 0.576 + 2 * 0.0121^2 / 0.212) = 240 to the statistic, which by chance exceeds 38
+    # once in a million times (6 degrees of freedom).
+    assert not sampler_follows_its_table(AnotherSampler(1.0), problem)
+    assert sampler_follows_its_table(RandomizedResponse(1.0), problem)
+    assert not sampler_follows_its_table(ImpossibleSampler(), problem)
+    assert sampler_follows_its_table(make_policy("greedy"), problem)

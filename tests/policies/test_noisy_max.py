@@ -1,0 +1,120 @@
+"""Report noisy max against numerical integration, its privacy, its sampler."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_problems import neighbour_pairs, problems
+from scipy.integrate import quad
+from scipy.stats import chi2, laplace
+
+from policies import AnyRecord, DecisionProblem
+from policies.noisy_max import ReportNoisyMax, log_win_probabilities
+from policies.privacy_loss import privacy_loss_of_logs
+
+EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
+
+
+def by_integration(scores, action):
+    """P(action wins): the density of its noisy score times the chance that every other one stays below."""
+    others = np.delete(scores, action)
+
+    def integrand(x):
+        return laplace.pdf(x - scores[action]) * laplace.cdf(x - others).prod()
+
+    # Smooth between the scores; beyond 50 scales the density is below 1e-21.
+    edges = np.unique([min(scores) - 50, *scores, max(scores) + 50])
+    pieces = (quad(integrand, a, b, epsabs=1e-13, epsrel=1e-12) for a, b in pairwise(edges))
+    return sum(value for value, _ in pieces)
+
+
+@pytest.mark.parametrize("n_actions", range(2, 9))
+@pytest.mark.parametrize("spread", [1e-12, 0.1, 1.0, 5.0])
+def test_the_sum_agrees_with_numerical_integration(n_actions, spread):
+    rng = np.random.default_rng(n_actions)
+    scores = np.sort(rng.normal(size=n_actions) * spread)[::-1]
+    scores[1] = scores[0]
+    logs = log_win_probabilities(scores[:, None].copy(), 1.0)[:, 0]
+    expected = [by_integration(scores, action) for action in range(n_actions)]
+    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-10, atol=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(problem=problems(max_actions=4), epsilon=st.sampled_from((0.1, 1, 5)))
+def test_tables_agree_with_numerical_integration(problem, epsilon):
+    policy = ReportNoisyMax(epsilon)
+    if policy.scale(problem) == 0:
+        return
+    found = policy.probabilities(problem)[0]
+    row = problem.utilities[0]
+    scores = (row - row.max()) / policy.scale(problem)
+    np.testing.assert_allclose(found, [by_integration(scores, a) for a in range(len(row))], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e-3, 1.0, 30.0, 1e3, 1e6])
+def test_two_actions_agree_with_the_closed_form_at_any_gap(gap):
+    # The difference of two Laplace variables exceeds g with probability e^-g (2 + g) / 4.
+    logs = log_win_probabilities(np.array([[0.0], [-gap]]), 1.0)[:, 0]
+    log_second = -gap + np.log1p(gap / 2) - np.log(2)
+    np.testing.assert_allclose(logs, [np.log1p(-np.exp(log_second)), log_second], rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_actions", [2, 3, 5, 17, 40])
+def test_equal_scores_share_equally(n_actions):
+    logs = log_win_probabilities(np.zeros((n_actions, 1)), 1.0)
+    np.testing.assert_allclose(logs, -np.log(n_actions), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_actions", [3, 9, 30])
+@pytest.mark.parametrize("spread", [1e-9, 0.3, 4.0, 200.0, 1e6])
+def test_probabilities_sum_to_one_for_any_number_of_actions(n_actions, spread):
+    scores = -np.sort(-np.random.default_rng(5).normal(size=(n_actions, 50)) * spread, axis=0)
+    np.testing.assert_allclose(np.exp(log_win_probabilities(scores, 1.0)).sum(axis=0), 1, rtol=1e-12)
+
+
+@settings(max_examples=120, deadline=None)
+@given(problem=problems(max_actions=8), epsilon=st.sampled_from(EPSILONS))
+def test_the_exact_loss_stays_within_epsilon(problem, epsilon):
+    for calibration in ("range", "sensitivity"):
+        logs = ReportNoisyMax(epsilon, calibration).log_probabilities(problem)
+        assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= epsilon * (1 + 1e-9) + 1e-12
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems(max_actions=4), epsilon=st.sampled_from((0.1, 1, 5)))
+def test_the_loss_over_all_pairs_of_neighbours_stays_within_epsilon(problem, epsilon):
+    table = ReportNoisyMax(epsilon).probabilities(problem)
+    for record, neighbour in neighbour_pairs(problem.adjacency, problem.n_records):
+        assert (table[record] <= np.exp(epsilon) * table[neighbour] * (1 + 1e-12)).all()
+
+
+def test_a_smaller_scale_than_range_over_epsilon_would_break_the_claim():
+    # One action against many, far below and far above: here the loss comes close to Gamma / s.
+    table = np.zeros((2, 30))
+    table[0, 0], table[1, 0] = -9.0, -10.0
+    problem = DecisionProblem(table, [0.5, 0.5], AnyRecord())
+    logs = ReportNoisyMax(1.0).log_probabilities(problem)
+    assert 0.95 < privacy_loss_of_logs(logs, problem.adjacency).epsilon <= 1.0
+    tight = ReportNoisyMax(1.1).log_probabilities(problem)
+    assert privacy_loss_of_logs(tight, problem.adjacency).epsilon > 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 3.0])
+def test_the_sampler_draws_from_the_exact_probabilities(epsilon):
+    table = np.array([[0.0, 0.3, 1.0, 1.0], [2.0, 1.9, 0.0, 1.0]])
+    problem = DecisionProblem(table, [0.5, 0.5], AnyRecord())
+    policy = ReportNoisyMax(epsilon)
+    records = np.repeat([0, 1], 500_000)
+    actions = policy.sample(problem, records, np.random.default_rng(12))
+    observed = np.bincount(records * 4 + actions, minlength=8).reshape(2, 4)
+    expected = 500_000 * policy.probabilities(problem)
+    # Two rows of four counts with fixed sums.
+    assert ((observed - expected) ** 2 / expected).sum() <= chi2.ppf(1 - 1e-6, 6)
+
+
+def test_it_is_greedy_without_privacy_and_uniform_with_all_of_it():
+    problem = DecisionProblem([[0.0, 1.0, 0.5], [3.0, 2.0, 0.0]], [0.5, 0.5], AnyRecord())
+    np.testing.assert_array_equal(ReportNoisyMax().probabilities(problem), [[0, 1, 0], [1, 0, 0]])
+    np.testing.assert_allclose(ReportNoisyMax(0.0).probabilities(problem), 1 / 3, rtol=1e-15)

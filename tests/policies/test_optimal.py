@@ -1,0 +1,261 @@
+"""The policy `optimal` against an independent linear programme, and what it promises about privacy and value."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, eye_array, kron
+
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies.exponential import Exponential
+from policies.optimal import Optimal
+from policies.optimal_full import MAX_ENTRIES, private_logs
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.reference import BestFixed, Greedy
+from policies.response import RandomizedResponse
+
+SHAPE = (3, 2, 4)
+ADJACENCIES = {
+    "any-record": AnyRecord(),
+    "one-feature": OneFeature(SHAPE),
+    "sensitive-one": Sensitive(SHAPE, (1,)),
+    "sensitive-two": Sensitive(SHAPE, (0, 2)),
+}
+EPSILONS = (0.0, 0.01, 0.1, 1.0, 5.0, 20.0, 100.0)
+
+
+def are_neighbours(adjacency, shape, x, y):
+    """The definition of DESIGN.md, one pair of records at a time."""
+    differing = {
+        i for i, (a, b) in enumerate(zip(np.unravel_index(x, shape), np.unravel_index(y, shape), strict=True)) if a != b
+    }
+    if isinstance(adjacency, OneFeature):
+        return len(differing) == 1
+    if isinstance(adjacency, Sensitive):
+        return differing <= set(adjacency.axes)
+    return True
+
+
+def full_programme_value(problem, shape, epsilon):
+    """The limit by a constraint for each ordered pair of neighbours and each action: no ceilings, no groups."""
+    n, k = problem.utilities.shape
+    pairs = [(x, y) for x, y in permutations(range(n), 2) if are_neighbours(problem.adjacency, shape, x, y)]
+    rows = np.repeat(np.arange(len(pairs)), 2)
+    entries = np.tile([np.exp(-epsilon), -1.0], len(pairs))
+    private = kron(coo_array((entries, (rows, np.ravel(pairs))), shape=(len(pairs), n)), eye_array(k))
+    objective = (problem.prior[:, None] * problem.utilities).ravel()
+    scale = np.abs(objective).max()
+    result = linprog(
+        -objective / scale,
+        A_ub=private.tocsr(),
+        b_ub=np.zeros(private.shape[0]),
+        A_eq=kron(eye_array(n), np.ones((1, k))).tocsr(),
+        b_eq=np.ones(n),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert result.status == 0
+    return -result.fun * scale
+
+
+def random_problem(seed, adjacency, *, n_records=24, n_actions=4, kind="smooth"):
+    """A problem with records of probability 0; `ties` has equal utilities and constant rows."""
+    rng = np.random.default_rng(seed)
+    utilities = rng.normal(size=(n_records, n_actions)) * rng.gamma(0.5, size=(n_records, 1))
+    if kind == "ties":
+        utilities = rng.integers(0, 3, size=(n_records, n_actions)).astype(float)
+        utilities[rng.random(n_records) < 0.2] = 1.0
+    prior = rng.dirichlet(np.full(n_records, 0.4)) * (rng.random(n_records) < 0.8)
+    if not prior.any():
+        prior[0] = 1.0
+    return DecisionProblem(utilities, prior / prior.sum(), adjacency)
+
+
+def value(policy, problem):
+    return problem.value(policy.probabilities(problem))
+
+
+def assert_private(logs, adjacency, epsilon):
+    assert privacy_loss_of_logs(logs, adjacency).epsilon <= epsilon * (1 + 1e-9) + 1e-12
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ADJACENCIES)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_actions=st.integers(2, 5),
+    epsilon=st.sampled_from([0.01, 0.1, 0.5, 1.0, 2.0, 5.0]),
+    kind=st.sampled_from(["smooth", "ties"]),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_the_value_is_that_of_the_full_linear_programme(name, seed, n_actions, epsilon, kind):
+    problem = random_problem(seed, ADJACENCIES[name], n_actions=n_actions, kind=kind)
+    spread = np.ptp(problem.utilities)
+    expected = full_programme_value(problem, SHAPE, epsilon)
+    assert value(Optimal(epsilon), problem) == pytest.approx(expected, rel=0, abs=1e-6 * spread)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "shape", "n_actions"),
+    [
+        (AnyRecord(), (300,), 3),
+        (OneFeature((5, 5, 4, 3)), (5, 5, 4, 3), 4),
+        (Sensitive((60, 5), (1,)), (60, 5), 5),
+        (Sensitive((20, 15), (1,)), (20, 15), 3),
+    ],
+    ids=["any-record", "one-feature", "sensitive-60x5", "sensitive-20x15"],
+)
+def test_the_value_is_that_of_the_full_linear_programme_on_some_hundreds_of_records(adjacency, shape, n_actions):
+    problem = random_problem(7, adjacency, n_records=int(np.prod(shape)), n_actions=n_actions)
+    expected = full_programme_value(problem, shape, 1.0)
+    assert value(Optimal(1.0), problem) == pytest.approx(expected, rel=0, abs=1e-6 * np.ptp(problem.utilities))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", ADJACENCIES)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_actions=st.integers(2, 8),
+    factor=st.sampled_from([1.0, 1e6, 1e-12]),
+    kind=st.sampled_from(["smooth", "ties"]),
+)
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_the_exact_loss_is_never_above_epsilon(*, name, epsilon, seed, n_actions, factor, kind):
+    base = random_problem(seed, ADJACENCIES[name], n_actions=n_actions, kind=kind)
+    problem = DecisionProblem(base.utilities * factor, base.prior, base.adjacency)
+    assert_private(Optimal(epsilon).log_probabilities(problem), problem.adjacency, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-15, 1e-9, 36.0, 745.0, 1000.0, 1e6])
+@pytest.mark.parametrize("name", ADJACENCIES)
+def test_extreme_epsilons_stay_private_and_no_worse_than_one_action_for_all(name, epsilon):
+    problem = random_problem(3, ADJACENCIES[name])
+    policy = Optimal(epsilon)
+    assert_private(policy.log_probabilities(problem), problem.adjacency, epsilon)
+    assert value(policy, problem) >= value(BestFixed(), problem) - 1e-12
+
+
+@pytest.mark.parametrize("name", ["any-record", "one-feature"])
+def test_epsilon_zero_is_the_best_action_for_all(name):
+    problem = random_problem(11, ADJACENCIES[name])
+    np.testing.assert_array_equal(Optimal(0.0).probabilities(problem), BestFixed().probabilities(problem))
+
+
+def test_epsilon_zero_is_the_best_action_of_each_public_class():
+    problem = random_problem(12, Sensitive(SHAPE, (1,)))
+    weighted = (problem.prior[:, None] * problem.utilities).reshape(*SHAPE, 4).sum(axis=1)
+    chosen = Optimal(0.0).probabilities(problem).reshape(*SHAPE, 4)
+    comes = problem.prior.reshape(SHAPE).sum(axis=1) > 0
+    for sex in range(2):
+        np.testing.assert_array_equal(chosen[:, sex].argmax(axis=-1)[comes], weighted.argmax(axis=-1)[comes])
+    assert set(np.unique(chosen)) == {0.0, 1.0}
+    assert len(np.unique(chosen.argmax(axis=-1))) > 1
+
+
+@pytest.mark.parametrize("name", ADJACENCIES)
+def test_infinite_epsilon_is_greedy(name):
+    problem = random_problem(13, ADJACENCIES[name])
+    np.testing.assert_array_equal(Optimal(np.inf).probabilities(problem), Greedy().probabilities(problem))
+
+
+@pytest.mark.parametrize("name", ADJACENCIES)
+@pytest.mark.parametrize("kind", ["smooth", "ties"])
+def test_the_value_never_falls_as_epsilon_grows(name, kind):
+    problem = random_problem(14, ADJACENCIES[name], kind=kind)
+    values = [value(Optimal(epsilon), problem) for epsilon in (0, 1e-6, 0.01, 0.1, 0.5, 1, 2, 4, 8, 12, 16, 24, 50)]
+    assert np.diff(values).min() >= -1e-8 * np.ptp(problem.utilities)
+    assert values[-1] > values[0]
+    assert values[-1] == pytest.approx(value(Greedy(), problem), abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("name", ADJACENCIES)
+@given(seed=st.integers(0, 2**32 - 1), n_actions=st.integers(2, 5))
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_no_other_private_policy_has_a_higher_value(name, epsilon, seed, n_actions):
+    problem = random_problem(seed, ADJACENCIES[name], n_actions=n_actions)
+    best = value(Optimal(epsilon), problem) + 1e-9 * np.ptp(problem.utilities)
+    for other in (
+        Exponential(epsilon),
+        make_policy("exponential-bounded-range", epsilon=epsilon),
+        RandomizedResponse(epsilon),
+        BestFixed(),
+    ):
+        assert value(other, problem) <= best, other.name
+
+
+def test_two_equally_likely_opposites_get_randomized_response():
+    # By hand: the two records have opposite orders, so M_0 = M_1 = e^eps / (1 + e^eps).
+    problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    for epsilon in (0.5, 3.0):
+        np.testing.assert_allclose(
+            Optimal(epsilon).probabilities(problem), RandomizedResponse(epsilon).probabilities(problem), rtol=1e-12
+        )
+
+
+def test_a_class_that_never_comes_is_still_protected():
+    rng = np.random.default_rng(5)
+    utilities, prior = rng.normal(size=(12, 3)), np.repeat([0.0, 0.5, 0.5], 4) / 4
+    problem = DecisionProblem(utilities, prior, Sensitive((3, 4), (1,)))
+    logs = Optimal(1.0).log_probabilities(problem)
+    assert_private(logs, problem.adjacency, 1.0)
+    alone = DecisionProblem(utilities[:4], np.full(4, 0.25), AnyRecord())
+    np.testing.assert_allclose(np.exp(logs[:4]), Optimal(1.0).probabilities(alone), atol=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-20, 1e-300])
+def test_a_class_of_tiny_probability_is_still_served_at_its_optimum(tiny):
+    rng = np.random.default_rng(6)
+    utilities = rng.normal(size=(6, 3))
+    within = rng.dirichlet(np.ones(3))
+    problem = DecisionProblem(utilities, np.r_[within * tiny, within * (1 - tiny)], Sensitive((2, 3), (1,)))
+    alone = DecisionProblem(utilities[:3], within, AnyRecord())
+    np.testing.assert_allclose(
+        Optimal(1.0).probabilities(problem)[:3], Optimal(1.0).probabilities(alone), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_many_actions_and_as_many_orders_as_records_are_no_obstacle():
+    problem = random_problem(15, AnyRecord(), n_records=200, n_actions=14)
+    logs = Optimal(2.0).log_probabilities(problem)
+    assert_private(logs, problem.adjacency, 2.0)
+    assert problem.value(np.exp(logs)) > max(value(BestFixed(), problem), value(RandomizedResponse(2.0), problem))
+
+
+def test_more_actions_than_bits_are_refused():
+    problem = DecisionProblem(np.zeros((2, 63)), [0.5, 0.5], AnyRecord())
+    with pytest.raises(ValueError, match="optimal takes at most 62 actions, got 63"):
+        Optimal(1.0).log_probabilities(problem)
+
+
+def test_one_feature_with_too_many_records_is_refused_in_one_line_that_names_the_alternative():
+    shape = (2,) * 13
+    problem = DecisionProblem(np.zeros((2**13, 4)), np.full(2**13, 2.0**-13), OneFeature(shape))
+    with pytest.raises(ValueError, match=rf"at most {MAX_ENTRIES // 4} records .* n_records=8192; .*value_limit"):
+        Optimal(1.0).log_probabilities(problem)
+
+
+def test_one_feature_with_a_single_feature_that_varies_is_any_record():
+    rng = np.random.default_rng(8)
+    utilities, prior = rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6))
+    one = DecisionProblem(utilities, prior, OneFeature((1, 6, 1)))
+    every = DecisionProblem(utilities, prior, AnyRecord())
+    np.testing.assert_allclose(Optimal(1.0).probabilities(one), Optimal(1.0).probabilities(every), rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 30.0, 1000.0])
+def test_the_repair_makes_any_table_private(epsilon):
+    adjacency = OneFeature((2, 3))
+    table = np.eye(3)[np.array([0, 1, 2, 2, 1, 0])]
+    logs = private_logs(table, adjacency.partitions(6), epsilon)
+    assert_private(logs, adjacency, epsilon)
+    # The weight of the uniform table is e^-eps k / (1 + ...) at most: nothing is given away at a large epsilon.
+    assert np.exp(logs).max(axis=1).min() >= 1 / (1 + 3 * np.exp(-epsilon) / -np.expm1(-epsilon))
+
+
+def test_the_repair_leaves_a_private_table_as_it_is():
+    adjacency = OneFeature((2, 2))
+    table = np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5], [0.4, 0.6]])
+    np.testing.assert_allclose(np.exp(private_logs(table, adjacency.partitions(4), 1.0)), table, rtol=1e-15)
