@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policies.adjacency import Difference, largest_difference
 from policies.arrays import FloatArray
-from policies.exponential import ExponentialFamily, softmax_logs
+from policies.exponential import ExponentialFamily, softmax
 from policies.per_problem import once_per_problem
 from policies.policy import LOG_SMALLEST, NotApplicableError
 from policies.problem import DecisionProblem
@@ -36,10 +36,14 @@ class ExponentialMonotone(ExponentialFamily):
         """Delta / epsilon."""
         return problem.sensitivity.value / self.epsilon
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """log p(a|x); NotApplicableError unless the scores are monotone."""
+    def check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError unless the scores are monotone."""
         require_monotone(problem)
-        return super().log_probabilities(problem)
+
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """log p(a|x) and p(a|x); NotApplicableError unless the scores are monotone."""
+        self.check(problem)
+        return super().tables(problem)
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
         t = top * (1 - j / STEPS)
         loss = pairs.loss(problem, t, log_base)
         if loss <= epsilon:
-            logs = softmax_logs(problem.utilities, 1 / t, log_base, problem.adjacency)
+            logs, _ = softmax(problem.utilities, 1 / t, log_base, problem.adjacency)
             worst = [largest_difference(column, problem.adjacency) for column in logs.T]
             loss = max(pair.value for pair in worst)
             if loss <= epsilon:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
-from policies.exponential import ExponentialFamily, softmax_logs
+from policies.exponential import ExponentialFamily
 from policies.per_problem import once_per_problem
-from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem
 from policies.scores import score_range
 
@@ -65,21 +64,15 @@ class ExponentialCapped(ExponentialFamily):
         """The cap in use, in units of utility; inf where nothing needs to be capped."""
         if self.cap is not None:
             return float(self.cap)
-        return np.inf if self.epsilon == 0 else best_cap(problem, self.epsilon, self._key(problem))
+        return np.inf if self.epsilon in (0, np.inf) else best_cap(problem, self.epsilon, self._key(problem))
 
     def scale(self, problem: DecisionProblem) -> float:
         """(range of the capped score) / epsilon."""
         return capped_range(problem, self.cap_for(problem), allowed_actions(self._key(problem))) / self.epsilon
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """log p(a|x); uniform or mu at epsilon = 0, the best allowed action at epsilon = inf."""
-        if self.epsilon in (0, np.inf):
-            return super().log_probabilities(problem)
-        scale, allowed = self.scale(problem), allowed_actions(self._key(problem))
-        scores = capped_scores(problem, self.cap_for(problem), allowed)
-        if scale == 0:
-            return one_hot_logs(scores.argmax(axis=1), problem.n_actions)
-        return softmax_logs(scores, scale, self._log_base(problem.n_actions), problem.adjacency)
+    def scores(self, problem: DecisionProblem) -> FloatArray:
+        """-min(regret, cap), (n_records, n_actions)."""
+        return capped_scores(problem, self.cap_for(problem), allowed_actions(self._key(problem)))
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """NaN: s log k bounds the capped regret, not the regret."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.adjacency import Adjacency
-from policies.arrays import BLOCK, FloatArray, blocks
+from policies.arrays import FloatArray, blocks
 from policies.policy import Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
@@ -45,15 +45,24 @@ class ExponentialFamily(Policy):
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), stable for any utilities: only differences within a row are ever exponentiated."""
+        return self.tables(problem)[0]
+
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """log p(a|x) and p(a|x), from one pass of exponentials."""
         log_base = self._log_base(problem.n_actions)
         if self.epsilon == 0:
-            row = log_base - np.logaddexp.reduce(log_base)
-            return constant_logs(row, problem.n_records)
-        scale = self.scale(problem)
+            logs = constant_logs(log_base - np.logaddexp.reduce(log_base), problem.n_records)
+            return logs, np.exp(logs)
+        scores, scale = self.scores(problem), self.scale(problem)
         if scale == 0:
-            allowed = np.where(np.isfinite(log_base), problem.utilities, -np.inf)
-            return one_hot_logs(allowed.argmax(axis=1), problem.n_actions)
-        return softmax_logs(problem.utilities, scale, log_base, problem.adjacency)
+            allowed = np.where(np.isfinite(log_base), scores, -np.inf)
+            logs = one_hot_logs(allowed.argmax(axis=1), problem.n_actions)
+            return logs, np.exp(logs)
+        return softmax(scores, scale, log_base, problem.adjacency)
+
+    def scores(self, problem: DecisionProblem) -> FloatArray:
+        """What is exponentiated, (n_records, n_actions): the utilities."""
+        return problem.utilities
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).
@@ -100,21 +109,38 @@ class ExponentialBoundedRange(ExponentialFamily):
         return problem.sensitivity.range / self.epsilon
 
 
-def softmax_logs(utilities: FloatArray, scale: float, log_base: FloatArray, adjacency: Adjacency) -> FloatArray:
-    """log of exp(u / s + log mu) normalised over each row, for scale > 0; (n_records, k) from (n_records, k), (k,)."""
-    logs = np.empty_like(utilities, order="F")
-    n_records, n_actions = utilities.shape
-    weights = np.empty((min(BLOCK, n_records), n_actions), order="F")
+def softmax(
+    scores: FloatArray, scale: float, log_base: FloatArray, adjacency: Adjacency
+) -> tuple[FloatArray, FloatArray]:
+    """Normalise exp(score / s + log mu) over each row, for scale > 0.
+
+    Parameters
+    ----------
+    scores : array, (n_records, k)
+    scale : float
+        s > 0, in the units of the scores.
+    log_base : array, (k,)
+        log mu; -inf forbids an action.
+    adjacency : Adjacency
+        For `drop_unreachable`.
+
+    Returns
+    -------
+    logs, probabilities : arrays, (n_records, k), column-major
+    """
+    logs, probabilities = np.empty_like(scores, order="F"), np.empty_like(scores, order="F")
     allowed = np.isfinite(log_base)
-    for rows in blocks(n_records):
-        part, weight = logs[rows], weights[: rows.stop - rows.start]
-        # The largest utility is subtracted before the division: it may be 1e6 where the differences are 1.
-        np.subtract(utilities[rows], utilities[rows].max(axis=1)[:, None], out=part)
-        part /= scale
-        part += log_base
+    for rows in blocks(len(scores)):
+        log, weight = logs[rows], probabilities[rows]
+        # The largest score is subtracted before the division: it may be 1e6 where the differences are 1.
+        np.subtract(scores[rows], scores[rows].max(axis=1)[:, None], out=log)
+        log /= scale
+        log += log_base
         if not allowed.all():
-            part -= part.max(axis=1)[:, None]
-        np.exp(part, out=weight)
-        part -= np.log(weight.sum(axis=1))[:, None]
+            log -= log.max(axis=1)[:, None]
+        np.exp(log, out=weight)
+        total = weight.sum(axis=1)
+        weight /= total[:, None]
+        log -= np.log(total)[:, None]
     drop_unreachable(logs, adjacency)
-    return logs
+    return logs, probabilities

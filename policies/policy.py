@@ -43,13 +43,21 @@ class Policy(ABC):
         """The privacy loss that this policy claims never to exceed, under the problem's adjacency."""
         return self.epsilon
 
+    def check(self, problem: DecisionProblem) -> None:  # noqa: B027 - most policies apply to every problem
+        """NotApplicableError if the policy cannot be used on a problem; cheaper than finding out by using it."""
+
     @abstractmethod
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
 
     def probabilities(self, problem: DecisionProblem) -> FloatArray:
         """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
-        return np.exp(self.log_probabilities(problem))
+        return self.tables(problem)[1]
+
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """log p(a|x) and p(a|x) together, for who needs both; a policy may know p without exponentiating again."""
+        logs = self.log_probabilities(problem)
+        return logs, np.exp(logs)
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """An upper bound on the expected utility loss known from theory; NaN where there is none."""
@@ -66,12 +74,18 @@ class Policy(ABC):
         return actions
 
 
+def two_values(actions: IntArray, n_actions: int, chosen: float, other: float) -> FloatArray:
+    """A table, (n_records, n_actions), of one value for each record's own action and another for all others."""
+    table = np.empty((len(actions), n_actions), order="F")
+    for action, column in enumerate(table.T):
+        column[:] = other
+        np.copyto(column, chosen, where=actions == action)
+    return table
+
+
 def one_hot_logs(actions: IntArray, n_actions: int) -> FloatArray:
     """The log-probability table of a deterministic choice, (n_records, n_actions)."""
-    table = np.full((len(actions), n_actions), -np.inf, order="F")
-    for action in range(n_actions):
-        table[actions == action, action] = 0.0
-    return table
+    return two_values(actions, n_actions, 0.0, -np.inf)
 
 
 def constant_logs(log_row: FloatArray, n_records: int) -> FloatArray:

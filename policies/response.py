@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.policy import Policy, one_hot_logs
+from policies.policy import Policy, two_values
 from policies.problem import DecisionProblem
 
 
@@ -23,9 +23,11 @@ class RandomizedResponse(Policy):
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """Two values: log of the probability to tell the truth, and of each lie."""
-        logs = one_hot_logs(problem.best_actions, problem.n_actions)
-        if self.epsilon < np.inf:
-            log_truth = -np.log1p((problem.n_actions - 1) * np.exp(-self.epsilon))
-            np.maximum(logs, -self.epsilon, out=logs)
-            logs += log_truth
-        return logs
+        return self.tables(problem)[0]
+
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """Two values in each table."""
+        k = problem.n_actions
+        truth = -float(np.log1p((k - 1) * np.exp(-self.epsilon)))
+        logs = two_values(problem.best_actions, k, truth, truth - self.epsilon)
+        return logs, two_values(problem.best_actions, k, np.exp(truth), np.exp(truth - self.epsilon))

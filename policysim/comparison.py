@@ -102,7 +102,7 @@ def compare(
     templates = [make_policy(item) if isinstance(item, str) else item for item in policies or CATALOGUE]
     values = checked_epsilons(EPSILONS if epsilons is None else epsilons)
     evaluator = Evaluator(problem, by)
-    references = References(*(evaluator.means(policy.log_probabilities(problem)) for policy in REFERENCES))
+    references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
     jobs = [policy for template in templates for policy in _at_each(template, values)]
     results = _run_all(evaluator, jobs, advance)
     frames = []
@@ -133,9 +133,9 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[],
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
     def run(policy: Policy) -> Result:
-        logs = policy.log_probabilities(problem)
+        logs, probabilities = policy.tables(problem)
         spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
-        means = evaluator.means(logs)
+        means = evaluator.means(probabilities)
         advance()
         return Result(means, spent)
 

@@ -67,18 +67,18 @@ class Evaluator:
         self._shares = self._membership @ mass
         self.groups = [Group(*name, float(share)) for name, share in zip(named, self._shares, strict=True)]
 
-    def means(self, log_probabilities: FloatArray) -> FloatArray:
+    def means(self, probabilities: FloatArray) -> FloatArray:
         """The mean of each metric in each group, (n_groups, n_metrics); NaN for a group of probability 0.
 
         Parameters
         ----------
-        log_probabilities : array, (n_records, n_actions)
-            log p(a|x), as policies give it: exponentiated block by block, it stays in the cache.
+        probabilities : array, (n_records, n_actions)
+            p(a|x).
         """
         totals = np.zeros((self._n_cells, len(self.metrics)))
         for rows in blocks(self.problem.n_records):
             cells = self._cells[rows]
-            for metric, column in enumerate(self._weighted(rows, np.exp(log_probabilities[rows]))):
+            for metric, column in enumerate(self._weighted(rows, probabilities[rows])):
                 totals[:, metric] += self._per_cell(cells, column)
         sums: FloatArray = self._membership @ totals
         means = np.full_like(sums, np.nan)

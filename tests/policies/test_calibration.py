@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
-from policies.exponential import Exponential, ExponentialBoundedRange, softmax_logs
+from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.per_problem import once_per_problem
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import Greedy, Uniform
@@ -82,7 +82,7 @@ def test_scores_that_are_not_monotone_are_refused_with_names(epsilon):
 def test_half_the_scale_would_break_the_claim_on_scores_that_are_not_monotone():
     table = np.zeros((2, 20))
     table[0, 0] = table[1, 1:] = 1.0
-    logs = softmax_logs(table, 1.0, np.zeros(20), AnyRecord())
+    logs, _ = softmax(table, 1.0, np.zeros(20), AnyRecord())
     assert privacy_loss_of_logs(logs, AnyRecord()).epsilon > 1.0
 
 
@@ -117,7 +117,7 @@ def test_no_larger_t_on_a_fine_grid_keeps_to_epsilon(problem, epsilon, seed):
     with np.errstate(divide="ignore"):
         log_base = np.log(policy.base_measure)
     for t in np.geomspace(1.00001 / scale, 2.5 / scale, 200):
-        logs = softmax_logs(problem.utilities, 1 / t, log_base, problem.adjacency)
+        logs, _ = softmax(problem.utilities, 1 / t, log_base, problem.adjacency)
         assert privacy_loss_of_logs(logs, problem.adjacency).epsilon > epsilon * (1 - 1e-6)
 
 
@@ -126,7 +126,9 @@ def test_a_loss_that_falls_with_t_is_searched_from_the_top():
     table, base, epsilon = np.array([[0.0, 10.0], [0.0, 9.0]]), (1.0, 1e-6), 0.85
     problem = DecisionProblem(table, [0.5, 0.5], AnyRecord())
     fine = np.linspace(epsilon, 2 * epsilon, 2001)
-    losses = [privacy_loss_of_logs(softmax_logs(table, 1 / t, np.log(base)), AnyRecord()).epsilon for t in fine]
+    losses = [
+        privacy_loss_of_logs(softmax(table, 1 / t, np.log(base), AnyRecord())[0], AnyRecord()).epsilon for t in fine
+    ]
     feasible = np.array(losses) <= epsilon
     assert np.diff(feasible.astype(int)).tolist().count(1) == 1
     found = 1 / ExponentialTight(epsilon, base).scale(problem)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_problems import problems
 
 from policies import AnyRecord, DecisionProblem, make_policy, privacy_loss
-from policies.exponential import softmax_logs
+from policies.exponential import softmax
 
 
 def problem_with_sensitivity_one(scores):
@@ -115,11 +115,11 @@ def test_a_base_measure_of_another_length_is_refused():
 
 
 def test_an_action_beyond_float64_for_everyone_is_dropped_for_everyone():
-    logs = softmax_logs(np.array([[0.0, -1e9, -1.0], [-1.0, -2e9, 0.0]]), 1.0, np.zeros(3), AnyRecord())
+    logs, _ = softmax(np.array([[0.0, -1e9, -1.0], [-1.0, -2e9, 0.0]]), 1.0, np.zeros(3), AnyRecord())
     assert (logs[:, 1] == -np.inf).all()
     assert np.isfinite(logs[:, [0, 2]]).all()
 
 
 def test_an_action_beyond_float64_for_one_record_only_keeps_its_logarithm():
-    logs = softmax_logs(np.array([[0.0, -1e4], [-1.0, 0.0]]), 1.0, np.zeros(2), AnyRecord())
+    logs, _ = softmax(np.array([[0.0, -1e4], [-1.0, 0.0]]), 1.0, np.zeros(2), AnyRecord())
     assert logs[0, 1] == pytest.approx(-1e4)

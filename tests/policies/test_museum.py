@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import compose, concentrated_rho
 from policies.exponential import Exponential, ExponentialFamily
-from policies.policy import one_hot_logs
+from policies.policy import NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.response import RandomizedResponse
 from policysim.audit import audit, exceeds
@@ -166,8 +166,8 @@ class WorstPreferred(Exponential):
 
     name = "worst-preferred"
 
-    def log_probabilities(self, problem):
-        return super().log_probabilities(problem_of(-problem.utilities))
+    def scores(self, problem):
+        return -problem.utilities
 
 
 @dataclass(frozen=True)
