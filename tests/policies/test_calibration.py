@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
-from policies.exponential import Exponential, ExponentialBoundedRange
+from policies.exponential import Exponential, ExponentialBoundedRange, softmax
 from policies.per_problem import once_per_problem
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import Greedy, Uniform

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, make_policy
+from policies.policy import NotApplicableError
 from policysim.audit import (
     Finding,
     audit,
