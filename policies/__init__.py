@@ -13,7 +13,8 @@ scores         what mechanisms with noisy scores share: permute_and_flip, noisy_
 response       randomised response on the decision
 randomized_features  randomised response on the record (feature_channel), then the best decision
 optimal        the limit: the private policy of highest value, and its parts: optimal_sets, optimal_ceilings,
-               optimal_simplex, optimal_highs, optimal_classes, optimal_full, optimal_limit, optimal_certificate
+               optimal_simplex, optimal_highs, optimal_orders, optimal_classes, optimal_full, optimal_limit,
+               optimal_certificate
 catalogue      the policies by name
 accounting     what several uses cost together
 listed         adjacency over a list of rows instead of all records

@@ -8,7 +8,7 @@ import numpy as np
 
 from policies.arrays import FloatArray
 from policies.optimal_classes import class_logs, hiding_partitions
-from policies.optimal_full import solve_full
+from policies.optimal_full import require_fit, solve_full
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
@@ -28,12 +28,17 @@ class Optimal(Policy):
 
     name = "optimal"
 
+    def check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError for one-feature with too many records: `value_limit` still bounds its value."""
+        if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
+            require_fit(problem)
+
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; the loss is at most epsilon up to rounding of the logs.
 
         Raises
         ------
-        ValueError
+        NotApplicableError
             For one-feature with too many records, or for more than 62 actions.
         """
         if np.isinf(self.epsilon):

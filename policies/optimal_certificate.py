@@ -14,14 +14,12 @@ so that the sum of lambda is a bound on the value of every epsilon-private polic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray, non_negative
-from policies.optimal_ceilings import best_ceilings
-from policies.optimal_sets import class_weights, members_of, preferences
+from policies.arrays import FloatArray, non_negative
+from policies.optimal_orders import Orders, by_order, solve_orders
 from policies.problem import DecisionProblem
 
 # alpha is made smaller by the first of these for which the sums, rounded as they are, keep the inequality.
@@ -57,8 +55,8 @@ def optimal_certificate(problem: DecisionProblem, epsilon: float) -> dict[str, A
         raise ValueError("epsilon must be finite for a certificate, got epsilon=inf.")
     if [len(part.extremes(problem.prior)[0]) for part in problem.adjacency.partitions(problem.n_records)] != [1]:
         raise ValueError(f"a certificate needs the adjacency any-record, got {problem.adjacency.name}.")
-    groups = _group(problem)
-    shares, loss = _dual_shares(groups, epsilon)
+    groups = by_order(problem)
+    shares, loss = _dual_shares(problem, groups, epsilon)
     alpha, beta = _feasible(groups, shares, epsilon)
     bounds = (groups.weights - alpha + beta).max(axis=1)
     greedy = groups.weights.max(axis=1)
@@ -84,46 +82,12 @@ def optimal_certificate(problem: DecisionProblem, epsilon: float) -> dict[str, A
     }
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """The records by the order of their actions.
-
-    Attributes
-    ----------
-    orders : array of int, (n_groups, k), best first
-    records : array of int, (n_groups,), how many
-    priors : array, (n_groups,), their probability
-    weights : array, (n_groups, k), sum of prior times utility
-    """
-
-    orders: IntArray
-    records: IntArray
-    priors: FloatArray
-    weights: FloatArray
-
-
-def _group(problem: DecisionProblem) -> _Groups:
-    n_actions = problem.n_actions
-    codes = np.zeros(problem.n_records, dtype=np.intp)
-    for mask in preferences(problem.utilities.T)[0]:
-        # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
-        codes = np.unique(codes * n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
-    _, first, records = np.unique(codes, return_index=True, return_counts=True)
-    priors: FloatArray = np.bincount(codes, problem.prior).astype(np.float64)
-    weights: FloatArray = np.stack([np.bincount(codes, problem.prior * u) for u in problem.utilities.T], axis=1)
-    orders = np.argsort(-problem.utilities[first], axis=1, kind="stable")
-    return _Groups(orders, records, priors, weights)
-
-
-def _dual_shares(groups: _Groups, epsilon: float) -> tuple[FloatArray, float]:
+def _dual_shares(problem: DecisionProblem, groups: Orders, epsilon: float) -> tuple[FloatArray, float]:
     """The share in [0, 1] of each weight w_gT that goes into alpha, (n_groups, k), and the least loss.
 
     Entry (g, j) is for the set T of the actions of g down to its (j+1)-th best.
     """
-    n_actions = groups.weights.shape[1]
-    ones = np.ones((1, len(groups.weights)))
-    masks, weights = class_weights(groups.weights.T[:, None, :], ones)
-    solution = best_ceilings(members_of(masks, n_actions), weights, epsilon)
+    masks, weights, solution = solve_orders(problem, epsilon)
     share = np.divide(solution.amounts[0], weights[0], out=np.zeros(len(masks)), where=weights[0] > 0)
     prefixes = np.bitwise_or.accumulate(np.left_shift(1, groups.orders), axis=1)
     places = np.minimum(np.searchsorted(masks, prefixes), len(masks) - 1)
@@ -131,7 +95,7 @@ def _dual_shares(groups: _Groups, epsilon: float) -> tuple[FloatArray, float]:
     return shares, float(solution.losses[0])
 
 
-def _feasible(groups: _Groups, shares: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+def _feasible(groups: Orders, shares: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
     """Dual variables alpha and beta, (n_groups, k), that keep their inequality in floating point."""
     ordered = np.take_along_axis(groups.weights, groups.orders, axis=1)
     gaps = np.zeros_like(ordered)

@@ -10,6 +10,7 @@ import numpy as np
 from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.optimal_ceilings import Ceilings, best_ceilings, ceiling_logs
+from policies.optimal_orders import order_logs
 from policies.optimal_sets import class_weights, members_of
 from policies.problem import DecisionProblem
 
@@ -91,11 +92,18 @@ def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) ->
 
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
+    if one_clique(partition):
+        return order_logs(problem, epsilon)
     table = np.empty((problem.n_records, problem.n_actions), order="F")
     for solved in solve_classes(problem, partition, epsilon):
         for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
             table[solved.records, action] = logs
     return table
+
+
+def one_clique(partition: Partition) -> bool:
+    """Whether all records are neighbours of each other."""
+    return all(axis in partition.axes or levels == 1 for axis, levels in enumerate(partition.shape))
 
 
 def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:

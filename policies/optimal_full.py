@@ -57,6 +57,16 @@ def fits(problem: DecisionProblem) -> bool:
     return problem.utilities.size <= MAX_ENTRIES
 
 
+def require_fit(problem: DecisionProblem) -> None:
+    """NotApplicableError if the whole programme is too large."""
+    if not fits(problem):
+        raise NotApplicableError(
+            f"optimal under {problem.adjacency.name} takes at most {MAX_ENTRIES // problem.n_actions} records of "
+            f"{problem.n_actions} actions, got n_records={problem.n_records}; "
+            "policies.optimal_limit.value_limit gives bounds at any size."
+        )
+
+
 def solve_full(problem: DecisionProblem, epsilon: float) -> FullOptimum:
     """Solve the whole programme, for 0 < epsilon < inf.
 
@@ -65,12 +75,7 @@ def solve_full(problem: DecisionProblem, epsilon: float) -> FullOptimum:
     NotApplicableError
         If it is too large.
     """
-    if not fits(problem):
-        raise NotApplicableError(
-            f"optimal under {problem.adjacency.name} takes at most {MAX_ENTRIES // problem.n_actions} records of "
-            f"{problem.n_actions} actions, got n_records={problem.n_records}; "
-            "policies.optimal_limit.value_limit gives bounds at any size."
-        )
+    require_fit(problem)
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     # What hides the whole record hides each feature: never worse than one action for all, and all but greedy at 18.
     logs = class_logs(problem, Partition((problem.n_records,), (0,)), epsilon)

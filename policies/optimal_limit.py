@@ -12,8 +12,10 @@ from policies import optimal_full
 from policies.adjacency import OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
-from policies.optimal_classes import hiding_partitions, solve_classes
+from policies.optimal_classes import hiding_partitions, one_clique, solve_classes
 from policies.optimal_full import fits, solve_full
+from policies.optimal_orders import solve_orders
+from policies.per_problem import once_per_problem
 from policies.problem import DecisionProblem
 
 # How many features the nested feature sets hold at most, beside all of them.
@@ -90,9 +92,13 @@ def _greedy_value(problem: DecisionProblem) -> float:
 
 def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float) -> ValueLimit:
     loss = proven = 0.0
-    for solved in solve_classes(problem, partition, epsilon):
-        loss += solved.loss
-        proven += solved.proven_loss
+    if one_clique(partition):
+        solution = solve_orders(problem, epsilon)[2]
+        loss, proven = float(solution.losses[0]), float(solution.proven[0])
+    else:
+        for solved in solve_classes(problem, partition, epsilon):
+            loss += solved.loss
+            proven += solved.proven_loss
     greedy = _greedy_value(problem)
     return ValueLimit(greedy - loss, greedy - min(loss, proven), loss - proven <= _tolerance(problem))
 
@@ -103,8 +109,8 @@ def _tolerance(problem: DecisionProblem) -> float:
 
 
 def _interval(problem: DecisionProblem, partitions: tuple[Partition, ...], epsilon: float) -> ValueLimit:
-    singles = [_hiding(problem, (part,), epsilon) for part in partitions]
-    strongest = [partitions[i] for i in np.argsort(singles)]
+    strongest = [partitions[i] for i in _by_strength(problem)]
+    singles = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
     policy = ExponentialBoundedRange(epsilon)
     achievable = max(
         problem.value(policy.probabilities(problem)),
@@ -113,6 +119,13 @@ def _interval(problem: DecisionProblem, partitions: tuple[Partition, ...], epsil
     )
     unbeatable = min(*singles, *_hiding_several(problem, strongest, epsilon))
     return ValueLimit(achievable, max(achievable, unbeatable), exact=False)
+
+
+@once_per_problem
+def _by_strength(problem: DecisionProblem) -> tuple[int, ...]:
+    """The features in the order of what hiding each costs at epsilon = 1; any order gives bounds that hold."""
+    partitions = hiding_partitions(problem.adjacency, problem.n_records)
+    return tuple(int(i) for i in np.argsort([_hiding(problem, (part,), 1.0) for part in partitions]))
 
 
 def _hiding_several(problem: DecisionProblem, strongest: list[Partition], epsilon: float) -> Iterator[float]:

@@ -12,11 +12,13 @@ import pandas as pd
 
 from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy
-from policies.policy import Policy
+from policies.optimal import Optimal
+from policies.optimal_limit import value_limit
+from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.evaluate import Evaluator
+from policysim.evaluate import ALL, Evaluator
 from policysim.study import checked_epsilons
 
 # The default curve: 24 values from "hides almost everything" to "hides almost nothing".
@@ -31,6 +33,8 @@ EPSILONS = (
 N_THREADS = min(4, os.cpu_count() or 1)
 
 
+# The limit where it can only be bounded.
+ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 
@@ -66,7 +70,9 @@ def compare(
     problem : DecisionProblem
         What is to be decided.
     policies : sequence of str or Policy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; all of the catalogue by default.
+        Names from the catalogue, or policies whose epsilon is replaced; all of the catalogue by default. Where the
+        optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some policy
+        reaches, and "optimal-unbeatable", one that none exceeds; the other columns of these rows are empty.
     epsilons : sequence of float, optional
         Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
     by : sequence of str, optional
@@ -97,20 +103,55 @@ def compare(
     Raises
     ------
     ValueError
-        For an unknown policy or group, or an epsilon that is not a number >= 0.
+        For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
+        epsilon that is not a number >= 0.
     """
     templates = [make_policy(item) if isinstance(item, str) else item for item in policies or CATALOGUE]
     values = checked_epsilons(EPSILONS if epsilons is None else epsilons)
+    bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
     references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
-    jobs = [policy for template in templates for policy in _at_each(template, values)]
+    jobs = [policy for template in templates if template not in bounded for policy in _at_each(template, values)]
     results = _run_all(evaluator, jobs, advance)
     frames = []
     for template in templates:
         for epsilon in values:
-            policy = _at(template, epsilon)
-            frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
+            if template in bounded:
+                frames.append(_interval_rows(problem, epsilon, references))
+                advance()
+            else:
+                policy = _at(template, epsilon)
+                frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
     return pd.concat(frames, ignore_index=True)
+
+
+def applies(policy: Policy, problem: DecisionProblem) -> bool:
+    """Whether a policy can be used on a problem."""
+    try:
+        policy.check(problem)
+    except NotApplicableError:
+        return False
+    return True
+
+
+def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:
+    """The limit where only bounds of it can be computed: a value that is reached, and one that nothing exceeds."""
+    limit = value_limit(problem, epsilon)
+    value = np.array([limit.achievable, limit.unbeatable])
+    greedy, fixed, uniform = (means[0, 0] for means in (references.greedy, references.best_fixed, references.uniform))
+    return pd.DataFrame(
+        {
+            "policy": [ACHIEVABLE, UNBEATABLE],
+            "epsilon": epsilon,
+            "group": ALL,
+            "level": ALL,
+            "share": 1.0,
+            "value": value,
+            "loss": greedy - value,
+            "normalized_loss": _ratio(greedy - value, np.full(2, greedy - uniform)),
+            "benefit_kept": _ratio(value - fixed, np.full(2, greedy - fixed)),
+        }
+    )
 
 
 def number_of_jobs(policies: Sequence[str], epsilons: Sequence[float]) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from policies.catalogue import make_policy
+from policies.optimal import Optimal
 from policies.problem import DecisionProblem
-from policysim.comparison import N_THREADS
+from policysim.comparison import N_THREADS, applies
 from policysim.evaluate import ALL
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import Study
@@ -69,7 +70,7 @@ class Findings:
     right_guesses : float
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     worst : WorstGroup or None
-        Under the best of the private policies at this epsilon; None if the study names no groups.
+        Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups.
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
     """
@@ -81,12 +82,6 @@ class Findings:
     right_guesses: float
     worst: WorstGroup | None
     typical_stake: float
-
-    @property
-    def best_private(self) -> Row | None:
-        """The row with the most benefit kept among policies that use epsilon."""
-        private = [row for row in self.rows if make_policy(row.policy).uses_epsilon]
-        return max(private, key=lambda row: row.benefit_kept, default=None)
 
 
 def number_of_searches(study: Study) -> int:
@@ -131,7 +126,7 @@ def find(
         one_for_all=problem.actions[problem.best_fixed_action],
         rows=rows,
         right_guesses=1 / (1 + math.exp(-study.epsilon)),
-        worst=_worst_group(at_epsilon, set(_private(study))),
+        worst=_worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
         typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
     )
 
@@ -161,7 +156,7 @@ def _search_all(
         advance()
         return found
 
-    names = _private(study)
+    names = [name for name in _private(study) if applies(make_policy(name), problem)]
     with ThreadPoolExecutor(N_THREADS) as pool:
         return dict(zip(names, pool.map(search, names), strict=True))
 

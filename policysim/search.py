@@ -20,6 +20,8 @@ from policies.reference import Greedy, Uniform
 TOLERANCE = 1e-4
 LOWEST, HIGHEST = 1e-6, 1e9
 STEP = 4.0
+# Relative rounding of sums over records.
+ROUNDING = 1e-14
 
 
 class UnreachableError(ValueError):
@@ -82,7 +84,8 @@ def make_demand(
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
         deaths = expected_deaths(problem, Greedy().probabilities(problem)) + max_extra_deaths
-    return Demand(value, deaths)
+    # What is met but for the rounding of sums is met.
+    return Demand(value - ROUNDING * abs(value) if value > -math.inf else value, deaths * (1 + ROUNDING))
 
 
 def smallest_epsilon(
@@ -170,7 +173,10 @@ class Curve:
         low, high = self._bracket(needed)
         if low < LOWEST:
             return high
-        root = brentq(lambda log: self(math.exp(log)) - needed, math.log(low), math.log(high), xtol=TOLERANCE / 4)
+        # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
+        first, last = math.log(low), math.log(high)
+        ends = {first: low, last: high}
+        root = brentq(lambda log: self(ends.get(log, math.exp(log))) - needed, first, last, xtol=TOLERANCE / 4)
         found = math.exp(root)
         # The root is known to within TOLERANCE / 4: step to the side that meets the demand.
         return found if self(found) >= needed else found * math.exp(TOLERANCE / 2)

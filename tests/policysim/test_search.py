@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import policysim as ps
+from policysim.search import Curve
 
 # Two records with opposite best actions; by symmetry every policy gives the right one the same probability p, so
 # benefit kept (over best-fixed, worth 1/2) is 2p - 1 and normalised loss 2(1 - p).
@@ -15,11 +16,13 @@ SYMMETRIC = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecor
 @pytest.mark.parametrize("keep", [0.01, 0.3, 0.8, 0.999, 1 - 1e-9])
 def test_the_epsilon_found_is_the_closed_form_and_never_too_small(keep):
     odds = (1 + keep) / (1 - keep)
+    # A value of 1 that is short by its rounding, 1e-14, counts as reached; that is 1e-14 of 1 - keep in the odds.
+    rounding = 2e-14 / (1 - keep)
     found = ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=keep)
-    assert math.log(odds) * (1 - 1e-12) <= found <= math.log(odds) * (1 + 1e-4)
+    assert math.log(odds) - rounding <= found <= math.log(odds) * (1 + 1e-4)
     # p = 1/(1 + e^(-eps/2)): the exponential mechanism has Delta = 1, s = 2/eps.
     found = ps.smallest_epsilon(SYMMETRIC, "exponential", keep=keep)
-    assert 2 * math.log(odds) * (1 - 1e-12) <= found <= 2 * math.log(odds) * (1 + 1e-4)
+    assert 2 * math.log(odds) - 2 * rounding <= found <= 2 * math.log(odds) * (1 + 1e-4)
 
 
 def test_loss_and_benefit_are_two_ways_to_ask():
@@ -75,3 +78,27 @@ def test_extra_deaths_can_be_limited():
 def test_a_demand_that_is_no_number_is_refused():
     with pytest.raises(ValueError, match="keep must be a finite number, got keep=nan"):
         ps.smallest_epsilon(SYMMETRIC, "exponential", keep=math.nan)
+
+
+def test_a_measure_that_is_flat_up_to_rounding_is_searched_without_a_false_start():
+    # The optimum is one action for all until epsilon = log 3; below, its value equals the demand but for rounding.
+    problem = ps.DecisionProblem([[0.1, 0.0], [0.0, 0.3]], [0.5, 0.5], ps.AnyRecord())
+    assert ps.smallest_epsilon(problem, "optimal", keep=0) == 0
+    found = ps.smallest_epsilon(problem, "optimal", keep=1e-6)
+    # V = (0.1 p + 0.3 (1 - p/e^eps)) / 2 with p = 1/(1 + e^-eps) ... > 0.15 only where 0.1 e^eps > 0.3.
+    assert found == pytest.approx(math.log(3), rel=1e-3)
+
+
+def test_a_curve_can_start_from_values_that_are_known_already():
+    calls = []
+
+    def measure(policy):
+        calls.append(policy.epsilon)
+        return math.tanh(policy.epsilon)
+
+    template = ps.make_policy("randomized-response")
+    known = {0.0: 0.0, 0.5: math.tanh(0.5), 1.0: math.tanh(1.0)}
+    found = Curve(template, measure, known).first_reaching(math.tanh(0.7))
+    assert found == pytest.approx(0.7, rel=1e-4)
+    assert math.tanh(found) >= math.tanh(0.7)
+    assert all(0.5 < epsilon < 1 for epsilon in calls)
