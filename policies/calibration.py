@@ -89,11 +89,13 @@ class Pairs:
     found: dict[tuple[int, int, int], float]
 
     def add(self, worst: list[Difference], t: float) -> None:
-        """Remember the pair of each action."""
+        """Remember the pair of each action; other threads go on with what they have."""
+        known = dict(self.found)
         for action, pair in enumerate(worst):
             if pair.value > 0:
                 key = (pair.record, pair.neighbour, action)
-                self.found[key] = max(t, self.found.get(key, 0.0))
+                known[key] = max(t, known.get(key, 0.0))
+        self.found = known
 
     def loss(self, problem: DecisionProblem, t: float, log_base: FloatArray) -> float:
         """The largest loss of these pairs at t.
@@ -101,12 +103,13 @@ class Pairs:
         An action that is out of reach for all adds nothing. Where that is so, it stays so at any larger t, because
         log p is concave in t. So a pair counts if one of the two is within reach, or if it was found at t or above.
         """
-        index = np.array(list(self.found))
+        found = self.found
+        index = np.array(list(found))
         rows = np.arange(len(index))
         first, second = (
             _log_rows(problem.utilities[index[:, side]], t, log_base)[rows, index[:, 2]] for side in (0, 1)
         )
-        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= np.array(list(self.found.values())))
+        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= np.array(list(found.values())))
         return float(np.max(np.abs(first - second), where=counts, initial=0.0))
 
 

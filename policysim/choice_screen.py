@@ -8,7 +8,7 @@ from typing import Any
 from policysim.choose import Choice, Choices, Wish
 from policysim.study import Study
 from policysim.text import cells, wrap
-from policysim.words import DISCLAIMER, hidden, percent, population, rounded
+from policysim.words import DISCLAIMER, events, hidden, percent, population, rounded
 
 COLUMNS = (28, 10, 15, 28, 21)
 # How many of the groups that force a bound are named.
@@ -92,6 +92,6 @@ def _row(row: Choice, count: int) -> list[str]:
         name,
         rounded(row.epsilon),
         percent(row.benefit_kept),
-        rounded(row.extra_deaths * count, sign=True),
+        events(row.extra_deaths, count, sign=True),
         "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
     ]

@@ -8,14 +8,16 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from policies.adjacency import AnyRecord, Sensitive
-from policies.catalogue import CATALOGUE
+from policies.catalogue import CATALOGUE, make_policy
+from policies.optimal import Optimal
+from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim import choice_screen, screen
 from policysim.audit import (
@@ -28,13 +30,15 @@ from policysim.audit import (
 )
 from policysim.audit_screen import audit_screen, table_heading
 from policysim.choose import Wish, choose, number_of_steps
-from policysim.comparison import compare, number_of_jobs
-from policysim.findings import find, number_of_searches
+from policysim.comparison import applies, compare, number_of_jobs
+from policysim.findings import find
+from policysim.findings import number_of_steps as number_of_findings
 from policysim.output import check_writable, write_files
 from policysim.prices import number_of_prices, price_list
 from policysim.probability_table import read_probability_table
 from policysim.problem import build_problem
 from policysim.study import Study, load_study
+from policysim.text import wrap
 from policysim.words import hidden
 
 # Work that is done sooner shows no progress bar.
@@ -58,10 +62,11 @@ def run_compare(chosen: argparse.Namespace) -> int:
     study = _chosen_study(chosen)
     folder = _folder(chosen, study)
     check_writable(folder)
-    steps = number_of_jobs(study.policies, study.epsilons) + number_of_searches(study)
+    problem = build_problem(study)
+    study, left_out = _applicable(study, problem, chosen)
+    steps = number_of_jobs(study.policies, study.epsilons) + number_of_findings(study)
     steps += number_of_prices(study) if chosen.price_list else 0
     with _progress(steps) as advance:
-        problem = build_problem(study)
         table = compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by, advance=advance)
         findings = find(study, problem, table, advance)
         prices = price_list(study, problem, advance) if chosen.price_list else None
@@ -82,6 +87,8 @@ def run_compare(chosen: argparse.Namespace) -> int:
         )
     else:
         sys.stdout.write(screen.comparison_screen(study, problem, findings, report) + "\n")
+        for reason in left_out:
+            sys.stdout.write("\n".join(wrap(f"Left out: {reason}")) + "\n")
         if prices is not None:
             sys.stdout.write("\n" + "\n".join(screen.price_lines(prices)) + "\n")
     return 0
@@ -91,10 +98,11 @@ def run_choose(chosen: argparse.Namespace) -> int:
     """`policysim choose`; 4 if no mechanism can do what is asked for."""
     study = _chosen_study(chosen)
     wish = _wish(chosen)
-    policies = [name for name in study.policies if CATALOGUE[name].uses_epsilon]
     folder = _folder(chosen, study)
+    problem = build_problem(study)
+    study, _ = _applicable(study, problem, chosen)
+    policies = [name for name in study.policies if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
     with _progress(number_of_steps(policies)) as advance:
-        problem = build_problem(study)
         choices = choose(problem, wish, policies, advance)
     written = None
     if choices.certificate is not None:
@@ -217,6 +225,23 @@ def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
             for name, witness in witnesses.items()
         },
     }
+
+
+def _applicable(study: Study, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[Study, list[str]]:
+    """The study with the policies that can be used, and why others of "all" cannot; one that was named is refused."""
+    kept, left_out = [], []
+    for name in study.policies:
+        try:
+            make_policy(name).check(problem)
+        except NotApplicableError as error:
+            # What cannot be computed of the limit is bounded instead.
+            if name != Optimal.name:
+                if "all" not in (chosen.policy or ()):
+                    raise
+                left_out.append(f"{name}, as {error}")
+                continue
+        kept.append(name)
+    return replace(study, policies=tuple(kept)), left_out
 
 
 def _folder(chosen: argparse.Namespace, study: Study) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,19 +15,26 @@ from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from policies.catalogue import CATALOGUE
+from policies.optimal import Optimal
+from policysim.comparison import ACHIEVABLE, UNBEATABLE
 from policysim.evaluate import ALL
 from policysim.words import population
 
 # Okabe & Ito (2008): eight colours that colour-blind readers tell apart; a marker goes with each, never colour alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 REFERENCE_LINES = {
     "greedy": ("best for each (greedy, no privacy)", "dashed"),
     "best-fixed": ("one treatment for all (best-fixed)", "solid"),
     "uniform": ("any treatment by lot (uniform)", "dotted"),
 }
 STYLE = Path(__file__).parent / "figures.mplstyle"
-TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+LABELS = {
+    Optimal.name: "optimal (the limit)",
+    ACHIEVABLE: "achievable (the limit is above)",
+    UNBEATABLE: "unbeatable (the limit is below)",
+}
+TICKS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def loss_vs_epsilon(table: pd.DataFrame) -> Figure:
@@ -47,6 +55,7 @@ def loss_vs_epsilon(table: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(9.6, 4.8), layout="constrained")
         benefit, deaths = figure.subplots(1, 2)
         _draw(benefit, overall, "benefit_kept", lambda share: share)
+        _shade_beyond_limit(benefit, overall)
         benefit.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         benefit.set_title("Benefit kept", loc="left", fontweight="bold")
         benefit.set_ylabel("0 %: one treatment for all; 100 %: best for each")
@@ -59,6 +68,48 @@ def loss_vs_epsilon(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def spent_vs_claimed(table: pd.DataFrame) -> Figure:
+    """The exact privacy loss of each policy against the epsilon that it was given, both on log scales.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare`. Policies on the diagonal use all of their epsilon; those below it pay for privacy they do not
+        give away.
+
+    Returns
+    -------
+    Figure
+    """
+    overall = spenders(table)
+    with context(STYLE):
+        figure = Figure(figsize=(5.6, 4.8), layout="constrained")
+        axes = figure.subplots()
+        ends = [overall["epsilon"].min(), overall["epsilon"].max()]
+        axes.plot(ends, ends, color="#555555", linestyle="dashed", linewidth=1.1, label="all of it (claim = exact)")
+        for name, rows in overall.groupby("policy", sort=False):
+            ordered = rows.sort_values("epsilon")
+            axes.plot(ordered["epsilon"], ordered["epsilon_spent"], label=name, **_look(str(name)))
+        _epsilon_axis(axes, overall)
+        axes.set_yscale("log")
+        ticks = [tick for tick in TICKS if ends[0] / 20 <= tick <= ends[1]] or [ends[0]]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
+        axes.set_xlabel("ε claimed (log scale)")
+        axes.set_ylabel("ε spent: exact privacy loss (log scale)")
+        axes.legend(frameon=False, loc="best")
+    return figure
+
+
+def spenders(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of everyone whose policy spends some of a finite epsilon."""
+    drawn = (table["epsilon"] > 0) & np.isfinite(table["epsilon"]) & (table["group"] == ALL)
+    spends = (table["epsilon_spent"] > 0) & ~table["policy"].isin(REFERENCE_LINES)
+    rows: pd.DataFrame = table.loc[drawn & spends]
+    return rows
+
+
 def _draw(axes: Axes, overall: pd.DataFrame, column: str, scale: Callable[[pd.Series], pd.Series]) -> None:
     names = list(dict.fromkeys(overall["policy"]))
     for name in names:
@@ -68,22 +119,46 @@ def _draw(axes: Axes, overall: pd.DataFrame, column: str, scale: Callable[[pd.Se
             label, dashes = REFERENCE_LINES[name]
             axes.axhline(values.iloc[0], color="#555555", linestyle=dashes, linewidth=1.1, label=label, zorder=1)
         else:
-            place = _place(name)
-            axes.plot(
-                rows["epsilon"], values, label=name, color=COLOURS[place % 8], marker=MARKERS[place % 8], clip_on=False
-            )
+            axes.plot(rows["epsilon"], values, label=LABELS.get(name, name), **_look(name))
+    _epsilon_axis(axes, overall)
+
+
+def _shade_beyond_limit(axes: Axes, overall: pd.DataFrame) -> None:
+    """Mark the region that no mechanism can reach: above the optimum, or above what is proven to be unbeatable."""
+    names = set(overall["policy"])
+    limit = UNBEATABLE if UNBEATABLE in names else Optimal.name
+    rows = overall[overall["policy"] == limit].sort_values("epsilon")
+    if len(rows) < 2:
+        return
+    top = 1.0
+    axes.fill_between(rows["epsilon"], rows["benefit_kept"], top, color="#BBBBBB", alpha=0.45, linewidth=0, zorder=0)
+    axes.annotate(
+        "no mechanism can",
+        (rows["epsilon"].iloc[0], top),
+        xytext=(8, -10),
+        textcoords="offset points",
+        va="top",
+        color="#333333",
+        fontstyle="italic",
+    )
+
+
+def _look(name: str) -> dict[str, Any]:
+    """The same colour and marker for a policy in every figure; bounds are dashed."""
+    known = [policy for policy in CATALOGUE if policy not in REFERENCE_LINES]
+    shown = Optimal.name if name in (ACHIEVABLE, UNBEATABLE) else name
+    place = known.index(shown) if shown in known else len(known)
+    dashes = "dashed" if name == UNBEATABLE else "solid"
+    return {"color": COLOURS[place % 8], "marker": MARKERS[place % len(MARKERS)], "linestyle": dashes, "clip_on": False}
+
+
+def _epsilon_axis(axes: Axes, overall: pd.DataFrame) -> None:
     axes.set_xscale("log")
     low, high = overall["epsilon"].min(), overall["epsilon"].max()
     ticks = [tick for tick in TICKS if low <= tick <= high] or [low]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("ε (log scale): more private to the left, more useful to the right")
-
-
-def _place(name: str) -> int:
-    """The same colour and marker for a policy in every figure."""
-    private = [known for known in CATALOGUE if known not in REFERENCE_LINES]
-    return private.index(name) if name in private else len(private)
 
 
 def to_svg(figure: Figure) -> str:

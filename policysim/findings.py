@@ -10,16 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from policies.adjacency import AnyRecord
 from policies.catalogue import make_policy
 from policies.optimal import Optimal
 from policies.problem import DecisionProblem
+from policies.randomized_features import RandomizedFeatures
+from policies.reference import BestFixed
+from policies.response import RandomizedResponse
 from policysim.comparison import N_THREADS, applies
 from policysim.evaluate import ALL
+from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import Study
+from policysim.wrong_prior import FACTORS, wrong_prior
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
+# The policy that trusts the prior, and one that does not.
+ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,10 @@ class Findings:
         Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups.
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
+    prevalence : mapping of policy to mapping of factor to float
+        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.wrong_prior`.
+    robustness : Robustness or None
+        How often the ranking holds when the illustrative effects are redrawn.
     """
 
     epsilon: float
@@ -82,11 +94,13 @@ class Findings:
     right_guesses: float
     worst: WorstGroup | None
     typical_stake: float
+    prevalence: dict[str, dict[str, float]]
+    robustness: Robustness | None
 
 
-def number_of_searches(study: Study) -> int:
+def number_of_steps(study: Study) -> int:
     """How often `find` will call `advance`."""
-    return len(_private(study))
+    return len(_private(study)) + (REDRAWS if study.adjacency == AnyRecord.name else 0)
 
 
 def find(
@@ -103,11 +117,18 @@ def find(
     table : DataFrame
         From `compare`, with the study's policies, epsilons and groups.
     advance : callable, optional
-        Called after the search for the epsilons of each policy.
+        Called after the search for the epsilons of each policy, and after each redraw.
     """
     overall = table[table["group"] == ALL]
     at_epsilon = table[table["epsilon"] == study.epsilon]
-    searches = _search_all(study, problem, overall, advance)
+    applied = [name for name in _private(study) if applies(make_policy(name), problem)]
+    on_prevalence = [name for name in ON_PREVALENCE if name in applied]
+    ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
+        redraws = pool.submit(robustness, study, problem, ranked, advance)
+        searches = _search_all(applied, problem, overall, advance)
+        prevalence = _prevalence(study, problem, on_prevalence)
     rows = [
         Row(
             policy=str(row["policy"]),
@@ -128,7 +149,18 @@ def find(
         right_guesses=1 / (1 + math.exp(-study.epsilon)),
         worst=_worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
         typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
+        prevalence=prevalence,
+        robustness=redraws.result(),
     )
+
+
+def _prevalence(study: Study, problem: DecisionProblem, names: list[str]) -> dict[str, dict[str, float]]:
+    table = wrong_prior(study, problem, names)
+    return {
+        name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
+        for name in names
+        if not (rows := table[table["policy"] == name]).empty
+    }
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -143,7 +175,7 @@ def _private(study: Study) -> list[str]:
 
 
 def _search_all(
-    study: Study, problem: DecisionProblem, overall: pd.DataFrame, advance: Callable[[], object]
+    names: list[str], problem: DecisionProblem, overall: pd.DataFrame, advance: Callable[[], object]
 ) -> dict[str, dict[float, float]]:
     """The least epsilon at which each private policy keeps a share of the benefit, by policy and share."""
     needed = {keep: make_demand(problem, keep=keep).value for keep in (0.0, KEEP)}
@@ -156,7 +188,6 @@ def _search_all(
         advance()
         return found
 
-    names = [name for name in _private(study) if applies(make_policy(name), problem)]
     with ThreadPoolExecutor(N_THREADS) as pool:
         return dict(zip(names, pool.map(search, names), strict=True))
 

@@ -12,13 +12,21 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from policies.problem import DecisionProblem
 from policysim import figures, words
 from policysim.findings import KEEP, Findings
-from policysim.screen import why, worst_off
+from policysim.screen import prevalence, price_lines, robust, why, worst_off
 from policysim.study import Study
 
+CAPTIONS = {
+    "loss-vs-epsilon": ("Loss against ε", "Benefit kept and extra deaths against epsilon, a line per policy."),
+    "spent-vs-claimed": (
+        "What is spent against what is claimed",
+        "Exact privacy loss against epsilon, a line per policy.",
+    ),
+}
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
 
 
@@ -30,18 +38,32 @@ def report_files(
     prices: pd.DataFrame | None = None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes, by relative path."""
-    figure = figures.loss_vs_epsilon(table)
-    svg = figures.to_svg(figure)
+    drawn = _draw_all(table)
+    vectors = {name: figures.to_svg(figure) for name, figure in drawn.items()}
     manifest = build_manifest(study, problem)
-    page = report_page(study, problem, findings, svg, manifest)
+    page = report_page(study, problem, findings, vectors=vectors, manifest=manifest, prices=prices)
     tables = {"comparison.csv": table} if prices is None else {"comparison.csv": table, "prices.csv": prices}
     return {
         **{name: _csv(frame) for name, frame in tables.items()},
-        "figures/loss-vs-epsilon.svg": svg.encode(),
-        "figures/loss-vs-epsilon.png": figures.to_png(figure),
+        **{f"figures/{name}.svg": svg.encode() for name, svg in vectors.items()},
+        **{f"figures/{name}.png": figures.to_png(figure) for name, figure in drawn.items()},
         "report.html": page.encode(),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
     }
+
+
+def _draw_all(table: pd.DataFrame) -> dict[str, Figure]:
+    """The figures of a comparison by file name; the second one needs a policy that spends something."""
+    drawn = {"loss-vs-epsilon": figures.loss_vs_epsilon(table)}
+    if not figures.spenders(table).empty:
+        drawn["spent-vs-claimed"] = figures.spent_vs_claimed(table)
+    return drawn
+
+
+def inline(svg: str, prefix: str) -> Markup:
+    """An SVG file as a part of a page: without XML header, its identifiers made distinct from those of others."""
+    body = re.sub(r"^.*?(?=<svg)", "", svg, flags=re.DOTALL)
+    return Markup(re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", body))
 
 
 def _csv(table: pd.DataFrame) -> bytes:
@@ -77,7 +99,13 @@ def build_manifest(study: Study, problem: DecisionProblem) -> dict[str, Any]:
 
 
 def report_page(
-    study: Study, problem: DecisionProblem, findings: Findings, svg: str, manifest: Mapping[str, Any]
+    study: Study,
+    problem: DecisionProblem,
+    findings: Findings,
+    *,
+    vectors: Mapping[str, str],
+    manifest: Mapping[str, Any],
+    prices: pd.DataFrame | None,
 ) -> str:
     """The page that holds them: one file, nothing fetched from anywhere."""
     environment = Environment(
@@ -107,8 +135,11 @@ def report_page(
         extra_count=words.population(row.extra_deaths for row in findings.rows),
         keep=KEEP,
         rounded=words.rounded,
+        events=words.events,
         percent=words.percent,
-        # matplotlib's own SVG, without the XML header that has no place inside a page.
-        figure=Markup(re.sub(r"^.*?(?=<svg)", "", svg, flags=re.DOTALL)),
+        robust=robust(findings),
+        prevalence=prevalence(findings),
+        price_lines=[] if prices is None else price_lines(prices),
+        figures=[(name, *CAPTIONS[name], inline(svg, f"f{i}")) for i, (name, svg) in enumerate(vectors.items())],
         method=method,
     )

@@ -9,7 +9,7 @@ from policies.sensitivity import Witness
 from policysim.findings import KEEP, Findings, Row
 from policysim.study import Study
 from policysim.text import cells, wrap
-from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, hidden, level_name, odds, percent, population, rounded
+from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, events, hidden, level_name, odds, percent, population, rounded
 
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
@@ -17,6 +17,8 @@ HEADINGS = (
 )
 COLUMNS = (28, 9, 14, 17, 8, 13, 11)
 PRICE_COLUMNS = (28, 14, 28)
+# Their rows are in the table that is written; here they would only repeat that all of the benefit is all of it.
+NOT_SHOWN = ("greedy", "uniform")
 
 
 def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings, report: str) -> str:
@@ -26,7 +28,7 @@ def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings
     treatment = study.scenario.treatments[findings.one_for_all].title
     one_for_all = f"one for all ({findings.one_for_all}, {treatment})"
     labels = {"one for all": one_for_all}
-    shown = "   ".join(f"{labels.get(name, name)} {rounded(rate * count)}" for name, rate in deaths.items())
+    shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
     lines = [
         study.title,
         f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
@@ -40,6 +42,8 @@ def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings
         *wrap(odds(findings.epsilon, findings.right_guesses)),
         *wrap(worst_off(findings)),
         *wrap(why(problem, findings)),
+        *wrap(robust(findings)),
+        *wrap(prevalence(findings)),
         f"Report: {report}",
     ]
     return "\n".join(lines)
@@ -50,7 +54,32 @@ def policy_table(findings: Findings) -> list[str]:
     count = population(row.extra_deaths for row in findings.rows)
     heading = {"epsilon": f"{findings.epsilon:g}", "count": count, "keep": percent(KEEP)}
     lines = [cells([cell.format(**heading) for cell in row], COLUMNS) for row in HEADINGS]
-    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in findings.rows)]
+    rows = [row for row in findings.rows if row.policy not in NOT_SHOWN]
+    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in rows or findings.rows)]
+
+
+def robust(findings: Findings) -> str:
+    """Whether the ranking depends on the illustrative effects."""
+    found = findings.robustness
+    if found is None or len(found.ranking) < 2:
+        return ""
+    return (
+        f"Robust? With the illustrative effects redrawn {found.redraws} times (odds and costs times "
+        f"e^({found.spread:g} z), z normal) this ranking holds in {found.holds} of {found.redraws}: "
+        f"{' > '.join(found.ranking)}."
+    )
+
+
+def prevalence(findings: Findings) -> str:
+    """What the optimum, which trusts the prior, keeps when the prevalence is another one."""
+    if not findings.prevalence:
+        return ""
+    kept = [
+        f"{name} {', '.join(percent(share) for share in shares.values())}"
+        for name, shares in findings.prevalence.items()
+    ]
+    factors = ", ".join(next(iter(findings.prevalence.values())))
+    return f"Wrong prior? Benefit kept if the prevalence is {factors} times the assumed one: {'; '.join(kept)}."
 
 
 def worst_off(findings: Findings) -> str:
@@ -63,7 +92,7 @@ def worst_off(findings: Findings) -> str:
     return (
         f"Worst off under {worst.policy}: {group} ({percent(worst.share)} of patients), who lose "
         f"{rounded(worst.loss)} in utility each (all: {rounded(worst.overall_loss)}), "
-        f"{rounded(worst.extra_deaths * count, sign=True)} deaths per {count:,}."
+        f"{events(worst.extra_deaths, count, sign=True)} deaths per {count:,}."
     )
 
 
@@ -85,7 +114,7 @@ def price_lines(prices: pd.DataFrame) -> list[str]:
         cells(["", "benefit kept", f"extra deaths per {count:,}"], PRICE_COLUMNS),
     ]
     for hides, kept, deaths in zip(prices["hides"], prices["benefit_kept"], prices["extra_deaths"], strict=True):
-        values = [str(hides).replace("_", " "), f"{100 * kept:.1f} %", rounded(deaths * count, sign=True)]
+        values = [str(hides).replace("_", " "), f"{100 * kept:.1f} %", events(deaths, count, sign=True)]
         lines.append(cells(values, PRICE_COLUMNS))
     return lines
 
@@ -123,7 +152,7 @@ def _row_cells(row: Row, count: int) -> list[str]:
     return [
         row.policy,
         percent(row.benefit_kept),
-        rounded(row.extra_deaths * count, sign=True),
+        events(row.extra_deaths, count, sign=True),
         rounded(row.worse_than_untreated * 1000),
         rounded(row.epsilon_spent),
         rounded(row.better_from),

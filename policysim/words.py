@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from policysim.study import Study
 
 DIGITS = 2
+MOST_COUNTED = 10_000_000
+# Smaller numbers are what rounding leaves of 0.
+NEGLIGIBLE = 1e-12
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 DISCLAIMER = "A model with illustrative effects, not medical advice."
 
@@ -16,13 +19,21 @@ def rounded(value: float, *, sign: bool = False) -> str:
     """Two significant digits with thousands separators: 0.16, 3,900, ∞; – for NaN."""
     if math.isnan(value):
         return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    digits = 0 if value == 0 else DIGITS - 1 - math.floor(math.log10(abs(value)))
+    digits = DIGITS - 1 - math.floor(math.log10(abs(value)))
     near = round(value, digits)
     # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
-    shown = 0 if near == 0 else max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
-    return _minus(f"{near:{'+' if sign and near else ''},.{shown}f}")
+    shown = max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
+    return _minus(f"{near:{'+' if sign else ''},.{shown}f}")
+
+
+def events(rate: float, count: int, *, sign: bool = False) -> str:
+    """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
+    number = rate * count
+    return "≈ 0" if 0 < abs(number) < 0.01 else rounded(number, sign=sign)
 
 
 def percent(share: float) -> str:
@@ -34,7 +45,8 @@ def population(rates: Iterable[float]) -> int:
     """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
     largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
     count = 100_000
-    while 0 < largest * count < 10 and count < 10**12:
+    # Beyond one in ten million, differences are rounding and not patients.
+    while 0 < largest * count < 10 and count < MOST_COUNTED:
         count *= 10
     return count
 

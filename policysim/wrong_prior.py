@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -11,10 +13,10 @@ from policies.problem import DecisionProblem
 from policysim.study import Study
 
 # The true prevalence as a multiple of the assumed one.
-FACTORS = (1 / 3, 1 / 2, 1.0, 2.0, 3.0)
+FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
 
 
-def wrong_prior(study: Study, problem: DecisionProblem, policies: tuple[str, ...]) -> pd.DataFrame:
+def wrong_prior(study: Study, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
     """Evaluate policies that were made for the assumed prevalence at others.
 
     Parameters
@@ -23,7 +25,7 @@ def wrong_prior(study: Study, problem: DecisionProblem, policies: tuple[str, ...
         Its scenario says what is prevalent: the condition that makes outcomes dangerous. Its epsilon is used.
     problem : DecisionProblem
         Built from it, with the assumed prior.
-    policies : tuple of str
+    policies : sequence of str
         Names from the catalogue; those that do not use the prior stay private and unchanged whatever it is.
 
     Returns
@@ -38,7 +40,7 @@ def wrong_prior(study: Study, problem: DecisionProblem, policies: tuple[str, ...
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
     tables = {name: make_policy(name, epsilon=study.epsilon).probabilities(problem) for name in policies}
     rows = []
-    for factor in FACTORS:
+    for factor in FACTORS.values():
         prevalence = min(factor * assumed, 1.0)
         weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
         prior = problem.prior * weights

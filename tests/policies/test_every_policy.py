@@ -1,6 +1,7 @@
 """The contract of every policy: probabilities, guarantee, limits, sampler."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -147,3 +148,20 @@ def test_a_planted_bug_that_multiplies_by_the_sensitivity_is_caught():
     weights = np.exp(epsilon * table / 2 * delta)
     buggy = weights / weights.sum(axis=1, keepdims=True)
     assert privacy_loss(buggy, AnyRecord()).epsilon > epsilon + 1e-12
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_threads_that_share_a_problem_get_what_one_thread_gets(name):
+    rng = np.random.default_rng(9)
+    # Rising in every column, so that a monotone calibration accepts it too.
+    table, prior = np.sort(rng.normal(size=(300, 4)), axis=0), np.full(300, 1 / 300)
+    epsilons = np.geomspace(0.05, 20, 40).tolist()
+
+    def logs(problem):
+        return lambda epsilon: make_policy(name, epsilon=epsilon).log_probabilities(problem)
+
+    alone = list(map(logs(DecisionProblem(table, prior, AnyRecord())), epsilons))
+    for _ in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(logs(DecisionProblem(table, prior, AnyRecord())), epsilons))
+        np.testing.assert_array_equal(together, alone)
