@@ -10,7 +10,7 @@ from policysim.study import Study
 from policysim.text import cells, wrap
 from policysim.words import DISCLAIMER, events, hidden, percent, population, rounded
 
-COLUMNS = (28, 10, 15, 28, 21)
+COLUMNS = (26, 10, 15, 28, 21)
 # How many of the groups that force a bound are named.
 GROUPS_NAMED = 3
 

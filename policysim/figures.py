@@ -20,9 +20,12 @@ from policysim.comparison import ACHIEVABLE, UNBEATABLE
 from policysim.evaluate import ALL
 from policysim.words import population
 
-# Okabe & Ito (2008): eight colours that colour-blind readers tell apart; a marker goes with each, never colour alone.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
+# In the order of the catalogue. Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an
+# olive in place of yellow, which is too light for a line); a marker goes with each, never colour alone.
+COLOURS = (
+    "#0072B2", "#999999", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C7A00", "#D55E00", "#882255", "#000000",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 REFERENCE_LINES = {
     "greedy": ("best for each (greedy, no privacy)", "dashed"),
     "best-fixed": ("one treatment for all (best-fixed)", "solid"),
@@ -83,7 +86,7 @@ def spent_vs_claimed(table: pd.DataFrame) -> Figure:
     """
     overall = spenders(table)
     with context(STYLE):
-        figure = Figure(figsize=(5.6, 4.8), layout="constrained")
+        figure = Figure(figsize=(7.2, 4.4), layout="constrained")
         axes = figure.subplots()
         ends = [overall["epsilon"].min(), overall["epsilon"].max()]
         axes.plot(ends, ends, color="#555555", linestyle="dashed", linewidth=1.1, label="all of it (claim = exact)")
@@ -98,14 +101,15 @@ def spent_vs_claimed(table: pd.DataFrame) -> Figure:
         axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
         axes.set_xlabel("ε claimed (log scale)")
         axes.set_ylabel("ε spent: exact privacy loss (log scale)")
-        axes.legend(frameon=False, loc="best")
+        figure.legend(loc="outside right upper", frameon=False)
     return figure
 
 
 def spenders(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of everyone whose policy spends some of a finite epsilon."""
     drawn = (table["epsilon"] > 0) & np.isfinite(table["epsilon"]) & (table["group"] == ALL)
-    spends = (table["epsilon_spent"] > 0) & ~table["policy"].isin(REFERENCE_LINES)
+    # Less than a billionth is rounding.
+    spends = (table["epsilon_spent"] > 1e-9) & ~table["policy"].isin(REFERENCE_LINES)
     rows: pd.DataFrame = table.loc[drawn & spends]
     return rows
 
@@ -149,7 +153,12 @@ def _look(name: str) -> dict[str, Any]:
     shown = Optimal.name if name in (ACHIEVABLE, UNBEATABLE) else name
     place = known.index(shown) if shown in known else len(known)
     dashes = "dashed" if name == UNBEATABLE else "solid"
-    return {"color": COLOURS[place % 8], "marker": MARKERS[place % len(MARKERS)], "linestyle": dashes, "clip_on": False}
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": dashes,
+        "clip_on": False,
+    }
 
 
 def _epsilon_axis(axes: Axes, overall: pd.DataFrame) -> None:

@@ -1,10 +1,10 @@
 """The certificate of the limit, read by a script that knows nothing but the JSON."""
 
 import json
-import math
 
 import numpy as np
 import pytest
+from check_certificate import proven_bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,24 +12,6 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.optimal import Optimal
 from policies.optimal_certificate import optimal_certificate
 from policies.reference import BestFixed, Greedy
-
-
-def proven_bound(text):
-    """The value that no epsilon-private policy exceeds, by weak duality; ValueError if the proof does not hold."""
-    proof = json.loads(text)
-    floor = math.exp(-proof["epsilon"])
-    bound = 0.0
-    used, freed = ([0.0] * len(proof["actions"]) for _ in range(2))
-    for group in proof["groups"]:
-        for a, (c, alpha, beta) in enumerate(zip(group["weights"], group["alpha"], group["beta"], strict=True)):
-            if alpha < 0 or beta < 0 or group["lambda"] < c - alpha + beta:
-                raise ValueError(f"the dual constraint of action {a} fails in {group['order']}")
-            used[a] += alpha
-            freed[a] += beta
-        bound += group["lambda"]
-    if any(u > floor * f for u, f in zip(used, freed, strict=True)) or bound > proof["bound"]:
-        raise ValueError("the multipliers of the ceilings, or the bound, fail")
-    return bound
 
 
 def random_problem(seed, n_actions=4, factor=1.0):

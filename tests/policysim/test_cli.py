@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from small_studies import STUDY, write_small_study
 
+from policies import CATALOGUE
 from policysim.cli import main
 
 
@@ -40,7 +41,7 @@ def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path
     folder = tmp_path / "out"
     code, out, err = run(capsys, "compare", study, "--out", str(folder))
     assert (code, err) == (0, "")
-    assert len(out.splitlines()) <= 24
+    assert len(out.splitlines()) <= 30
     *lines, last = out.splitlines()
     assert max(map(len, lines)) <= 100
     assert last == f"Report: {folder / 'report.html'}"
@@ -62,6 +63,8 @@ def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path
         "comparison.csv",
         "figures/loss-vs-epsilon.svg",
         "figures/loss-vs-epsilon.png",
+        "figures/spent-vs-claimed.svg",
+        "figures/spent-vs-claimed.png",
         "report.html",
         "manifest.json",
     }
@@ -218,3 +221,66 @@ def test_the_packages_resolve_inside_this_repository():
     script = "import envs, policies, policysim; print(envs.__file__, policies.__file__, policysim.__file__, sep='\\n')"
     out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert [Path(line).parent.parent for line in out.splitlines()] == [root] * 3
+
+
+def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, study, tmp_path):
+    code, out, err = run(capsys, "compare", study, "--policy", "all", "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert "Left out: exponential-monotone, as the scores are not monotone" in out
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert set(table["policy"]) == set(CATALOGUE) - {"exponential-monotone"}
+
+
+def test_a_named_policy_that_does_not_apply_is_refused_with_the_pair_that_shows_it(capsys, study, tmp_path):
+    code, out, err = run(capsys, "compare", study, "--policy", "exponential-monotone", "--out", str(tmp_path / "out"))
+    assert (code, out) == (3, "")
+    assert "not monotone" in err
+    assert "rises and that of" in err
+
+
+def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
+    code, out, _ = run(capsys, "compare", study, "--price-list", "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert "if only this is hidden" in out
+    prices = pd.read_csv(tmp_path / "out" / "prices.csv")
+    assert list(prices["loss"]) == sorted(prices["loss"], reverse=True)
+    assert "whole record" in set(prices["hides"])
+
+
+@pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
+def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
+    assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["adjacency"] == ("one-feature" if "one-feature" in options else "sensitive")
+    assert run(capsys, "sensitivity", study, *options)[0] == 0
+    assert run(capsys, "choose", study, "--keep", "0.5", *options)[0] == 0
+    assert run(capsys, "audit", study, *options)[0] == 0
+
+
+def test_the_audit_of_a_study_holds_and_names_two_records(capsys, study):
+    code, out, err = run(capsys, "audit", study, "--policy", "all")
+    assert (code, err) == (0, "")
+    assert "claims hold" in out
+    assert "refused" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_audit_of_a_table_is_exit_four_if_it_exceeds_its_claim(capsys, tmp_path):
+    path = tmp_path / "probabilities.csv"
+    path.write_text("age,p_wait,p_treat\nyoung,0.75,0.25\nold,0.25,0.75\n")
+    assert run(capsys, "audit", "--table", str(path), "--epsilon", "1.1")[0] == 0
+    code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1")
+    assert code == 4
+    assert "exceeds" in out
+    assert "young" in out
+    code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1", "--json")
+    finding = json.loads(out)["findings"][0]
+    assert (code, finding["exact"]) == (4, pytest.approx(math.log(3)))
+
+
+def test_a_table_that_holds_no_probabilities_is_exit_three_with_its_lines(capsys, tmp_path):
+    path = tmp_path / "probabilities.csv"
+    path.write_text("age,p_wait,p_treat\nyoung,0.75,0.3\nold,x,0.75\n")
+    code, out, err = run(capsys, "audit", "--table", str(path))
+    assert (code, out) == (3, "")
+    assert [line.split(":")[2] for line in err.splitlines()] == ["2", "3"]

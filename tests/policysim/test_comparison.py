@@ -172,3 +172,17 @@ def test_simulated_patients_agree_with_the_exact_value(covid, covid_problem, nam
     exact = covid_problem.value(policy.probabilities(covid_problem))
     standard_error = rewards.std(ddof=1) / math.sqrt(n_patients)
     assert abs(rewards.mean() - exact) <= 4 * standard_error
+
+
+def test_where_the_limit_can_only_be_bounded_both_bounds_are_rows(monkeypatch):
+    # The programme of the same 16 records is solved exactly once, then declared too large.
+    rng = np.random.default_rng(6)
+    problem = ps.DecisionProblem(rng.normal(size=(16, 3)), np.full(16, 1 / 16), ps.OneFeature((2, 2, 2, 2)))
+    exact = ps.compare(problem, policies=["optimal"], epsilons=[0.5, 1.0]).set_index("epsilon")["value"]
+    monkeypatch.setattr("policies.optimal_full.MAX_ENTRIES", 12)
+    table = ps.compare(problem, policies=["optimal", "uniform"], epsilons=[0.5, 1.0])
+    assert set(table["policy"]) == {"optimal-achievable", "optimal-unbeatable", "uniform"}
+    bounds = table.pivot_table(index="epsilon", columns="policy", values="value")
+    for epsilon in (0.5, 1.0):
+        assert bounds.loc[epsilon, "optimal-achievable"] <= exact[epsilon] + 1e-6
+        assert bounds.loc[epsilon, "optimal-unbeatable"] >= exact[epsilon] - 1e-6
