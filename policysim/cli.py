@@ -22,7 +22,7 @@ EXIT_USAGE, EXIT_DATA, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 130, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code (0 done, 2 usage or study file, 3 data, 130 interrupted)."""
+    """Run the command line; returns the exit code (0, or see the README)."""
     parser = build_parser()
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
@@ -42,11 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from envs.toml_reader import InputFileError  # noqa: PLC0415
     from policysim import commands  # noqa: PLC0415 - the heavy imports
+    from policysim.options import UsageError  # noqa: PLC0415
     from policysim.output import OutputError  # noqa: PLC0415
 
     try:
         return commands.run(chosen)
-    except (InputFileError, OutputError, commands.UsageError) as error:
+    except (InputFileError, OutputError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
     except ValueError as error:

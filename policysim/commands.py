@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from tqdm import tqdm
 
 from policies.adjacency import AnyRecord, Sensitive
 from policies.catalogue import CATALOGUE, make_policy
-from policies.optimal import Optimal
-from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim import choice_screen, screen
 from policysim.audit import (
@@ -29,26 +27,21 @@ from policysim.audit import (
     table_adjacency,
 )
 from policysim.audit_screen import audit_screen, table_heading
-from policysim.choose import Wish, choose, number_of_steps
+from policysim.choose import choose, number_of_steps
 from policysim.comparison import applies, compare, number_of_jobs
 from policysim.findings import find
 from policysim.findings import number_of_steps as number_of_findings
+from policysim.options import UsageError, applicable, chosen_study, chosen_wish, output_folder, parse_epsilons
 from policysim.output import check_writable, write_files
 from policysim.prices import number_of_prices, price_list
 from policysim.probability_table import read_probability_table
 from policysim.problem import build_problem
-from policysim.study import Study, load_study
 from policysim.text import wrap
 from policysim.words import hidden
 
 # Work that is done sooner shows no progress bar.
 PATIENCE_SECONDS = 2
-DEATHS_PER = 100_000
 EXIT_CHECK = 4
-
-
-class UsageError(Exception):
-    """An option that cannot be used; str() is one line for the user."""
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -59,11 +52,11 @@ def run(chosen: argparse.Namespace) -> int:
 
 def run_compare(chosen: argparse.Namespace) -> int:
     """`policysim compare`."""
-    study = _chosen_study(chosen)
-    folder = _folder(chosen, study)
+    study = chosen_study(chosen)
+    folder = output_folder(chosen, study)
     check_writable(folder)
     problem = build_problem(study)
-    study, left_out = _applicable(study, problem, chosen)
+    study, left_out = applicable(study, problem, chosen)
     steps = number_of_jobs(study.policies, study.epsilons) + number_of_findings(study)
     steps += number_of_prices(study) if chosen.price_list else 0
     with _progress(steps) as advance:
@@ -96,11 +89,11 @@ def run_compare(chosen: argparse.Namespace) -> int:
 
 def run_choose(chosen: argparse.Namespace) -> int:
     """`policysim choose`; 4 if no mechanism can do what is asked for."""
-    study = _chosen_study(chosen)
-    wish = _wish(chosen)
-    folder = _folder(chosen, study)
+    study = chosen_study(chosen)
+    wish = chosen_wish(chosen)
+    folder = output_folder(chosen, study)
     problem = build_problem(study)
-    study, _ = _applicable(study, problem, chosen)
+    study, _ = applicable(study, problem, chosen)
     policies = [name for name in study.policies if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
     with _progress(number_of_steps(policies)) as advance:
         choices = choose(problem, wish, policies, advance)
@@ -116,41 +109,6 @@ def run_choose(chosen: argparse.Namespace) -> int:
     return 0 if choices.possible else EXIT_CHECK
 
 
-def _wish(chosen: argparse.Namespace) -> Wish:
-    extra = _parse_number("--max-extra-deaths", chosen.max_extra_deaths)
-    wish = Wish(
-        keep=_parse_share("--keep", chosen.keep),
-        max_loss=_parse_share("--max-loss", chosen.max_loss),
-        max_extra_deaths=None if extra is None else extra / DEATHS_PER,
-        max_guess=_parse_share("--max-guess", chosen.max_guess),
-    )
-    if wish.keep is None and wish.max_loss is None and wish.max_extra_deaths is None:
-        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
-    if wish.max_guess is not None and not 0.5 <= wish.max_guess <= 1:
-        raise UsageError(f"--max-guess must be between 50% (blind) and 100%, got {chosen.max_guess!r}")
-    return wish
-
-
-def _parse_share(option: str, text: str | None) -> float | None:
-    """0.8 or 80%."""
-    if text is None or not text.strip().endswith("%"):
-        return _parse_number(option, text)
-    number = _parse_number(option, text.strip()[:-1])
-    return None if number is None else number / 100
-
-
-def _parse_number(option: str, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"{option} must be a number, got {text!r}")
-    return number
-
-
 def run_audit(chosen: argparse.Namespace) -> int:
     """`policysim audit`; exit code 4 if a claim does not hold."""
     findings, heading, about = _audit_of_table(chosen) if chosen.table else _audit_of_study(chosen)
@@ -164,7 +122,7 @@ def run_audit(chosen: argparse.Namespace) -> int:
 def _audit_of_study(chosen: argparse.Namespace) -> tuple[list[Finding], list[str], dict[str, Any]]:
     if chosen.actions is not None:
         raise UsageError("--actions only goes with --table")
-    study = _chosen_study(chosen)
+    study = chosen_study(chosen)
     with _progress(number_of_jobs(study.policies, study.epsilons)) as advance:
         problem = build_problem(study)
         findings = audit(problem, study.policies, study.epsilons, advance)
@@ -178,7 +136,7 @@ def _audit_of_study(chosen: argparse.Namespace) -> tuple[list[Finding], list[str
 def _audit_of_table(chosen: argparse.Namespace) -> tuple[list[Finding], list[str], dict[str, Any]]:
     if chosen.policy:
         raise UsageError("--policy does not go with --table: the table is the policy")
-    claims = [] if chosen.epsilon is None else _parse_epsilons(chosen.epsilon)
+    claims = [] if chosen.epsilon is None else parse_epsilons(chosen.epsilon)
     if chosen.epsilon is not None and (len(claims) != 1 or not claims[0] >= 0):
         raise UsageError(f"--epsilon must be one number >= 0 with --table, got {chosen.epsilon!r}")
     actions = None if chosen.actions is None else [name.strip() for name in chosen.actions.split(",")]
@@ -195,7 +153,7 @@ def _audit_of_table(chosen: argparse.Namespace) -> tuple[list[Finding], list[str
 
 def run_sensitivity(chosen: argparse.Namespace) -> int:
     """`policysim sensitivity`."""
-    study = _chosen_study(chosen)
+    study = chosen_study(chosen)
     problem = build_problem(study)
     if chosen.json:
         _print_json({"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)})
@@ -225,60 +183,6 @@ def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
             for name, witness in witnesses.items()
         },
     }
-
-
-def _applicable(study: Study, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[Study, list[str]]:
-    """The study with the policies that can be used, and why others of "all" cannot; one that was named is refused."""
-    kept, left_out = [], []
-    for name in study.policies:
-        try:
-            make_policy(name).check(problem)
-        except NotApplicableError as error:
-            # What cannot be computed of the limit is bounded instead.
-            if name != Optimal.name:
-                if "all" not in (chosen.policy or ()):
-                    raise
-                left_out.append(f"{name}, as {error}")
-                continue
-        kept.append(name)
-    return replace(study, policies=tuple(kept)), left_out
-
-
-def _folder(chosen: argparse.Namespace, study: Study) -> Path:
-    return Path(chosen.out) if chosen.out else Path("reports") / study.name
-
-
-def _chosen_study(chosen: argparse.Namespace) -> Study:
-    """The study with the options of the command line; an option that a command does not have changes nothing."""
-    study = load_study(chosen.study)
-    options = vars(chosen)
-    epsilons = options.get("epsilon")
-    try:
-        return study.with_choices(
-            epsilons=None if epsilons is None else _parse_epsilons(epsilons),
-            policies=_chosen_policies(options.get("policy")),
-            by=options.get("by"),
-            adjacency=chosen.adjacency,
-            sensitive=chosen.sensitive,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _chosen_policies(names: list[str] | None) -> list[str] | None:
-    return list(CATALOGUE) if names and "all" in names else names
-
-
-def _parse_epsilons(text: str) -> list[float]:
-    values = []
-    for part in text.split(","):
-        if not part.strip():
-            continue
-        try:
-            values.append(float(part))
-        except ValueError:
-            raise UsageError(f"--epsilon must be numbers >= 0 separated by commas, got {part.strip()!r}") from None
-    return values
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""What the options of the command line mean: text to studies, numbers and wishes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from policies.catalogue import CATALOGUE, make_policy
+from policies.optimal import Optimal
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem
+from policysim.choose import Wish
+from policysim.study import Study, load_study
+
+DEATHS_PER = 100_000
+
+
+class UsageError(Exception):
+    """An option that cannot be used; str() is one line for the user."""
+
+
+def chosen_study(chosen: argparse.Namespace) -> Study:
+    """The study with the options of the command line; an option that a command does not have changes nothing."""
+    study = load_study(chosen.study)
+    options = vars(chosen)
+    epsilons = options.get("epsilon")
+    try:
+        return study.with_choices(
+            epsilons=None if epsilons is None else parse_epsilons(epsilons),
+            policies=_chosen_policies(options.get("policy")),
+            by=options.get("by"),
+            adjacency=chosen.adjacency,
+            sensitive=chosen.sensitive,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _chosen_policies(names: list[str] | None) -> list[str] | None:
+    return list(CATALOGUE) if names and "all" in names else names
+
+
+def parse_epsilons(text: str) -> list[float]:
+    """Numbers separated by commas; UsageError for anything else."""
+    values = []
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        try:
+            values.append(float(part))
+        except ValueError:
+            raise UsageError(f"--epsilon must be numbers >= 0 separated by commas, got {part.strip()!r}") from None
+    return values
+
+
+def output_folder(chosen: argparse.Namespace, study: Study) -> Path:
+    """The folder of --out, or that of the study among the reports."""
+    return Path(chosen.out) if chosen.out else Path("reports") / study.name
+
+
+def applicable(study: Study, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[Study, list[str]]:
+    """The study with the policies that can be used, and why others of "all" cannot; one that was named is refused."""
+    kept, left_out = [], []
+    for name in study.policies:
+        try:
+            make_policy(name).check(problem)
+        except NotApplicableError as error:
+            # What cannot be computed of the limit is bounded instead.
+            if name != Optimal.name:
+                if "all" not in (chosen.policy or ()):
+                    raise
+                left_out.append(f"{name}, as {error}")
+                continue
+        kept.append(name)
+    return replace(study, policies=tuple(kept)), left_out
+
+
+def chosen_wish(chosen: argparse.Namespace) -> Wish:
+    """What choose was asked for; UsageError for a demand that is no number or out of range."""
+    extra = _parse_number("--max-extra-deaths", chosen.max_extra_deaths)
+    wish = Wish(
+        keep=_parse_share("--keep", chosen.keep),
+        max_loss=_parse_share("--max-loss", chosen.max_loss),
+        max_extra_deaths=None if extra is None else extra / DEATHS_PER,
+        max_guess=_parse_share("--max-guess", chosen.max_guess),
+    )
+    if wish.keep is None and wish.max_loss is None and wish.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    if wish.max_guess is not None and not 0.5 <= wish.max_guess <= 1:
+        raise UsageError(f"--max-guess must be between 50% (blind) and 100%, got {chosen.max_guess!r}")
+    return wish
+
+
+def _parse_share(option: str, text: str | None) -> float | None:
+    """0.8 or 80%."""
+    if text is None or not text.strip().endswith("%"):
+        return _parse_number(option, text)
+    number = _parse_number(option, text.strip()[:-1])
+    return None if number is None else number / 100
+
+
+def _parse_number(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{option} must be a number, got {text!r}")
+    return number
