@@ -48,6 +48,8 @@ def report_files(
         **{f"figures/{name}.svg": svg.encode() for name, svg in vectors.items()},
         **{f"figures/{name}.png": figures.to_png(figure) for name, figure in drawn.items()},
         "report.html": page.encode(),
+        # The study that was run, so that the folder can be run again; not where it would lose its scenario.
+        **({"study.toml": study.text.encode()} if study.portable else {}),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
     }
 

@@ -30,6 +30,8 @@ class Study:
         The file's name without its ending, or its folder's if the file is called study.toml.
     text : str
         The file as it was read.
+    portable : bool
+        Whether the file means the same in another folder: its scenario is a built-in one.
     title : str
         The question, in words.
     scenario : Scenario
@@ -56,6 +58,7 @@ class Study:
 
     name: str
     text: str
+    portable: bool
     title: str
     scenario: Scenario
     utility: Utility
@@ -179,6 +182,7 @@ def _read(table: Table, path: Path) -> Study:
     return Study(
         name=path.parent.resolve().name if path.name == "study.toml" else path.stem,
         text=table.mistakes.text,
+        portable=not table.text("scenario").endswith(".toml"),
         title=title,
         scenario=scenario,
         utility=utility,
