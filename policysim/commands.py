@@ -28,7 +28,7 @@ from policysim.audit import (
 )
 from policysim.audit_screen import audit_screen, table_heading
 from policysim.choose import choose, number_of_steps
-from policysim.comparison import applies, compare, number_of_jobs
+from policysim.comparison import REFERENCES, applies, compare, number_of_jobs
 from policysim.findings import find
 from policysim.findings import number_of_steps as number_of_findings
 from policysim.options import UsageError, applicable, chosen_study, chosen_wish, output_folder, parse_epsilons
@@ -57,10 +57,12 @@ def run_compare(chosen: argparse.Namespace) -> int:
     check_writable(folder)
     problem = build_problem(study)
     study, left_out = applicable(study, problem, chosen)
-    steps = number_of_jobs(study.policies, study.epsilons) + number_of_findings(study)
+    # What others are measured against is in every table and figure.
+    evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *study.policies]))
+    steps = number_of_jobs(evaluated, study.epsilons) + number_of_findings(study)
     steps += number_of_prices(study) if chosen.price_list else 0
     with _progress(steps) as advance:
-        table = compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by, advance=advance)
+        table = compare(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=advance)
         findings = find(study, problem, table, advance)
         prices = price_list(study, problem, advance) if chosen.price_list else None
     # matplotlib is the slowest import of all; everything before may still fail without it.

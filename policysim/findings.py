@@ -17,7 +17,7 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.reference import BestFixed
 from policies.response import RandomizedResponse
-from policysim.comparison import N_THREADS, applies
+from policysim.comparison import ACHIEVABLE, N_THREADS, UNBEATABLE, applies
 from policysim.evaluate import ALL
 from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
@@ -74,7 +74,7 @@ class Findings:
     one_for_all : str
         The best single action.
     rows : list of Row
-        The policies, in the order of the study.
+        The policies of the study.
     right_guesses : float
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     worst : WorstGroup or None
@@ -140,6 +140,7 @@ def find(
             keeps_from=searches.get(str(row["policy"]), {}).get(KEEP, math.nan),
         )
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
+        if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
     ]
     return Findings(
         epsilon=study.epsilon,

@@ -17,8 +17,6 @@ HEADINGS = (
 )
 COLUMNS = (28, 9, 14, 17, 8, 13, 11)
 PRICE_COLUMNS = (28, 14, 28)
-# Their rows are in the table that is written; here they would only repeat that all of the benefit is all of it.
-NOT_SHOWN = ("greedy", "uniform")
 
 
 def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings, report: str) -> str:
@@ -54,8 +52,7 @@ def policy_table(findings: Findings) -> list[str]:
     count = population(row.extra_deaths for row in findings.rows)
     heading = {"epsilon": f"{findings.epsilon:g}", "count": count, "keep": percent(KEEP)}
     lines = [cells([cell.format(**heading) for cell in row], COLUMNS) for row in HEADINGS]
-    rows = [row for row in findings.rows if row.policy not in NOT_SHOWN]
-    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in rows or findings.rows)]
+    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in findings.rows)]
 
 
 def robust(findings: Findings) -> str:

@@ -55,6 +55,18 @@ def test_more_epsilon_never_loses_value(name, problem):
     assert values[-1] == pytest.approx(problem.prior @ problem.utilities.max(axis=1), rel=1e-12)
 
 
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(), epsilon=st.sampled_from([0.1, 1.0, 5.0]))
+def test_nothing_private_is_worth_more_than_the_optimum(problem, epsilon):
+    best = problem.value(make_policy("optimal", epsilon=epsilon).probabilities(problem))
+    for name in [*PRIVATE, "best-fixed", "uniform"]:
+        logs = probabilities_or_refusal(name, epsilon, problem)
+        if logs is not None:
+            # The solver's tolerance, and the rounding of sums.
+            tolerance = 1e-8 * np.ptp(problem.utilities) + 1e-12 * np.abs(problem.utilities).max()
+            assert problem.value(np.exp(logs)) <= best + tolerance, name
+
+
 @pytest.mark.parametrize("name", PRIVATE)
 def test_epsilon_zero_reveals_nothing(name):
     problem = DecisionProblem([[3.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.2, 0.3, 0.5], AnyRecord())

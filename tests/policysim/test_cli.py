@@ -92,7 +92,8 @@ def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     assert "At ε = 2" in out  # the nearest to 1 on the log scale
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
     assert set(table["epsilon"]) == {0.1, 2.0}
-    assert set(table["policy"]) == {"exponential", "greedy"}
+    assert set(table["policy"]) == {"exponential", "greedy", "best-fixed", "uniform"}
+    assert "best-fixed" not in out
     assert set(table["group"]) == {"all", "smoker"}
 
 
