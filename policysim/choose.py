@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from policies.arrays import FloatArray
 from policies.catalogue import make_policy
-from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.comparison import N_THREADS
@@ -121,7 +121,7 @@ def choose(
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
     def row(name: str) -> Choice:
-        choice = _choice(problem, demand, make_policy(name), wish.max_epsilon)
+        choice = _choice(problem, demand, name, wish.max_epsilon)
         advance()
         return choice
 
@@ -139,18 +139,20 @@ def number_of_steps(policies: list[str]) -> int:
     return len(policies) + 1
 
 
-def _choice(problem: DecisionProblem, demand: Demand, template: Policy, max_epsilon: float) -> Choice:
-    curve = Curve(template, lambda policy: demand.margin(problem, policy.probabilities(problem)))
+def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
+    def table_at(epsilon: float) -> FloatArray:
+        return make_policy(name, epsilon=epsilon).probabilities(problem)
+
     try:
-        epsilon = curve.first_reaching(0.0)
+        epsilon = Curve(name, lambda at: demand.margin(problem, table_at(at))).first_reaching(0.0)
     except UnreachableError:
-        return Choice(template.name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    table = make_policy(template.name, epsilon=epsilon).probabilities(problem)
+        return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+    table = table_at(epsilon)
     best = Greedy().probabilities(problem)
     fixed = problem.value(BestFixed().probabilities(problem))
     gain = problem.value(best) - fixed
     return Choice(
-        policy=template.name,
+        policy=name,
         epsilon=epsilon,
         benefit_kept=(problem.value(table) - fixed) / gain if gain > 0 else math.nan,
         extra_deaths=(

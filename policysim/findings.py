@@ -184,7 +184,7 @@ def _search_all(
     def search(name: str) -> dict[float, float]:
         rows = overall[overall["policy"] == name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        curve = Curve(make_policy(name), lambda policy: problem.value(policy.probabilities(problem)), known)
+        curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
         found = {keep: _reach(curve, value) for keep, value in needed.items()}
         advance()
         return found

@@ -13,7 +13,6 @@ from scipy.optimize import minimize_scalar
 from policies.adjacency import AnyRecord
 from policies.optimal_certificate import optimal_certificate
 from policies.optimal_limit import value_limit
-from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.search import Curve, Demand, UnreachableError
 
@@ -126,15 +125,4 @@ class Limit:
 
 def _first(margin: Callable[[float], float]) -> float:
     """The least epsilon at which a margin that rises with epsilon is not negative."""
-    return Curve(_AnyPolicy(), lambda policy: margin(policy.epsilon)).first_reaching(0.0)
-
-
-@dataclass(frozen=True)
-class _AnyPolicy(Policy):
-    """Stands for all private policies at once in a search over epsilon."""
-
-    name = "the limit"
-
-    def log_probabilities(self, problem: DecisionProblem) -> Any:
-        """It is no single policy."""
-        raise TypeError("the limit is not a policy")
+    return Curve("the limit", margin).first_reaching(0.0)

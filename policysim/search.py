@@ -137,33 +137,37 @@ def smallest_epsilon(
     """
     demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths)
     template = make_policy(policy) if isinstance(policy, str) else policy
-    return Curve(template, lambda at: demand.margin(problem, at.probabilities(problem))).first_reaching(0.0)
+
+    def margin(epsilon: float) -> float:
+        return demand.margin(problem, replace(template, epsilon=epsilon).probabilities(problem))
+
+    return Curve(template.name, margin).first_reaching(0.0)
 
 
 class Curve:
-    """A measure of a policy that rises with epsilon; no epsilon is evaluated twice.
+    """Something that rises with epsilon; no epsilon is evaluated twice.
 
     Parameters
     ----------
-    template : Policy
-        Its epsilon is replaced.
+    name : str
+        What it is of, for messages.
     measure : callable
-        From a policy to the number that should be large.
+        From an epsilon to the number that should be large.
     known : mapping of float to float, optional
         The measure at some epsilons, from an earlier evaluation.
     """
 
     def __init__(
-        self, template: Policy, measure: Callable[[Policy], float], known: Mapping[float, float] | None = None
+        self, name: str, measure: Callable[[float], float], known: Mapping[float, float] | None = None
     ) -> None:
-        self._template = template
+        self._name = name
         self._measure = measure
         self._known = dict(known or {})
 
     def __call__(self, epsilon: float) -> float:
         """The measure at an epsilon."""
         if epsilon not in self._known:
-            self._known[epsilon] = self._measure(replace(self._template, epsilon=epsilon))
+            self._known[epsilon] = self._measure(epsilon)
         return self._known[epsilon]
 
     def first_reaching(self, needed: float) -> float:
@@ -190,8 +194,7 @@ class Curve:
             high = 1.0 if math.isnan(low) else low * STEP
             while self(high) < needed:
                 if high > HIGHEST:
-                    name = self._template.name
-                    raise UnreachableError(f"{name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
+                    raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
                 low, high = high, high * STEP
         if math.isnan(low):
             low = high / STEP
