@@ -109,7 +109,8 @@ class ResponseModel:
         before, severity, acute = self._of(index)
         chance = self.presence[:, np.arange(before.shape[1]), before].transpose(1, 0, 2)
         alive = self._survival(severity[:, None], acute[:, None], list(np.moveaxis(chance, 2, 0)))
-        return np.concatenate([chance, 1 - alive[:, :, None]], axis=2)
+        dead = np.broadcast_to(1 - alive, chance.shape[:2])
+        return np.concatenate([chance, dead[:, :, None]], axis=2)
 
     def _of(self, index: IntArray) -> tuple[IntArray, FloatArray, NDArray[np.bool_]]:
         """The transient flags before treatment, m R, and whether acute, of some records."""

@@ -169,7 +169,7 @@ class Table:
 def open_toml(path: Path) -> Iterator[Table]:
     """Read a TOML file; on leaving the block, all mistakes noted in it are raised as one InputFileError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         values = tomllib.loads(text)
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None

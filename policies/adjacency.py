@@ -57,6 +57,15 @@ class Adjacency(Protocol):
         """The partitions of `n_records` records; ValueError if the adjacency is for another number of records."""
 
 
+def require_adjacency(adjacency: object) -> Adjacency:
+    """The same adjacency; ValueError for something else, such as its name or its class."""
+    if isinstance(adjacency, type) or not hasattr(adjacency, "partitions"):
+        raise ValueError(
+            f"adjacency must be AnyRecord(), OneFeature(shape) or Sensitive(shape, axes), got {adjacency!r}."
+        )
+    return adjacency  # type: ignore[return-value]  # a protocol, just checked
+
+
 @dataclass(frozen=True)
 class AnyRecord:
     """Any two records are neighbours (the local model): the action hides the whole record."""

@@ -31,6 +31,15 @@ _CLASSES: tuple[type[Policy], ...] = (
     RandomizedFeatures,
     Optimal,
 )
+# What is compared unless something else is asked for: one for all, the textbook, its best calibration, the simplest
+# mechanism that does well, and the limit.
+DEFAULT_POLICIES = (
+    BestFixed.name,
+    Exponential.name,
+    ExponentialTight.name,
+    RandomizedResponse.name,
+    Optimal.name,
+)
 CATALOGUE: dict[str, type[Policy]] = {policy.name: policy for policy in _CLASSES}
 
 

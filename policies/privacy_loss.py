@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.adjacency import Adjacency, Difference, largest_difference
+from policies.adjacency import Adjacency, Difference, largest_difference, require_adjacency
 from policies.arrays import FloatArray, probability_table
 from policies.sensitivity import Witness
 
@@ -63,6 +63,7 @@ def privacy_loss(probabilities: ArrayLike, adjacency: Adjacency) -> PrivacyLoss:
     1.0986
     """
     table = probability_table(probabilities, "probabilities")
+    require_adjacency(adjacency)
     with np.errstate(divide="ignore"):
         return privacy_loss_of_logs(np.log(table), adjacency)
 

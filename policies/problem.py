@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.adjacency import Adjacency
+from policies.adjacency import Adjacency, require_adjacency
 from policies.arrays import FloatArray, IntArray, finite_table, probability_vector, read_only
 from policies.sensitivity import Sensitivity, sensitivity
 
@@ -89,10 +89,10 @@ class DecisionProblem:
         """Check the arrays and keep read-only, column-major views of them."""
         table = finite_table(utilities, "utilities")
         n_records, n_actions = table.shape
-        names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(actions)
+        names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
             raise ValueError(f"actions must be {n_actions} distinct names, got actions={names!r}.")
-        adjacency.partitions(n_records)
+        require_adjacency(adjacency).partitions(n_records)
         expected = {name: finite_table(values, name) for name, values in (outcomes or {}).items()}
         for name, values in expected.items():
             if values.shape != table.shape:

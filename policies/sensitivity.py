@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.adjacency import Adjacency, Difference, Partition, largest_difference
+from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
 from policies.arrays import FloatArray, finite_table
 
 
@@ -94,6 +94,7 @@ def sensitivity(utilities: ArrayLike, adjacency: Adjacency) -> Sensitivity:
     (2.0, 1.0, True)
     """
     table = finite_table(utilities, "utilities")
+    require_adjacency(adjacency)
     actions = range(table.shape[1])
     value, witness = _largest(table, [(a,) for a in actions], adjacency)
     spread, range_witness = _largest(table, list(combinations(actions, 2)), adjacency)

@@ -20,7 +20,8 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     count = population(row.extra_deaths for row in choices.rows)
     heading = ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"]
     lines = [
-        f"{study.title} {DISCLAIMER}",
+        study.title,
+        DISCLAIMER,
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
         "",
         *wrap(answer(choices)),

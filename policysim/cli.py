@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,23 +25,31 @@ EXIT_USAGE, EXIT_DATA, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 130, 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0, or see the README)."""
-    parser = build_parser()
-    chosen = parser.parse_args(arguments)
-    if chosen.command is None:
-        sys.stdout.write(ABOUT)
-        return 0
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without Greek letters gets question marks and not an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    chosen = build_parser().parse_args(arguments)
     try:
-        return _run(chosen)
+        code = _run(chosen)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("policysim: interrupted; nothing was written\n")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output is gone; close quietly, as other tools do.
-        sys.stderr.close()
+        # The reader of our output is gone; end quietly, as other tools do, and leave nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        sys.stderr.write(_prefixed(f"cannot write to standard output: {error.strerror}"))
+        return EXIT_USAGE
+    return code
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if chosen.command is None:
+        sys.stdout.write(ABOUT)
+        return 0
     from envs.toml_reader import InputFileError  # noqa: PLC0415
     from policysim import commands  # noqa: PLC0415 - the heavy imports
     from policysim.options import UsageError  # noqa: PLC0415
@@ -53,7 +63,7 @@ def _run(chosen: argparse.Namespace) -> int:
     except ValueError as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_DATA
-    except (MemoryError, ArithmeticError, LookupError, TypeError, OSError) as error:
+    except (MemoryError, ArithmeticError, LookupError, TypeError) as error:
         sys.stderr.write(_prefixed(f"this is a bug in policysim, please report it: {type(error).__name__}: {error}"))
         return EXIT_BUG
 

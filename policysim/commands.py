@@ -96,6 +96,9 @@ def run_choose(chosen: argparse.Namespace) -> int:
     folder = output_folder(chosen, study)
     problem = build_problem(study)
     study, _ = applicable(study, problem, chosen)
+    for name in chosen.policy or ():
+        if name != "all" and not CATALOGUE[name].uses_epsilon:
+            raise UsageError(f"{name} has no ε to choose")
     policies = [name for name in study.policies if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
     with _progress(number_of_steps(policies)) as advance:
         choices = choose(problem, wish, policies, advance)

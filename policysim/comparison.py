@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import DEFAULT_POLICIES, make_policy
 from policies.optimal import Optimal
 from policies.optimal_limit import value_limit
 from policies.policy import NotApplicableError, Policy
@@ -19,20 +19,14 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.evaluate import ALL, Evaluator
-from policysim.study import checked_epsilons
-
-# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
-# fmt: off
-EPSILONS = (
-    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
-    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
-)
-# fmt: on
+from policysim.study import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
 
 
+# Relative rounding of a value: a smaller difference is none.
+ROUNDING = 1e-14
 # The limit where it can only be bounded.
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 REFERENCES = (Greedy(), BestFixed(), Uniform())
@@ -70,7 +64,8 @@ def compare(
     problem : DecisionProblem
         What is to be decided.
     policies : sequence of str or Policy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; all of the catalogue by default. Where the
+        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
+        exponential-tight, randomized-response and the optimum by default. Where the
         optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some policy
         reaches, and "optimal-unbeatable", one that none exceeds; the other columns of these rows are empty.
     epsilons : sequence of float, optional
@@ -106,7 +101,12 @@ def compare(
         For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
         epsilon that is not a number >= 0.
     """
-    templates = [make_policy(item) if isinstance(item, str) else item for item in policies or CATALOGUE]
+    if isinstance(policies, str) or isinstance(by, str):
+        raise ValueError(f"policies and by must be lists, got policies={policies!r} and by={by!r}.")
+    asked = DEFAULT_POLICIES if policies is None else list(policies)
+    if not asked:
+        raise ValueError("policies must not be empty.")
+    templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
     values = checked_epsilons(EPSILONS if epsilons is None else epsilons)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
@@ -148,8 +148,8 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
             "share": 1.0,
             "value": value,
             "loss": greedy - value,
-            "normalized_loss": _ratio(greedy - value, np.full(2, greedy - uniform)),
-            "benefit_kept": _ratio(value - fixed, np.full(2, greedy - fixed)),
+            "normalized_loss": _ratio(greedy - value, np.full(2, greedy - uniform), np.abs(value)),
+            "benefit_kept": _ratio(value - fixed, np.full(2, greedy - fixed), np.abs(value)),
         }
     )
 
@@ -198,8 +198,8 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
         "share": [group.share for group in groups],
         "value": value,
         "loss": greedy - value,
-        "normalized_loss": _ratio(greedy - value, greedy - uniform),
-        "benefit_kept": _ratio(value - fixed, greedy - fixed),
+        "normalized_loss": _ratio(greedy - value, greedy - uniform, np.abs(greedy)),
+        "benefit_kept": _ratio(value - fixed, greedy - fixed, np.abs(greedy)),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = means[:, position]
@@ -211,7 +211,7 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
     return pd.DataFrame(columns)
 
 
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Part / whole; NaN where the whole is 0 (or a rounding error)."""
-    means = np.full_like(part, np.nan)
-    return np.divide(part, whole, out=means, where=whole > 0)
+def _ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
+    """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values)."""
+    ratios = np.full_like(part, np.nan)
+    return np.divide(part, whole, out=ratios, where=whole > ROUNDING * scale)

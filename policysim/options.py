@@ -88,6 +88,10 @@ def chosen_wish(chosen: argparse.Namespace) -> Wish:
     )
     if wish.keep is None and wish.max_loss is None and wish.max_extra_deaths is None:
         raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    if wish.keep is not None and wish.keep > 1:
+        raise UsageError(f"--keep must be at most 1 or 100%, got {chosen.keep!r}")
+    if wish.max_loss is not None and wish.max_loss < 0:
+        raise UsageError(f"--max-loss must be >= 0, got {chosen.max_loss!r}")
     if wish.max_guess is not None and not 0.5 <= wish.max_guess <= 1:
         raise UsageError(f"--max-guess must be between 50% (blind) and 100%, got {chosen.max_guess!r}")
     return wish

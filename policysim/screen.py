@@ -82,7 +82,7 @@ def prevalence(findings: Findings) -> str:
 def worst_off(findings: Findings) -> str:
     """Who bears the loss."""
     worst = findings.worst
-    if worst is None:
+    if worst is None or rounded(worst.loss) == "0":
         return ""
     count = population([worst.extra_deaths])
     group = level_name(worst.group, worst.level)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
-from policies.catalogue import CATALOGUE, unknown_policy
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, unknown_policy
 
 FOLDER = Path(__file__).parent / "studies"
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
+# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
+# fmt: off
+EPSILONS = (
+    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
+    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
+)
+# fmt: on
 EPSILON_WANTED = "a number >= 0"
 
 
@@ -106,8 +115,12 @@ class Study:
         if adjacency is not None:
             if adjacency not in ADJACENCIES:
                 raise ValueError(unknown("adjacency", adjacency, ADJACENCIES))
-            if (adjacency == Sensitive.name) != bool(changed.sensitive):
-                raise ValueError("sensitive features go with adjacency sensitive, and it with them")
+            if adjacency == Sensitive.name and not changed.sensitive:
+                raise ValueError("the adjacency sensitive needs the hidden features: --sensitive FEATURE")
+            if adjacency != Sensitive.name and sensitive:
+                raise ValueError(f"hidden features only go with the adjacency sensitive, not with {adjacency}")
+            if adjacency != Sensitive.name:
+                changed = replace(changed, sensitive=())
             changed = replace(changed, adjacency=adjacency)
         return changed
 
@@ -118,14 +131,15 @@ class Study:
         return tuple(dict.fromkeys(names))
 
 
-def checked_epsilons(values: Sequence[float]) -> tuple[float, ...]:
+def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:
     """Rising, distinct epsilons; ValueError for an empty list or a value that is not a number >= 0."""
-    if not values:
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not listed:
         raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
-    for value in values:
+    for value in listed:
         if not is_number(value, 0):
             raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
-    return tuple(sorted({float(value) for value in values}))
+    return tuple(sorted({float(value) for value in listed}))
 
 
 def study_names() -> list[str]:
@@ -152,7 +166,9 @@ def load_study(name: str | Path) -> Study:
         path = FOLDER / f"{name}.toml"
     else:
         known = unknown("study", str(name), study_names())
-        raise InputFileError(f"{known}, or a path that ends in .toml", located=False)
+        folder = Path(name) / "study.toml"
+        hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
+        raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
     with open_toml(path) as table:
         study = _read(table, path)
     # Only now: leaving the block has raised whatever was wrong.
@@ -167,7 +183,7 @@ def _read(table: Table, path: Path) -> Study:
     privacy = table.table("privacy")
     hidden_from = privacy.text("hidden_from", "anyone who sees the published treatment")
     adjacency, sensitive = _read_adjacency(privacy, features)
-    epsilons = privacy.list_of("epsilons", lambda value: is_number(value, 0), EPSILON_WANTED)
+    epsilons = privacy.list_of("epsilons", lambda value: is_number(value, 0), EPSILON_WANTED, EPSILONS)
     epsilon = privacy.number("epsilon", 1.0, low=0, high=math.inf)
     privacy.close()
     compare = table.table("compare")
@@ -221,7 +237,7 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
 
 
 def _read_policies(compare: Table) -> tuple[str, ...]:
-    names = compare.list_of("policies", lambda value: isinstance(value, str), "text in quotes", tuple(CATALOGUE))
+    names = compare.list_of("policies", lambda value: isinstance(value, str), "text in quotes", DEFAULT_POLICIES)
     for position, name in enumerate(names):
         if name not in CATALOGUE:
             compare.fail(unknown_policy(name), "policies", position)

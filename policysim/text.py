@@ -15,5 +15,6 @@ def wrap(text: str) -> list[str]:
 def cells(values: list[str], widths: tuple[int, ...]) -> str:
     """One line: the first value to the left of its column, the others to the right of theirs."""
     first, *others = values
-    padded = [value.rjust(width) for value, width in zip(others, widths[1:], strict=True)]
+    # A value that is too wide moves the line; it never runs into its neighbour.
+    padded = [f" {value}".rjust(width) for value, width in zip(others, widths[1:], strict=True)]
     return (first.ljust(widths[0]) + "".join(padded)).rstrip()

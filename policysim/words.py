@@ -25,6 +25,8 @@ def rounded(value: float, *, sign: bool = False) -> str:
         return "∞" if value > 0 else "−∞"
     digits = DIGITS - 1 - math.floor(math.log10(abs(value)))
     near = round(value, digits)
+    if abs(value) < 1e-4:
+        return _minus(f"{value:{'+' if sign else ''}.1e}")
     # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
     shown = max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
     return _minus(f"{near:{'+' if sign else ''},.{shown}f}")

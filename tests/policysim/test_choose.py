@@ -132,8 +132,8 @@ def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, 
     assert document["certificate"]["groups"]
 
 
-def test_more_than_everything_is_impossible_and_needs_no_certificate(capsys, study):
-    code, out, _ = run(capsys, "choose", study, "--keep", "101%")
+def test_more_than_is_possible_without_privacy_needs_no_certificate(capsys, study):
+    code, out, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000")
     assert code == 4
     assert "not even the best treatment for each patient" in out
 
@@ -143,6 +143,8 @@ def test_more_than_everything_is_impossible_and_needs_no_certificate(capsys, stu
     [
         ([], "choose needs at least one of --keep, --max-loss and --max-extra-deaths"),
         (["--keep", "most"], "--keep must be a number, got 'most'"),
+        (["--keep", "80"], "--keep must be at most 1 or 100%, got '80'"),
+        (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
         (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_studies import STUDY, write_small_study
+from small_studies import SCENARIO, STUDY, write_small_study
 
 from policies import CATALOGUE
 from policysim.cli import main
@@ -285,3 +285,47 @@ def test_a_table_that_holds_no_probabilities_is_exit_three_with_its_lines(capsys
     code, out, err = run(capsys, "audit", "--table", str(path))
     assert (code, out) == (3, "")
     assert [line.split(":")[2] for line in err.splitlines()] == ["2", "3"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["sensitivity", "STUDY"], ["choose", "STUDY", "--keep", "0.5"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_ends_quietly(study, arguments, unbuffered):
+    command = [sys.executable, "-m", "policysim", *(study if part == "STUDY" else part for part in arguments)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-m", "policysim"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"policysim: cannot write to standard output: No space left on device\n"
+
+
+def test_a_terminal_without_greek_letters_gets_question_marks(study):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "policysim", "sensitivity", study]
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert b"Sensitivity ? = " in done.stdout
+
+
+def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
+    scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]
+    for part in (", death = 0.001", ", death = 0.05", "death = 10\n"):
+        scenario = scenario.replace(part, "")
+    path = str(write_small_study(tmp_path / "study", STUDY, scenario))
+    code, out, err = run(capsys, "compare", path, "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert "untreated 0" in out
+    assert run(capsys, "sensitivity", path)[0] == run(capsys, "audit", path)[0] == 0
+
+
+def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
+    _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
+    row = next(line for line in out.splitlines() if line.startswith("randomized-response"))
+    # A name, a percentage (split() takes its space, too) and five numbers.
+    assert len(row.split()) == 8

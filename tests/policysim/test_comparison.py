@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import policysim as ps
 from policies import CATALOGUE
-from policysim.comparison import EPSILONS, number_of_jobs
+from policysim.comparison import number_of_jobs
+from policysim.study import EPSILONS
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +188,45 @@ def test_where_the_limit_can_only_be_bounded_both_bounds_are_rows(monkeypatch):
     for epsilon in (0.5, 1.0):
         assert bounds.loc[epsilon, "optimal-achievable"] <= exact[epsilon] + 1e-6
         assert bounds.loc[epsilon, "optimal-unbeatable"] >= exact[epsilon] - 1e-6
+
+
+def test_the_defaults_work_on_any_problem():
+    problem = ps.DecisionProblem(np.random.default_rng(1).normal(size=(9, 3)), np.full(9, 1 / 9), ps.AnyRecord())
+    table = ps.compare(problem)
+    assert set(table["policy"]) == {
+        "best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="policies must not be empty"):
+        ps.compare(problem, policies=[])
+
+
+def test_arrays_series_and_generators_serve_as_lists(problem):
+    expected = ps.compare(problem, policies=["exponential"], epsilons=[1.0, 2.0])["value"].tolist()
+    for epsilons in (np.array([1, 2]), np.float32([1, 2]), pd.Series([1.0, 2.0]), (float(e) for e in (1, 2))):
+        table = ps.compare(problem, policies=pd.Index(["exponential"]), epsilons=epsilons)
+        assert table["value"].tolist() == expected
+
+
+def test_a_name_in_place_of_a_list_is_refused(problem):
+    with pytest.raises(ValueError, match="policies and by must be lists, got policies='exponential'"):
+        ps.compare(problem, policies="exponential")
+
+
+def test_nothing_to_gain_but_rounding_is_nothing_to_gain():
+    rng = np.random.default_rng(1)
+    prior = rng.dirichlet(np.ones(7))
+    problem = ps.DecisionProblem(np.repeat(rng.normal(size=(7, 1)), 3, axis=1), prior, ps.AnyRecord())
+    table = ps.compare(problem, policies=["uniform", "exponential"], epsilons=[1.0])
+    assert table["normalized_loss"].isna().all()
+    assert table["benefit_kept"].isna().all()
+
+
+@pytest.mark.parametrize("wrong", ["any-record", ps.AnyRecord, None])
+def test_what_is_no_adjacency_is_refused_by_name(wrong):
+    for call in (
+        lambda: ps.DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], wrong),
+        lambda: ps.sensitivity(np.zeros((2, 2)), wrong),
+        lambda: ps.privacy_loss(np.full((2, 2), 0.5), wrong),
+    ):
+        with pytest.raises(ValueError, match=r"adjacency must be AnyRecord\(\), OneFeature"):
+            call()

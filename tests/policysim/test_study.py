@@ -99,7 +99,6 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
     [
         ("epsilons = [0.5, 1.0, 4.0]", "epsilons = []", "privacy.epsilons: must not be empty"),
         ("epsilons = [0.5, 1.0, 4.0]", "epsilons = 1", "privacy.epsilons: must be a list of a number >= 0, got 1"),
-        ("epsilons = [0.5, 1.0, 4.0]", "", "privacy: epsilons is missing: it must be a list of a number >= 0"),
         ("epsilon = 1.0", "epsilon = -1", "privacy.epsilon: must be a number >= 0, got -1"),
         (
             'scenario = "scenario.toml"',
@@ -128,3 +127,21 @@ def test_a_name_that_no_study_has_is_refused_with_those_that_exist():
         ps.load_study("covd")
     with pytest.raises(InputFileError, match="cannot be read: No such file"):
         ps.load_study("nowhere/study.toml")
+
+
+def test_a_study_may_leave_out_all_but_its_scenario(tmp_path):
+    study = ps.load_study(write_small_study(tmp_path, 'scenario = "scenario.toml"'))
+    assert len(study.epsilons) == 24
+    assert study.policies == ("best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal")
+
+
+def test_a_folder_is_refused_with_the_study_in_it(tmp_path):
+    write_small_study(tmp_path).rename(tmp_path / "study.toml")
+    with pytest.raises(InputFileError, match=r"a folder: did you mean .*study\.toml"):
+        ps.load_study(tmp_path)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    path = write_small_study(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert ps.load_study(path).title == "A small study"
