@@ -145,6 +145,7 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitive", action="append", metavar="FEATURE", help="hide only this feature; may be repeated"
     )
+    parser.add_argument("--seed", type=int, metavar="N", help="for what is drawn at random, in place of the study's")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 
 

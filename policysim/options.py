@@ -33,6 +33,7 @@ def chosen_study(chosen: argparse.Namespace) -> Study:
             by=options.get("by"),
             adjacency=chosen.adjacency,
             sensitive=chosen.sensitive,
+            seed=chosen.seed,
         )
     except ValueError as error:
         raise UsageError(str(error)) from None

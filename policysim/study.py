@@ -93,6 +93,7 @@ class Study:
         by: Sequence[str] | None = None,
         adjacency: str | None = None,
         sensitive: Sequence[str] | None = None,
+        seed: int | None = None,
     ) -> Study:
         """The same study with other choices; ValueError names what does not exist.
 
@@ -109,6 +110,10 @@ class Study:
             changed = replace(changed, policies=tuple(dict.fromkeys(policies)))
         if by is not None:
             changed = replace(changed, by=self._features(by, "group"))
+        if seed is not None:
+            if seed < 0:
+                raise ValueError(f"seed must be a whole number >= 0, got {seed}")
+            changed = replace(changed, seed=seed)
         if sensitive:
             adjacency = adjacency or Sensitive.name
             changed = replace(changed, sensitive=self._features(sensitive, "feature"))

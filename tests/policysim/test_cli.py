@@ -329,3 +329,10 @@ def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     row = next(line for line in out.splitlines() if line.startswith("randomized-response"))
     # A name, a percentage (split() takes its space, too) and five numbers.
     assert len(row.split()) == 8
+
+
+def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
+    assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["seed"] == 12
+    code, _, err = run(capsys, "compare", study, "--seed", "-1", "--out", str(tmp_path / "out"))
+    assert (code, err) == (2, "policysim: seed must be a whole number >= 0, got -1\n")
