@@ -126,8 +126,8 @@ def smallest_epsilon(
 
     Notes
     -----
-    The value of each policy of the catalogue does not fall as epsilon rises. Deaths may: a policy that is worth more can
-    cost more lives. With `max_extra_deaths` the demand is met at the epsilon found, and is not met at some epsilon below.
+    The value of each policy of the catalogue does not fall as epsilon rises. Deaths may rise: a policy that is worth
+    more can cost more lives. With `max_extra_deaths` the demand is met at the epsilon found, and not just below it.
 
     Examples
     --------

@@ -114,6 +114,10 @@ class Study:
             if seed < 0:
                 raise ValueError(f"seed must be a whole number >= 0, got {seed}")
             changed = replace(changed, seed=seed)
+        return changed._with_adjacency(adjacency, sensitive)
+
+    def _with_adjacency(self, adjacency: str | None, sensitive: Sequence[str] | None) -> Study:
+        changed = self
         if sensitive:
             adjacency = adjacency or Sensitive.name
             changed = replace(changed, sensitive=self._features(sensitive, "feature"))
