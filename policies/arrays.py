@@ -15,6 +15,9 @@ IntArray: TypeAlias = NDArray[np.intp]
 # interpreter between two numpy calls (2^13 to 2^17 were tried with two threads; this was fastest).
 BLOCK = 1 << 14
 
+# Relative rounding of sums over records: values that differ by less do not differ.
+ROUNDING = 1e-14
+
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9
 

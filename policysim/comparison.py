@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
+from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import DEFAULT_POLICIES, make_policy
 from policies.optimal import Optimal
 from policies.optimal_limit import value_limit
@@ -23,10 +23,6 @@ from policysim.study import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
-
-
-# Relative rounding of a value: a smaller difference is none.
-ROUNDING = 1e-14
 # The limit where it can only be bounded.
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 REFERENCES = (Greedy(), BestFixed(), Uniform())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from policies.arrays import FloatArray
+from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -20,8 +20,6 @@ from policies.reference import Greedy, Uniform
 TOLERANCE = 1e-4
 LOWEST, HIGHEST = 1e-6, 1e9
 STEP = 4.0
-# Relative rounding of sums over records.
-ROUNDING = 1e-14
 
 
 class UnreachableError(ValueError):
