@@ -13,7 +13,7 @@ audit     claimed and exact privacy loss, also of a table made elsewhere (probab
 findings  what a comparison found, as numbers
 words, text   numbers in words, lines of text
 screen, choice_screen, audit_screen, figures, report, output   what people see and keep
-cli, options, commands   the command line
+cli, parsers, options, console, commands/   the command line, a module each command
 
 The names below are loaded when they are first used, so that `import policysim` costs nothing.
 """
