@@ -5,6 +5,8 @@ scenario       the frozen numbers of a cohort and its treatments
 cohort         the exact probability of every record, and patients drawn from it
 response       outcome probabilities for each record and treatment, and outcomes drawn from them
 utility        what an outcome is worth
+course         a day of treatment and the night after it: dynamics simulates it, backup averages over it exactly
+treatment, treatment_vector  the Gymnasium environments, of one patient and of many; chart draws a patient
 scenario_file  reads scenarios/*.toml, with every mistake by line
 toml_reader    checked reading of TOML (toml_lines: the line of each key)
 

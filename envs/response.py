@@ -32,13 +32,15 @@ class ResponseModel:
     ----------
     presence : array, (n_actions, n_transient, 2)
         P(flag present afterwards | absent before, present before).
+    acute : array
+        The records for which outcomes are dangerous, broadcasting over the grid of records.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.presence = _presence(scenario)
         self._space = scenario.space
-        self._acute = matches(self._space, scenario.death.acute)
+        self.acute = matches(self._space, scenario.death.acute)
 
     @cached_property
     def severity(self) -> FloatArray:
@@ -56,7 +58,7 @@ class ResponseModel:
             """Mean death in some groups at their scales, less the target."""
             full = np.zeros(target.size)
             full[group] = scale
-            dead = 1 - self._survival(full.reshape(target.shape) * risk, self._acute, self._left(0))
+            dead = 1 - self._survival(full.reshape(target.shape) * risk, self.acute, self._left(0))
             mean = (weight * dead).sum(axis=axes, keepdims=True) / np.where(mass > 0, mass, 1)
             difference: FloatArray = (mean - target).ravel()[group]
             return difference
@@ -77,12 +79,18 @@ class ResponseModel:
         other.severity = self.severity
         return other
 
+    def spread(self, days: int) -> ResponseModel:
+        """The same patients on one of several days: each day has an equal part of the hazard of death."""
+        other = ResponseModel(self.scenario)
+        other.severity = self.severity / days
+        return other
+
     @cached_property
     def death(self) -> FloatArray:
         """P(death | x, a), (n_records, n_actions), column-major."""
         table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
         for action in range(table.shape[1]):
-            survival = self._survival(self.severity, self._acute, self._left(action))
+            survival = self._survival(self.severity, self.acute, self._left(action))
             table[:, action] = 1 - np.broadcast_to(survival, self._space.shape).ravel()
         return table
 
@@ -116,7 +124,7 @@ class ResponseModel:
         """The transient flags before treatment, m R, and whether acute, of some records."""
         axes = [self._space.axis(name) for name in self.scenario.transient]
         severity = np.broadcast_to(self.severity, self._space.shape).reshape(-1)[index]
-        acute = np.broadcast_to(self._acute, self._space.shape).reshape(-1)[index]
+        acute = np.broadcast_to(self.acute, self._space.shape).reshape(-1)[index]
         return self._space.codes(index)[:, axes], severity, acute
 
     def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -124,6 +124,9 @@ class Scenario:
         Make the probabilities of the flags, and of death without treatment, in this order.
     natural_clearing : mapping of flag to probability
         That it clears without treatment; its keys are the outcomes beside death.
+    onset : mapping of flag to share
+        Over several days: an absent flag appears in a night with this share of its probability at admission, given
+        the record as it is that evening; its keys are among the outcomes beside death.
     treatments : mapping of action to Treatment
         The first is "no treatment".
     death : DeathModel
@@ -139,6 +142,7 @@ class Scenario:
     means: Mapping[str, tuple[float, ...]]
     rules: tuple[Rule, ...]
     natural_clearing: Mapping[str, float]
+    onset: Mapping[str, float]
     treatments: Mapping[str, Treatment]
     death: DeathModel
     weights: Mapping[str, float]

@@ -64,6 +64,7 @@ def _read(table: Table, name: str) -> Scenario:
     rules = tuple(_read_rule(rule, features, flags, means) for rule in table.tables("rules"))
     _check_order(table, rules)
     natural = table.numbers("natural_clearing", flags, "flag", low=0, high=1)
+    onset = table.numbers("onset", list(natural), "flag", low=0, high=1)
     outcomes = [*natural, DEATH]
     treatments = _read_treatments(table.table("treatments"), list(natural))
     death = _read_death(table.table("death"), features, list(natural))
@@ -80,6 +81,7 @@ def _read(table: Table, name: str) -> Scenario:
         means=means,
         rules=rules,
         natural_clearing=natural,
+        onset=onset,
         treatments=treatments,
         death=death,
         weights=weights,
