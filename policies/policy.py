@@ -68,10 +68,15 @@ class Policy(ABC):
 
         The actions are drawn from the exact table by inverting its cumulative sums.
         """
-        cumulative = np.cumsum(self.probabilities(problem)[records], axis=1)
-        draws = rng.random(len(records)) * cumulative[:, -1]
-        actions: IntArray = (draws[:, None] >= cumulative).sum(axis=1)
-        return actions
+        return draw_actions(self.probabilities(problem)[records], rng)
+
+
+def draw_actions(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw one action for each row of p(a|x), (m, k) -> (m,), with one uniform number a row. For simulation only."""
+    cumulative = np.cumsum(probabilities, axis=1)
+    draws = rng.random(len(probabilities)) * cumulative[:, -1]
+    actions: IntArray = (draws[:, None] >= cumulative).sum(axis=1)
+    return actions
 
 
 def two_values(actions: IntArray, n_actions: int, chosen: float, other: float) -> FloatArray:
