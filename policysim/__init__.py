@@ -9,6 +9,12 @@ search    the smallest epsilon that is good enough
 prices    what hiding each feature costs at best
 wrong_prior, robustness   how far results depend on the prior and on illustrative effects
 limit, choose   what no mechanism can do; which epsilon, which mechanism
+process, tabular (tabular_arrays, tabular_env, chain)   decision processes over days; from arrays or an environment
+planning, planning_infinite   optimal values and the value of a policy, exactly; step_problems: each day's decision
+process_comparison, process_evaluation, sweep   policies over epsilon in a process; privatize_policy: of Q-values
+treatment_course   treatment over days of a study's scenario, on all its records
+budget    what each day may spend, so that all days stay within one privacy budget
+days, days_screen   the course of treatment against the total epsilon; simulation: the check by Monte Carlo
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings  what a comparison found, as numbers
 words, text   numbers in words, lines of text
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
     from policies.sensitivity import Sensitivity, sensitivity
+    from policysim.budget import PrivacyBudget
     from policysim.comparison import compare
     from policysim.problem import build_problem
     from policysim.search import smallest_epsilon
@@ -39,6 +46,7 @@ _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
     "OneFeature": "policies.adjacency",
+    "PrivacyBudget": "policysim.budget",
     "PrivacyLoss": "policies.privacy_loss",
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
@@ -57,6 +65,7 @@ __all__ = [
     "AnyRecord",
     "DecisionProblem",
     "OneFeature",
+    "PrivacyBudget",
     "PrivacyLoss",
     "Sensitive",
     "Sensitivity",
