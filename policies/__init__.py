@@ -16,6 +16,8 @@ optimal        the limit: the private policy of highest value, and its parts: op
                optimal_simplex, optimal_highs, optimal_orders, optimal_classes, optimal_full, optimal_limit,
                optimal_certificate
 catalogue      the policies by name
+selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
+local/         randomised response on each person's value: channels, release, estimation
 accounting     what several uses cost together; log_range: eta of a policy, how its uses add up
 masked         policies where not every record allows every action
 listed         adjacency over a list of rows instead of all records

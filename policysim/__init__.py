@@ -15,13 +15,17 @@ process_comparison, process_evaluation, sweep   policies over epsilon in a proce
 treatment_course   treatment over days of a study's scenario, on all its records
 budget    what each day may spend, so that all days stay within one privacy budget
 days, days_screen   the course of treatment against the total epsilon; simulation: the check by Monte Carlo
+select_private, select_screen   one private choice from counts (counts_file)
+privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
+sources/  the studies of source documents
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings  what a comparison found, as numbers
 words, text   numbers in words, lines of text
 screen, choice_screen, audit_screen, figures, report, output   what people see and keep
 cli, parsers, options, console, commands/   the command line, a module each command
 
-The names below are loaded when they are first used, so that `import policysim` costs nothing.
+The names below are loaded when they are first used, so that `import policysim` costs nothing; registration adds the
+environments to Gymnasium when that is imported.
 """
 
 from __future__ import annotations
@@ -29,12 +33,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from policysim.registration import register
+
 if TYPE_CHECKING:
     from envs.scenario_file import load_scenario
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
+    from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.budget import PrivacyBudget
     from policysim.comparison import compare
@@ -48,6 +55,7 @@ _HOME = {
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.budget",
     "PrivacyLoss": "policies.privacy_loss",
+    "Selection": "policies.selection",
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study",
@@ -57,6 +65,7 @@ _HOME = {
     "load_study": "policysim.study",
     "make_policy": "policies.catalogue",
     "privacy_loss": "policies.privacy_loss",
+    "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
     "smallest_epsilon": "policysim.search",
 }
@@ -67,6 +76,7 @@ __all__ = [
     "OneFeature",
     "PrivacyBudget",
     "PrivacyLoss",
+    "Selection",
     "Sensitive",
     "Sensitivity",
     "Study",
@@ -76,6 +86,7 @@ __all__ = [
     "load_study",
     "make_policy",
     "privacy_loss",
+    "select",
     "sensitivity",
     "smallest_epsilon",
 ]
@@ -93,3 +104,6 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """The public names, loaded or not."""
     return sorted({*globals(), *_HOME})
+
+
+register()

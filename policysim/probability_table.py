@@ -149,7 +149,7 @@ def read_probability_table(path: Path, actions: Sequence[str] | None = None) -> 
     name = path.as_posix()
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            return _read(_numbered_rows(stream, name), path, actions)
+            return _read(numbered_rows(stream, name), path, actions)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -178,7 +178,7 @@ def _read(rows: Iterator[tuple[int, list[str]]], path: Path, actions: Sequence[s
     return _finished(found, path.name)
 
 
-def _numbered_rows(stream: Iterator[str], name: str) -> Iterator[tuple[int, list[str]]]:
+def numbered_rows(stream: Iterator[str], name: str) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, each with the line on which it begins."""
     reader = csv.reader(stream, strict=True, skipinitialspace=True)
     while True:

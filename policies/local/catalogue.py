@@ -1,0 +1,47 @@
+"""The local mechanisms by name, as a file that goes with reports states them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from policies.local.channel import Channel
+from policies.local.k_ary import KAry
+from policies.local.two_coin import TwoCoin
+from policies.local.unary import Unary
+
+CHANNELS: dict[str, type[TwoCoin | KAry | Unary]] = {channel.name: channel for channel in (TwoCoin, KAry, Unary)}
+
+
+def channel_from(name: str, parameters: Mapping[str, Any]) -> Channel:
+    """The channel with this name and these parameters: the inverse of `Channel.name` and `Channel.parameters`.
+
+    Parameters
+    ----------
+    name : str
+        "two-coin", "k-ary" or "unary".
+    parameters : mapping
+        All of the channel's parameters.
+
+    Returns
+    -------
+    Channel
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, parameters that are missing or unknown, or values that the channel does not allow.
+
+    Examples
+    --------
+    >>> channel_from("k-ary", {"n_values": 4, "epsilon": 1.0})
+    KAry(n_values=4, epsilon=1.0)
+    """
+    if name not in CHANNELS:
+        raise ValueError(f"the mechanism must be one of {', '.join(CHANNELS)}, got {name!r}.")
+    needed = {field.name for field in fields(CHANNELS[name]) if field.init}
+    if set(parameters) != needed:
+        got = ", ".join(map(str, parameters)) or "none"
+        raise ValueError(f"a {name} mechanism needs the parameters {', '.join(sorted(needed))}, got {got}.")
+    return CHANNELS[name](**parameters)

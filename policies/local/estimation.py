@@ -1,0 +1,173 @@
+"""From reports to the shares of the true values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.arrays import FloatArray, IntArray
+from policies.local.channel import Channel
+from policies.local.checks import at_least, inner_probability, whole_counts
+from policies.local.likelihood import most_likely_shares
+from policies.local.simplex import project_onto_simplex
+
+METHODS = ("unbiased", "clipped", "projected", "maximum-likelihood")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What reports say about the true values.
+
+    Attributes
+    ----------
+    shares : array, (k,)
+        Estimated share of each value. Unbiased ones may be negative, exceed 1 and (unary) not sum to 1.
+    standard_errors : array, (k,)
+        Of the unbiased estimate.
+    interval : array, (k, 2)
+        Lower and upper end for each value on its own, from the unbiased estimate whatever the method: its coverage is
+        known. Clipped to [0, 1] unless the method is "unbiased". Where many shares are near 0, another method's
+        estimate may lie outside.
+    n : int
+        Number of reports.
+    method : str
+        How `shares` was estimated.
+    """
+
+    shares: FloatArray
+    standard_errors: FloatArray
+    interval: FloatArray
+    n: int
+    method: str
+
+
+def estimate(
+    counts: ArrayLike,
+    channel: Channel,
+    *,
+    n: int | None = None,
+    method: str = "unbiased",
+    confidence: float = 0.95,
+    sampled: bool = False,
+) -> Estimate:
+    """Estimate the shares of the true values from counts of reports.
+
+    Parameters
+    ----------
+    counts : array, (k,)
+        How many reports count for each value (`count_reports`).
+    channel : Channel
+        How the reports were made.
+    n : int, optional
+        The number of reports; needed for unary encoding, else it is the sum of the counts.
+    method : str
+        "unbiased": (counts / n - lie) / gap. "projected": the nearest proportions. "maximum-likelihood": the
+        proportions under which the reports are most likely, equal to the unbiased ones where those are proportions.
+        "clipped": each unbiased share cut off at 0 and 1, for comparison only, as it need not sum to 1.
+    confidence : float
+        Of the interval, > 0 and < 1.
+    sampled : bool
+        False: the shares are those of the people who reported. True: those of a population that these people are an
+        independent sample of, which adds f (1 - f) / n to the variance.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ValueError
+        For counts that are not (k,) whole numbers >= 0 or do not fit n; no report at all; a channel that never tells
+        the truth; an unknown method; maximum likelihood for unary encoding (`estimate_bits` has it).
+
+    Notes
+    -----
+    The variance is q (1 - q) / (n d^2) + f (1 - 2 q - d) / (n d) with q = lie, d = gap (Wang et al. 2017, theorem 2).
+    It is linear in f, so that the estimated variance is unbiased too. The interval holds every f whose own variance
+    allows for the distance to the estimate (a score interval: Wilson 1927), which keeps its coverage where counts are
+    small or a share is near 0.
+
+    References
+    ----------
+    Wang, Blocki, Li & Jha (2017), Locally differentially private protocols for frequency estimation.
+    Wilson (1927), Probable inference, the law of succession, and statistical inference.
+
+    Examples
+    --------
+    >>> from policies.local.two_coin import TwoCoin
+    >>> found = estimate([550, 450], TwoCoin())  # a rate of 0.45 for 1: 2 * 0.45 - 0.5
+    >>> found.shares.round(3), found.standard_errors.round(4), found.interval.round(3).tolist()
+    (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.546, 0.654], [0.346, 0.454]])
+    """
+    checked, total = checked_counts(counts, channel, n)
+    shares = shares_of(checked / total, channel, method)
+    level = inner_probability(confidence, "confidence")
+    errors, interval = spread(checked / total, channel, total, level, sampled=sampled)
+    return Estimate(shares, errors, interval if method == "unbiased" else np.clip(interval, 0, 1), total, method)
+
+
+def checked_counts(counts: ArrayLike, channel: Channel, n: Any) -> tuple[IntArray, int]:
+    """The counts and the number of reports, once they fit each other and the channel."""
+    checked = whole_counts(counts, channel.n_values)
+    if n is None and channel.words > 1:
+        raise ValueError(f"n, the number of reports, is needed for a {channel.name} channel.")
+    total = int(checked.sum()) if n is None else at_least(n, "n", 0)
+    if channel.words == 1 and checked.sum() != total:
+        raise ValueError(f"counts must sum to n, got a sum of {checked.sum()} and n={total}.")
+    if total == 0:
+        raise ValueError("there must be at least one report, got none.")
+    if checked.max() > total:
+        raise ValueError(f"counts must be <= n, got counts[{checked.argmax()}]={checked.max()} and n={total}.")
+    if not channel.gap.min() > 0:
+        raise ValueError(f"reports of {channel!r} say nothing about the values.")
+    return checked, total
+
+
+def shares_of(frequencies: FloatArray, channel: Channel, method: str) -> FloatArray:
+    """Estimated shares from frequencies of reports, (..., k) each; one row for each repetition."""
+    if method == "maximum-likelihood":
+        if channel.words > 1:
+            raise ValueError(
+                f"maximum likelihood for a {channel.name} channel needs the whole reports: use estimate_bits."
+            )
+        return most_likely_shares(frequencies, channel.lie, channel.gap)
+    unbiased = (frequencies - channel.lie) / channel.gap
+    if method == "unbiased":
+        return unbiased
+    if method == "clipped":
+        return np.clip(unbiased, 0, 1)
+    if method == "projected":
+        return project_onto_simplex(unbiased)
+    raise ValueError(f"method must be one of {', '.join(METHODS)}, got method={method!r}.")
+
+
+def variances(shares: FloatArray, channel: Channel, n: int) -> FloatArray:
+    """Var of the unbiased estimate for people whose true shares are these, (k,)."""
+    fixed, slope = _variance_line(channel, n)
+    return fixed + slope * shares
+
+
+def spread(
+    frequencies: FloatArray, channel: Channel, n: int, confidence: float, *, sampled: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Standard errors and intervals of the unbiased estimate, (..., k) and (..., k, 2)."""
+    f = (frequencies - channel.lie) / channel.gap
+    fixed, slope = _variance_line(channel, n)
+    bend = 1 / n if sampled else 0.0  # V(f) = fixed + (slope + bend) f - bend f^2
+    variance = fixed + slope * f + bend * f * (1 - f)
+    # |estimate - f| <= z sqrt(V(f)) is quadratic in f.
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+    middle = f + z2 * (slope + bend) / 2
+    root = np.sqrt(z2 * np.maximum(variance + z2 * ((slope + bend) ** 2 / 4 + bend * fixed), 0))
+    interval = np.stack([middle - root, middle + root], axis=-1) / (1 + z2 * bend)
+    return np.sqrt(np.maximum(variance, 0)), interval
+
+
+def _variance_line(channel: Channel, n: int) -> tuple[FloatArray, FloatArray]:
+    """(V, W) with variance V + W f, (k,) each."""
+    lie, gap = channel.lie, channel.gap
+    return lie * (1 - lie) / (n * gap**2), (1 - 2 * lie - gap) / (n * gap)

@@ -1,0 +1,222 @@
+"""A private choice of one candidate, from a score for each: the central model."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray, non_negative, read_only
+from policies.calibration import ExponentialMonotone
+from policies.exponential import Exponential, softmax
+from policies.noisy_max import ReportNoisyMax, log_win_probabilities
+from policies.permute_and_flip import PermuteAndFlip, win_integrals
+from policies.scores import scaled_scores
+from policies.selection_release import by_flips, by_noise, by_weights, grid_gaps, release_weights
+
+# The most candidates whose probabilities are computed: the work grows with the fourth and the third power.
+MOST_CANDIDATES = {ReportNoisyMax.name: 64, PermuteAndFlip.name: 2000}
+
+
+def select(
+    scores: ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    mechanism: str = "exponential",
+    monotone: bool = False,
+    candidates: Sequence[str] | Sequence[int] | None = None,
+) -> Selection:
+    """Choose one candidate privately; what the scores were computed from is hidden up to epsilon.
+
+    Parameters
+    ----------
+    scores : array, (k,)
+        One finite score per candidate, k >= 1; higher is better. In any unit.
+    epsilon : float
+        The privacy parameter, >= 0; 0 chooses uniformly, inf the first candidate of highest score.
+    sensitivity : float, optional
+        The most by which one person can change any score, > 0 and finite, in the unit of the scores.
+    mechanism : str, optional
+        "exponential": P(r) proportional to exp(score_r / s) (McSherry & Talwar 2007, theorem 6).
+        "permute-and-flip": visit the candidates in random order and take each with probability
+        exp((score - largest score) / s), until one is taken (McKenna & Sheldon 2020).
+        "report-noisy-max": Laplace noise of scale s on each score, then the largest (Dwork & Roth 2014, section 3.3).
+        Each with s = 2 sensitivity / epsilon, or s = sensitivity / epsilon if the scores are monotone.
+        "exponential-monotone" is "exponential" for scores that are declared to be monotone.
+    monotone : bool, optional
+        Whether between any two neighbouring data sets no score rises while another one falls, as counts do when a
+        person is added. This is declared: it cannot be checked from one vector of scores.
+    candidates : sequence, optional
+        k distinct names; 0 to k - 1 by default. The list itself must be public.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    ValueError
+        For scores that are no vector of finite numbers, a parameter out of range, an unknown mechanism, or names that
+        are not k distinct ones.
+
+    Examples
+    --------
+    >>> chosen = select([24, 8, 28, 5], epsilon=0.1)
+    >>> chosen.probabilities.round(8).tolist()
+    [0.32706751, 0.14696091, 0.39948116, 0.12649042]
+    >>> select([0.1, 0.9], epsilon=5.5, candidates=("Violent", "NonViolent")).probabilities.round(8).tolist()
+    [0.09975049, 0.90024951]
+    """
+    vector = _score_vector(scores)
+    names: tuple[str | int, ...] = tuple(range(len(vector))) if candidates is None else tuple(candidates)
+    if len(names) != len(vector) or len(set(names)) != len(names):
+        raise ValueError(f"candidates must be {len(vector)} distinct names, got candidates={names!r}.")
+    if mechanism not in MECHANISMS:
+        raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={mechanism!r}.")
+    declared = non_negative(sensitivity, "sensitivity")
+    if declared in {0, math.inf}:
+        raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={sensitivity!r}.")
+    return Selection(
+        candidates=names,
+        scores=vector,
+        epsilon=non_negative(epsilon, "epsilon"),
+        sensitivity=declared,
+        mechanism=mechanism,
+        monotone=bool(monotone) or mechanism == ExponentialMonotone.name,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A private choice among candidates, made by `select`.
+
+    Attributes
+    ----------
+    candidates : tuple
+        Their names.
+    scores : array, (k,)
+        In the order of the candidates.
+    epsilon, sensitivity, mechanism, monotone
+        As given to `select`.
+    """
+
+    candidates: tuple[str | int, ...]
+    scores: FloatArray
+    epsilon: float
+    sensitivity: float
+    mechanism: str
+    monotone: bool
+
+    @property
+    def scale(self) -> float:
+        """s, in the unit of the scores: inf at epsilon = 0, and 0 at epsilon = inf.
+
+        Scores whose differences move by at most Gamma between neighbours are hidden up to Gamma / s.
+        """
+        if self.epsilon == 0:
+            return math.inf
+        return (1 if self.monotone else 2) * self.sensitivity / self.epsilon
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """P(candidate), (k,); sums to 1. ValueError if there are too many candidates to compute it.
+
+        It depends on the private scores alone and must not be published.
+        """
+        k, most = len(self.scores), MOST_CANDIDATES.get(self.mechanism, math.inf)
+        if k > most:
+            raise ValueError(
+                f"the probabilities of {self.mechanism} are computed for at most {most} candidates, got {k}; "
+                f"{Exponential.name} has no such limit."
+            )
+        if self.scale in (0, math.inf):
+            limit = np.full(k, 1 / k) if self.scale else np.eye(k)[self.scores.argmax()]
+            return read_only(limit)
+        with np.errstate(over="ignore"):
+            row: FloatArray = _PROBABILITIES[self.mechanism](self.scores[None, :], self.scale)[0]
+        return read_only(row / row.sum())
+
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
+        """Draw candidates by their probabilities: one, or an array (size,). For simulation, never for a release.
+
+        Who knows the state of `rng` knows what noise there was, and floating-point draws leave holes.
+        """
+        positions: IntArray = rng.choice(len(self.scores), size=1 if size is None else size, p=self.probabilities)
+        if size is None:
+            return self.candidates[int(positions[0])]
+        names: NDArray[Any] = np.asarray(self.candidates)
+        return names[positions]
+
+    def release(self) -> Any:
+        """Run the mechanism once, for publication: with the operating system's randomness, in whole numbers only.
+
+        Returns
+        -------
+        The chosen candidate. It depends on the data through the mechanism alone, and costs epsilon each time.
+
+        Notes
+        -----
+        Privacy is proved for the whole numbers themselves, see `policies.selection_release`. The probabilities of
+        the exponential mechanism and of permute-and-flip are those of `probabilities` up to a share of 1e-12 for each
+        scale that a score lies below the best, and 1e-16.
+        """
+        if self.epsilon == math.inf:
+            return self.candidates[int(self.scores.argmax())]
+        if self.epsilon == 0:
+            return self.candidates[secrets.randbelow(len(self.candidates))]
+        gaps = grid_gaps(self.scores.tolist(), self.sensitivity)
+        weights = release_weights(self.epsilon, self.monotone)
+        return self.candidates[_RELEASES[self.mechanism](gaps, weights)]
+
+
+def _exponential(scores: FloatArray, scale: float) -> FloatArray:
+    return softmax(scores, scale, np.zeros(scores.shape[1]), AnyRecord())[1]
+
+
+def _permute_and_flip(scores: FloatArray, scale: float) -> FloatArray:
+    heads = np.exp(scaled_scores(scores, scale))
+    return heads * win_integrals(heads)
+
+
+def _report_noisy_max(scores: FloatArray, scale: float) -> FloatArray:
+    order = np.argsort(-scores[0], kind="stable")
+    wins = np.empty_like(scores)
+    wins[0, order] = np.exp(log_win_probabilities(scores[:, order].T.copy(), scale))[:, 0]
+    return wins
+
+
+_PROBABILITIES: dict[str, Callable[[FloatArray, float], FloatArray]] = {
+    Exponential.name: _exponential,
+    ExponentialMonotone.name: _exponential,
+    PermuteAndFlip.name: _permute_and_flip,
+    ReportNoisyMax.name: _report_noisy_max,
+}
+_RELEASES = {
+    Exponential.name: by_weights,
+    ExponentialMonotone.name: by_weights,
+    PermuteAndFlip.name: by_flips,
+    ReportNoisyMax.name: by_noise,
+}
+MECHANISMS = tuple(_PROBABILITIES)
+
+
+def _score_vector(scores: ArrayLike) -> FloatArray:
+    """A read-only copy of the scores; ValueError names what is wrong with them."""
+    try:
+        vector: FloatArray = np.array(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"scores must be numbers, got scores={scores!r}.") from None
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(f"scores must be (k,) with k >= 1, got shape {vector.shape}.")
+    bad = np.flatnonzero(~np.isfinite(vector))
+    if bad.size:
+        raise ValueError(f"scores must be finite, got scores[{int(bad[0])}]={float(vector[bad[0]])!r}.")
+    return read_only(vector)

@@ -1,0 +1,123 @@
+"""The screen that `policysim select` prints: what may be published, a line, and what may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from policies.exponential import Exponential
+from policysim.select_private import REPLACE, GroupChoice, Terms
+from policysim.text import WIDTH, cells, wrap
+
+COLUMNS = (40, 14, 8, 16)
+MOST_ROWS = 20
+NOT_A_RELEASE = " Analysis of the private data, not a release: publish nothing below this line "
+
+
+def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, Any], seed: int | None) -> str:
+    """The choices as text, at most 100 columns wide.
+
+    Parameters
+    ----------
+    terms : Terms
+    found : sequence of GroupChoice
+    drawn : dict
+        From `release_document`.
+    seed : int or None
+        The seed of a simulation; None for a release.
+    """
+    kind = "Release" if seed is None else f"Simulation with seed {seed}, not a release"
+    lines = [
+        f"{kind} (ε = {_number(choice['epsilon'])}, {terms.mechanism}): {drawn['column']}"
+        f"{'' if choice['group'] is None else ' in ' + choice['group']} = {choice['candidate']}"
+        for choice in drawn["choices"]
+    ]
+    grouped = any(choice.group for choice in found)
+    lines += wrap(_assumptions(terms, grouped))
+    for text in dict.fromkeys(_cost(terms, choice) for choice in found):
+        lines += wrap(text)
+    if grouped:
+        lines += wrap(_groups(terms, found))
+    lines += ["", NOT_A_RELEASE.center(WIDTH, "─")]
+    for choice in found:
+        lines += ["", *_analysis(choice)]
+    return "\n".join(lines)
+
+
+def _assumptions(terms: Terms, grouped: bool) -> str:
+    hidden, public = "whether one person is there", ["the candidates"]
+    if terms.adjacency == REPLACE:
+        hidden = "what one person's value is"
+        public += ["everybody's group" if grouped else "the number of people"]
+    elif grouped:
+        public += ["the names of the groups"]
+    if terms.adjacency != REPLACE and terms.proportions:
+        public += ["that no group is empty" if grouped else "that somebody is there"]
+    return f"Hidden: {hidden} ({terms.adjacency}). Assumed public: {', '.join(public)}, the choice of ε."
+
+
+def _cost(terms: Terms, choice: GroupChoice) -> str:
+    """Sensitivity and privacy loss; by group where they differ."""
+    true, used = _number(choice.true.value), _number(choice.sensitivity)
+    score = "a proportion" if terms.proportions else "a count"
+    text = f"Sensitivity of {score}: {true}. "
+    if terms.sensitivity is not None:
+        text = f"Declared sensitivity: {used}; the true one of {score} is {true}. "
+    if terms.sensitivity is not None or terms.proportions or terms.split_by_share:
+        text = (f"{choice.group}: " if choice.group else "") + text
+    loss = _number(choice.loss)
+    if not choice.holds:
+        return f"✗ {text}ε = {_number(choice.epsilon)} does not hold: the privacy loss is up to {loss}."
+    if choice.loss >= choice.epsilon * (1 - 1e-9):
+        return f"{text}Privacy loss: {loss}."
+    text += f"Privacy loss: {loss}, {100 * choice.loss / choice.epsilon:.4g} % of ε."
+    if terms.rising and terms.mechanism == Exponential.name and terms.sensitivity is None:
+        text += " Counts only rise when a person is added: exponential-monotone uses all of ε."
+    return text
+
+
+def _groups(terms: Terms, found: Sequence[GroupChoice]) -> str:
+    if terms.split_by_share:
+        return "ε is split by the groups' shares, which are public; as groups are disjoint, each could use all of it."
+    text = "Groups are disjoint, so each uses the whole ε."
+    if terms.adjacency == REPLACE:
+        worst = max(choice.loss for choice in found)
+        cost = f"2ε = {_number(2 * terms.epsilon)}" if all(choice.holds for choice in found) else _number(2 * worst)
+        text += f" If a person's group can change too, two choices change and the cost is up to {cost}."
+    return text
+
+
+def _analysis(choice: GroupChoice) -> list[str]:
+    order = choice.ranks.argsort(kind="stable")
+    title = f"{choice.group}: " if choice.group else ""
+    lines = [
+        cells([f"{title}candidate", "proportion" if choice.proportions else "count", "rank", "probability"], COLUMNS)
+    ]
+    scores, names = choice.scores, choice.selection.candidates
+    for position in order[:MOST_ROWS]:
+        score = f"{scores[position]:.6f}" if choice.proportions else f"{choice.counts[position]:,}"
+        chance = _chance(float(choice.selection.probabilities[position]))
+        lines.append(cells([_short(str(names[position])), score, str(choice.ranks[position]), chance], COLUMNS))
+    if len(order) > MOST_ROWS:
+        lines.append(f"and {len(order) - MOST_ROWS:,} more, all of them with --json")
+    best = [str(names[position]) for position in order if choice.ranks[position] == 1]
+    right = best[0] if len(best) == 1 else f"one of {len(best)} with the highest score"
+    lines += wrap(
+        f"The right one ({right}) is chosen with probability {_chance(choice.right)}. "
+        f"Expected rank: {choice.expected_rank:.4g} of {len(names)} "
+        "(1 is the best; equal scores share the better rank)."
+    )
+    return lines
+
+
+def _chance(chance: float) -> str:
+    """As many digits as the largest table of the literature shows, and two more below them."""
+    return f"{chance:.8f}" if chance >= 1e-4 or chance == 0 else f"{chance:.2e}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) < COLUMNS[0] else name[: COLUMNS[0] - 2] + "…"

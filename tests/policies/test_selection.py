@@ -1,0 +1,396 @@
+"""A private choice of one candidate: figures of the literature, exact privacy, the release in whole numbers."""
+
+import math
+import random
+import secrets
+from collections import Counter
+from dataclasses import FrozenInstanceError
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import chi2, chisquare
+
+from policies import AnyRecord, DecisionProblem, make_policy
+from policies.selection import MECHANISMS, MOST_CANDIDATES, select
+from policies.selection_release import K, Weights, _noise, by_flips, by_noise, by_weights, grid_gaps, release_weights
+
+DISEASES = (24, 8, 28, 5)
+MARITAL = (14976, 10683, 4443, 1025, 993, 418, 23)
+FREE = [name for name in MECHANISMS if name != "exponential-monotone"]
+
+
+def data_sets(n, k):
+    """All ways to spread n people over k candidates."""
+    return [counts for counts in product(range(n + 1), repeat=k) if sum(counts) == n]
+
+
+def neighbours(adjacency, k, most):
+    """All ordered pairs of neighbouring data sets of at most `most` people, by definition."""
+    pairs = []
+    for n in range(most + 1):
+        for counts in data_sets(n, k):
+            for b in range(k):
+                one_more = tuple(c + (j == b) for j, c in enumerate(counts))
+                if adjacency == "add-or-remove-one":
+                    pairs += [(counts, one_more), (one_more, counts)]
+                else:
+                    fewer = [tuple(c - (j == a) for j, c in enumerate(one_more)) for a in range(k) if counts[a]]
+                    pairs += [(counts, other) for other in fewer]
+    return pairs
+
+
+def loss(pairs, table):
+    """max over neighbours and candidates of the log-ratio of probabilities."""
+    return max(float(np.max(np.log(table(x)) - np.log(table(y)))) for x, y in pairs)
+
+
+# What the sources print.
+
+
+@pytest.mark.parametrize(
+    ("scores", "epsilon", "expected"),
+    [
+        ((0.1, 0.9), 5.5, (0.09975049, 0.90024951)),
+        ((9 / 70, 61 / 70), 7, (0.06913842, 0.93086158)),
+        ((1 / 30, 29 / 30), 3, (0.19781611, 0.80218389)),
+        (DISEASES, 0.1, (0.32706751, 0.14696091, 0.39948116, 0.12649042)),
+        (DISEASES, 0, (0.25, 0.25, 0.25, 0.25)),
+    ],
+)
+def test_the_probabilities_are_those_of_the_sources_to_eight_digits(scores, epsilon, expected):
+    assert select(scores, epsilon=epsilon).probabilities.round(8).tolist() == list(expected)
+
+
+def test_the_table_of_diseases_at_epsilon_1_is_that_of_the_source_to_two_digits():
+    assert [f"{p:.1e}" for p in select(DISEASES, epsilon=1).probabilities] == [
+        "1.2e-01",
+        "4.0e-05",
+        "8.8e-01",
+        "8.9e-06",
+    ]
+
+
+def test_the_weights_of_diseases_are_those_of_the_source_to_all_its_digits():
+    weights = np.exp(np.array(DISEASES) / select(DISEASES, epsilon=0.1).scale)
+    expected = [3.320116922736548, 1.4918246976412703, 4.055199966844675, 1.2840254166877414]
+    np.testing.assert_allclose(weights, expected, rtol=4e-16)
+    np.testing.assert_allclose(weights / weights.sum(), select(DISEASES, epsilon=0.1).probabilities, rtol=1e-15)
+
+
+def test_one_run_of_the_marital_source_is_not_far_from_what_is_expected_of_200_draws():
+    # 176 / 23 / 1 / 0 for the first three and the rest together. With P(rest) = 0.0021 the last two are pooled.
+    p = select(np.array(MARITAL) / 1000, epsilon=1).probabilities
+    expected = 200 * np.array([p[0], p[1], p[2:].sum()])
+    statistic = float(((np.array([176, 23, 1]) - expected) ** 2 / expected).sum())
+    assert statistic < chi2.ppf(0.999, 2)
+
+
+@pytest.mark.parametrize("share", [("replace-one", 0.001), ("add-or-remove-one", 0.0005)])
+def test_counts_over_1000_with_a_declared_sensitivity_of_1_spend_a_thousandth_or_half_of_that(share):
+    adjacency, spent = share
+    table = {}
+
+    def probabilities(counts):
+        if counts not in table:
+            table[counts] = select(np.array(counts) / 1000, epsilon=1).probabilities
+        return table[counts]
+
+    found = loss(neighbours(adjacency, 2, 8), probabilities)
+    assert found <= spent
+    # Far from everyone being in one place, two candidates halve or quarter it; large data sets approach it.
+    x, y = (40_000, 1), (40_001, 0) if adjacency == "replace-one" else (40_001, 1)
+    assert loss([(x, y)], probabilities) == pytest.approx(spent, rel=1e-8)
+
+
+# The mechanisms.
+
+
+def by_permutations(heads):
+    """P(a) of permute-and-flip, from the probability that each coin shows heads."""
+    wins = [0 * heads[0]] * len(heads)
+    orders = list(permutations(range(len(heads))))
+    for order in orders:
+        reached = 1
+        for position in order:
+            wins[position] += reached * heads[position]
+            reached *= 1 - heads[position]
+    return [win / len(orders) for win in wins]
+
+
+def test_permute_and_flip_agrees_with_all_permutations():
+    chosen = select((2.0, 0.5, -1.0, 2.0), epsilon=1.5, sensitivity=0.7, mechanism="permute-and-flip")
+    heads = [math.exp((u - 2) * 1.5 / (2 * 0.7)) for u in (2.0, 0.5, -1.0, 2.0)]
+    np.testing.assert_allclose(chosen.probabilities, by_permutations(heads), rtol=1e-13)
+
+
+def test_report_noisy_max_agrees_with_numerical_integration():
+    z = np.array((1.0, 3.0, 0.0)) * 0.8 / 2
+    chosen = select((1.0, 3.0, 0.0), epsilon=0.8, mechanism="report-noisy-max")
+
+    def density(x, r):
+        below = [math.exp(x - v) / 2 if x < v else 1 - math.exp(v - x) / 2 for j, v in enumerate(z) if j != r]
+        return math.exp(-abs(x - z[r])) / 2 * math.prod(below)
+
+    expected = [quad(density, -40, 40, args=(r,), points=list(z), epsabs=1e-12)[0] for r in range(3)]
+    np.testing.assert_allclose(chosen.probabilities, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_table_of_two_records_gives_what_the_policies_of_the_same_name_give(mechanism):
+    # Monotone, of sensitivity 2 and range 2, so that every calibration is by 2 but for the textbook's 2 * 2.
+    table = np.array([[1.0, 0.0, 3.0], [3.0, 0.0, 3.0]])
+    expected = make_policy(mechanism, epsilon=0.9).probabilities(DecisionProblem(table, [0.5, 0.5], AnyRecord()))
+    for row, probabilities in zip(table, expected, strict=True):
+        chosen = select(row, epsilon=0.9, sensitivity=2, mechanism=mechanism, monotone=mechanism != "exponential")
+        np.testing.assert_allclose(chosen.probabilities, probabilities, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 4])
+@pytest.mark.parametrize("mechanism", FREE)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-or-remove-one"])
+def test_the_loss_over_all_small_data_sets_stays_within_epsilon(adjacency, mechanism, epsilon):
+    monotone = adjacency == "add-or-remove-one"
+    table = {
+        x: select(x, epsilon=epsilon, mechanism=mechanism, monotone=monotone) for n in range(7) for x in data_sets(n, 3)
+    }
+    assert loss(neighbours(adjacency, 3, 5), lambda x: table[x].probabilities) <= epsilon + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+@pytest.mark.parametrize("mechanism", FREE)
+def test_a_dropped_factor_2_is_caught_by_the_same_test(mechanism, epsilon):
+    # Half the scale is what monotone scores allow; counts under replace-one are not monotone.
+    table = {
+        x: select(x, epsilon=epsilon, mechanism=mechanism, monotone=True) for n in range(6) for x in data_sets(n, 3)
+    }
+    assert loss(neighbours("replace-one", 3, 5), lambda x: table[x].probabilities) > 1.3 * epsilon
+
+
+@settings(max_examples=100)
+@given(
+    scores=st.lists(st.floats(-50, 50), min_size=1, max_size=12),
+    epsilon=st.sampled_from((0.05, 0.5, 3)),
+    t=st.floats(0, 6),
+    mechanism=st.sampled_from(("exponential", "permute-and-flip")),
+)
+def test_the_score_is_within_s_times_log_k_plus_t_but_for_a_chance_of_e_to_the_minus_t(scores, epsilon, t, mechanism):
+    # Dwork & Roth (2014), theorem 3.11; permute-and-flip does no worse (McKenna & Sheldon 2020).
+    chosen = select(scores, epsilon=epsilon, mechanism=mechanism)
+    assert chosen.scale == 2 / epsilon
+    bad = chosen.scores <= max(scores) - chosen.scale * (math.log(len(scores)) + t)
+    assert chosen.probabilities[bad].sum() <= math.exp(-t) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_epsilon_0_is_uniform_and_infinity_the_first_of_the_best(mechanism):
+    assert select((1, 5, 5), epsilon=0, mechanism=mechanism).probabilities.tolist() == [1 / 3] * 3
+    best = select((1, 5, 5), epsilon=math.inf, mechanism=mechanism, candidates="abc")
+    assert (best.probabilities.tolist(), best.release()) == ([0, 1, 0], "b")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-9, 1, 1e308])
+def test_huge_and_tiny_numbers_stay_finite(mechanism, epsilon):
+    for scores in ((1e308, -1e308, 0.0), (1e15, 1e15 + 1, 1e15 - 3), (5e-324, 0, -5e-324)):
+        for sensitivity in (1e-300, 1, 1e308):
+            chosen = select(scores, epsilon=epsilon, sensitivity=sensitivity, mechanism=mechanism)
+            assert chosen.probabilities.sum() == pytest.approx(1)
+            assert chosen.release() in (0, 1, 2)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_one_candidate_is_always_chosen_and_equal_ones_equally_often(mechanism):
+    assert select([7], epsilon=1, mechanism=mechanism).probabilities.tolist() == [1]
+    assert select([7], epsilon=1, mechanism=mechanism).release() == 0
+    np.testing.assert_allclose(select([3] * 5, epsilon=2, mechanism=mechanism).probabilities, 0.2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_common_shift_changes_nothing(mechanism):
+    here, there = (select(np.array(DISEASES) + shift, epsilon=0.3, mechanism=mechanism) for shift in (0, 2**20))
+    np.testing.assert_allclose(here.probabilities, there.probabilities, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", MOST_CANDIDATES)
+def test_probabilities_of_too_many_candidates_are_refused_but_a_release_is_not(mechanism):
+    chosen = select(range(MOST_CANDIDATES[mechanism] + 1), epsilon=100, mechanism=mechanism)
+    with pytest.raises(ValueError, match=f"computed for at most {MOST_CANDIDATES[mechanism]} candidates"):
+        _ = chosen.probabilities
+    assert MOST_CANDIDATES[mechanism] - chosen.release() < 10
+
+
+# The release.
+
+
+def power_below(exponent):
+    """A fraction just below e^exponent, for an exponent >= 0."""
+    high = Context(prec=80)
+    value = high.exp(high.divide(Decimal(exponent.numerator), Decimal(exponent.denominator)))
+    return Fraction(value.quantize(Decimal(1).scaleb(-60), rounding=ROUND_FLOOR, context=high)) - Fraction(1, 10**59)
+
+
+def release_law(mechanism, weights):
+    """Exact probabilities of a release, from the whole numbers that it draws with."""
+    if mechanism == "permute-and-flip":
+        return by_permutations([Fraction(weight, max(weights)) for weight in weights])
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+def exact_excess(adjacency, mechanism, epsilon, unit, *, monotone):
+    """max over neighbours and candidates of P(a|x) - e^epsilon P(a|x'), in fractions: <= 0 proves privacy."""
+    laws, weights = {}, release_weights(epsilon, monotone)
+    for n in range(6):
+        for x in data_sets(n, 3):
+            gaps = grid_gaps([count * unit for count in x], unit)
+            laws[x] = release_law(mechanism, [weights(gap) for gap in gaps])
+    ceiling = power_below(Fraction(repr(epsilon)))
+    pairs = neighbours(adjacency, 3, 4)
+    return max(p - ceiling * q for x, y in pairs for p, q in zip(laws[x], laws[y], strict=True))
+
+
+# 0.1 / 3 is not a multiple of the grid's step, and its multiples are rounded.
+@pytest.mark.parametrize("unit", [1.0, 0.1 / 3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-or-remove-one"])
+def test_the_whole_numbers_of_a_release_are_private_in_exact_arithmetic(adjacency, mechanism, epsilon, unit):
+    monotone = adjacency == "add-or-remove-one"
+    assert exact_excess(adjacency, mechanism, epsilon, unit, monotone=monotone) <= 0
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_a_dropped_factor_2_in_whole_numbers_is_caught_too(mechanism):
+    assert exact_excess("replace-one", mechanism, 1.0, 1.0, monotone=True) > 0
+
+
+@settings(max_examples=200)
+@given(
+    rate=st.fractions(Fraction(1, 10**14), Fraction(3), max_denominator=10**15).filter(lambda rate: rate > 0),
+    part=st.fractions(0, 1, max_denominator=10**6),
+)
+def test_weights_fall_by_at_most_the_rate_in_exact_arithmetic(rate, part):
+    weights = Weights(rate)
+    for gap in {0, int(part * weights.reach), max(0, weights.reach - 1), weights.reach + 5}:
+        here, next_one = weights(gap), weights(gap + 1)
+        assert 0 < next_one <= here
+        assert here <= power_below(rate) * next_one
+
+
+@settings(max_examples=50)
+@given(rate=st.fractions(Fraction(1, 100), Fraction(2), max_denominator=1000))
+def test_the_noise_has_tails_that_fall_by_at_most_the_rate_in_exact_arithmetic(rate):
+    weights = Weights(rate)
+
+    def tail(i):
+        """P(N >= i), where N is n or -1 - n at even odds and P(n >= i) = f(i) / f(0)."""
+        return Fraction(weights(i), weights(0)) / 2 if i >= 0 else 1 - Fraction(weights(-i), weights(0)) / 2
+
+    tails = [tail(i) for i in range(-60, 60)]
+    assert all(q <= p <= power_below(rate) * q for p, q in pairwise(tails))
+
+
+def test_each_ticket_gives_the_noise_whose_weights_enclose_it():
+    weights = release_weights(0.5, monotone=False)
+    for n in (0, 1, 12345, K, 20 * K):
+        for ticket in (weights(n + 1), weights(n) - 1):
+            drawn = iter((ticket, 0, ticket, 1))
+            assert [_noise(weights, lambda _: next(drawn)), _noise(weights, lambda _: next(drawn))] == [  # noqa: B023
+                (0, n),
+                (0, -1 - n),
+            ]
+    drawn = iter((weights.least - 1, 0, 0, 1))
+    assert [_noise(weights, lambda _: next(drawn)), _noise(weights, lambda _: next(drawn))] == [(1, 0), (-1, 0)]
+
+
+@pytest.mark.parametrize("mechanism", FREE[:2])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_release_has_the_probabilities_that_are_shown(mechanism, epsilon):
+    chosen = select(DISEASES, epsilon=epsilon, mechanism=mechanism)
+    weights = release_weights(epsilon, monotone=False)
+    law = release_law(mechanism, [weights(gap) for gap in grid_gaps(DISEASES, 1.0)])
+    # The grid's rate is 1e-12 less; the least weight is 1e-16 of the largest one.
+    np.testing.assert_allclose([float(p) for p in law], chosen.probabilities, rtol=1e-10, atol=2e-16)
+
+
+def fits(counts, probabilities):
+    """A chi-square test; a seed is fixed, so that the level only says how far off is still bad luck."""
+    total = sum(counts.values())
+    seen = [counts.get(position, 0) for position in range(len(probabilities))]
+    return chisquare(seen, total * probabilities).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("draw", "mechanism"),
+    [(by_weights, "exponential"), (by_flips, "permute-and-flip"), (by_noise, "report-noisy-max")],
+)
+def test_each_way_to_release_draws_by_the_probabilities(draw, mechanism):
+    below = random.Random(1).randrange
+    chosen = select((3, 2, 0, 3), epsilon=1, mechanism=mechanism)
+    gaps, weights = grid_gaps((3, 2, 0, 3), 1.0), release_weights(1.0, monotone=False)
+    assert fits(Counter(draw(gaps, weights, below) for _ in range(3000)), chosen.probabilities)
+    # What a mechanism of another epsilon would show is told apart by as many draws.
+    other = select((3, 2, 0, 3), epsilon=2, mechanism=mechanism).probabilities
+    assert not fits(Counter(draw(gaps, weights, below) for _ in range(3000)), other)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_samples_follow_the_probabilities(mechanism):
+    chosen = select((3, 2, 0, 3), epsilon=1, mechanism=mechanism)
+    drawn = chosen.sample(np.random.default_rng(2), 20_000)
+    assert drawn.shape == (20_000,)
+    assert fits(Counter(drawn.tolist()), chosen.probabilities)
+
+
+def test_a_release_draws_from_the_operating_system_and_nothing_else():
+    for draw in (by_weights, by_flips, by_noise):
+        assert draw.__defaults__ == (secrets.randbelow,)
+
+
+def test_names_come_back_as_they_were_given():
+    chosen = select(DISEASES, epsilon=50, candidates=("Diabetes", "Hepatitis", "Influenza", "HIV"))
+    assert chosen.release() == "Influenza"
+    assert chosen.sample(np.random.default_rng(0)) == "Influenza"
+    assert chosen.sample(np.random.default_rng(0), 2).tolist() == ["Influenza"] * 2
+    assert chosen.candidates[2] == "Influenza"
+
+
+def test_a_selection_cannot_be_changed():
+    chosen = select(DISEASES, epsilon=1)
+    with pytest.raises(FrozenInstanceError):
+        chosen.epsilon = 2
+    for array in (chosen.scores, chosen.probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scores": []}, r"scores must be \(k,\) with k >= 1, got shape \(0,\)"),
+        ({"scores": [[1, 2]]}, r"got shape \(1, 2\)"),
+        ({"scores": [1, math.nan]}, r"scores must be finite, got scores\[1\]=nan"),
+        ({"scores": [math.inf]}, r"scores\[0\]=inf"),
+        ({"scores": ["many"]}, "scores must be numbers"),
+        ({"epsilon": -1}, "epsilon must be >= 0, got epsilon=-1"),
+        ({"epsilon": math.nan}, "epsilon must be >= 0"),
+        ({"epsilon": "1"}, "epsilon must be >= 0"),
+        ({"sensitivity": 0}, "sensitivity must be > 0 and finite, got sensitivity=0"),
+        ({"sensitivity": math.inf}, "sensitivity must be > 0 and finite"),
+        ({"sensitivity": -1}, "sensitivity must be >= 0"),
+        ({"mechanism": "laplace"}, "mechanism must be one of exponential, .*got mechanism='laplace'"),
+        ({"candidates": ("a",)}, r"candidates must be 2 distinct names, got candidates=\('a',\)"),
+        ({"candidates": ("a", "a")}, "candidates must be 2 distinct names"),
+    ],
+)
+def test_wrong_arguments_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        select(**{"scores": [1, 2], "epsilon": 1.0, **options})

@@ -1,0 +1,350 @@
+"""`policysim select`: what it prints, what it keeps apart, what it costs, and what it refuses."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from policies.selection import MECHANISMS, select
+from policysim.cli import main
+from policysim.counts_file import Counts
+from policysim.select_private import ADJACENCIES, Terms, choices, true_sensitivity
+
+DISEASES = "disease,people\nDiabetes,24\nHepatitis,8\nInfluenza,28\nHIV,5\n"
+SOCKS = "\n".join(
+    ["sock,behaviour", "Blue,Violent"] + ["Blue,NonViolent"] * 29 + ["Red,Violent"] * 9 + ["Red,NonViolent"] * 61 + [""]
+)
+MARITAL = "status,people\nMarried,14976\nNever,10683\nDivorced,4443\nSeparated,1025\nWidowed,993\nAbsent,418\nAF,23\n"
+LINE = "not a release: publish nothing below this line"
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"diseases.csv": DISEASES, "socks.csv": SOCKS, "marital.csv": MARITAL}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of `policysim select`."""
+    try:
+        code = main(["select", *arguments])
+    except SystemExit as stop:  # argparse's own way to end
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def document(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def probabilities(document):
+    return [
+        {row["candidate"]: round(row["probability"], 8) for row in group["candidates"]}
+        for group in document["analysis_not_private"]["groups"]
+    ]
+
+
+# What the sources print.
+
+
+def test_the_common_disease_is_that_of_the_source(capsys):
+    found = document(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    assert probabilities(found) == [
+        {"Diabetes": 0.32706751, "Hepatitis": 0.14696091, "Influenza": 0.39948116, "HIV": 0.12649042}
+    ]
+    group = found["analysis_not_private"]["groups"][0]
+    assert round(group["probability_right"], 8) == 0.39948116
+    assert group["expected_rank"] == pytest.approx(0.39948116 + 2 * 0.32706751 + 3 * 0.14696091 + 4 * 0.12649042)
+
+
+def test_the_socks_are_those_of_the_source_with_its_declared_sensitivity(capsys):
+    declared = ("--column", "behaviour", "--proportions", "--sensitivity", "1", "--candidates", "Violent,NonViolent")
+    whole = document(capsys, "socks.csv", *declared, "--epsilon", "5.5")
+    assert probabilities(whole) == [{"Violent": 0.09975049, "NonViolent": 0.90024951}]
+    split = document(capsys, "socks.csv", *declared, "--epsilon", "10", "--by", "sock", "--split-by-share")
+    assert [choice["epsilon"] for choice in split["release"]["choices"]] == [3, 7]
+    assert probabilities(split) == [
+        {"Violent": 0.19781611, "NonViolent": 0.80218389},
+        {"Violent": 0.06913842, "NonViolent": 0.93086158},
+    ]
+    # A thirtieth and a seventieth of what the two groups were given.
+    assert [choice["privacy_loss"] for choice in split["release"]["choices"]] == pytest.approx([3 / 30, 7 / 70])
+
+
+def test_proportions_with_their_true_sensitivity_are_counts(capsys):
+    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
+    shares, counts = (document(capsys, *options, "--epsilon", "0.3", *more) for more in (["--proportions"], []))
+    assert probabilities(shares) == probabilities(counts)
+    assert [choice["true_sensitivity"] for choice in shares["release"]["choices"]] == [1 / 30, 1 / 70]
+    assert shares["release"]["privacy_loss"] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(("adjacency", "spent"), [("replace-one", 0.001), ("add-or-remove-one", 0.0005)])
+def test_counts_with_a_declared_sensitivity_of_1000_spend_a_thousandth_or_half_of_that(capsys, adjacency, spent):
+    options = ("marital.csv", "--score", "people", "--epsilon", "1", "--sensitivity", "1000", "--adjacency", adjacency)
+    found = document(capsys, *options)
+    assert found["release"]["choices"][0]["privacy_loss"] == pytest.approx(spent, rel=1e-12)
+    expected = select(np.array([14976, 10683, 4443, 1025, 993, 418, 23]) / 1000, epsilon=1).probabilities
+    assert list(probabilities(found)[0].values()) == expected.round(8).tolist()
+    text = run(capsys, *options)[1]
+    assert f"Declared sensitivity: 1000; the true one of a count is 1. Privacy loss: {spent:g}, {spent:.2%}" in (
+        text.replace("\n", " ").replace(" % of", "% of").replace("0.1%", "0.10%")
+    )
+
+
+# What is kept apart.
+
+
+def test_the_release_comes_first_and_the_analysis_below_a_line(capsys):
+    code, out, err = run(capsys, "diseases.csv", "--score", "people", "--epsilon", "200")
+    assert (code, err) == (0, "")
+    public, private = out.split(LINE)
+    assert public.splitlines()[0] == "Release (ε = 200, exponential): disease = Influenza"
+    for word in ("Diabetes", "Hepatitis", "HIV", "28", "65", "probability"):
+        assert word not in public
+    assert "Influenza                                           28       1      1.00000000" in private
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_what_is_released_depends_on_the_counts_through_the_draw_alone(capsys, files, adjacency):
+    # All but the candidate that is drawn.
+    options = ("--score", "people", "--epsilon", "0", "--adjacency", adjacency)
+    (files / "others.csv").write_text(DISEASES.replace("24", "2"), encoding="utf-8")
+    first, second = (document(capsys, file, *options)["release"] for file in ("diseases.csv", "others.csv"))
+    for released in (first, second):
+        assert released["choices"][0].pop("candidate") in ("Diabetes", "Hepatitis", "Influenza", "HIV")
+    assert first == second
+
+
+def test_a_simulation_is_no_release_and_repeats_itself(capsys):
+    options = ("diseases.csv", "--score", "people", "--epsilon", "0.1", "--seed", "3")
+    first = document(capsys, *options)
+    assert first["release"] is None
+    assert first["simulation"]["seed"] == 3
+    assert document(capsys, *options) == first
+    out = run(capsys, *options)[1]
+    assert out.startswith("Simulation with seed 3, not a release (ε = 0.1, exponential): disease = ")
+    drawn = {document(capsys, *options[:-1], str(n))["simulation"]["choices"][0]["candidate"] for n in range(30)}
+    assert drawn == {"Diabetes", "Hepatitis", "Influenza", "HIV"}
+
+
+def test_a_release_draws_from_the_operating_system(capsys, monkeypatch):
+    monkeypatch.setattr("policies.selection.Selection.sample", None)
+    monkeypatch.setattr("policies.selection.Selection.release", lambda _: "drawn")
+    found = document(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    assert found["release"]["choices"][0]["candidate"] == "drawn"
+    assert found["simulation"] is None
+
+
+def test_equal_scores_share_the_better_rank(capsys, files):
+    (files / "ties.csv").write_text("name,people\na,3\nb,5\nc,5\nd,1\n", encoding="utf-8")
+    options = ("ties.csv", "--score", "people", "--epsilon", "0.7")
+    group = document(capsys, *options)["analysis_not_private"]["groups"][0]
+    assert [row["rank"] for row in group["candidates"]] == [3, 1, 1, 4]
+    p = [row["probability"] for row in group["candidates"]]
+    assert group["probability_right"] == pytest.approx(p[1] + p[2])
+    assert group["expected_rank"] == pytest.approx(3 * p[0] + p[1] + p[2] + 4 * p[3])
+    assert "one of 2 with the highest score" in run(capsys, *options)[1]
+
+
+def test_a_long_list_is_cut_on_the_screen_and_whole_in_the_document(capsys, files):
+    rows = "".join(f"industry {i},{i}\n" for i in range(50))
+    (files / "many.csv").write_text(f"industry,people\n{rows}", encoding="utf-8")
+    options = ("many.csv", "--score", "people", "--epsilon", "0.1")
+    assert "and 30 more, all of them with --json" in run(capsys, *options)[1]
+    assert len(document(capsys, *options)["analysis_not_private"]["groups"][0]["candidates"]) == 50
+
+
+# What it costs.
+
+
+def neighbours_of_proportions(n, k):
+    """Pairs of data sets, n and n + 1 people, that differ in one person."""
+    for counts in product(range(n + 1), repeat=k):
+        if sum(counts) == n:
+            for b in range(k):
+                yield np.array(counts), np.array(counts) + np.eye(k, dtype=int)[b]
+
+
+@pytest.mark.parametrize("proportions", [False, True])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("n", [1, 4])
+def test_the_true_sensitivity_is_that_of_all_small_data_sets(n, adjacency, proportions):
+    value = spread = 0.0
+    sizes = range(1, 6) if adjacency == "add-or-remove-one" else [n]
+    for size in sizes:
+        for counts, more in neighbours_of_proportions(size, 3):
+            others = [more - np.eye(3, dtype=int)[a] for a in range(3) if counts[a]]
+            for other in [more] if adjacency == "add-or-remove-one" else others:
+                change = other / (other.sum() if proportions else 1) - counts / (size if proportions else 1)
+                value, spread = max(value, np.abs(change).max()), max(spread, np.ptp(change))
+    found = true_sensitivity(adjacency, proportions, n, 3)
+    assert (found.value, found.range) == pytest.approx((value, spread))
+
+
+@pytest.mark.parametrize("proportions", [False, True])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_no_two_small_data_sets_differ_by_more_than_the_loss_that_is_stated(mechanism, adjacency, proportions):
+    if mechanism == "exponential-monotone" and (proportions or adjacency == "replace-one"):
+        with pytest.raises(ValueError, match="only rise when a person is added"):
+            Terms(1.0, mechanism, adjacency, proportions=proportions)
+        return
+    for declared in (None, 0.3, 4.0):
+        terms = Terms(1.0, mechanism, adjacency, declared, proportions)
+
+        def choice(counts, terms=terms):
+            people = {"": tuple(int(count) for count in counts)}
+            return choices(Counts("x.csv", "name", ("a", "b", "c"), people, False), terms)[0]
+
+        worst, stated = 0.0, 0.0
+        for n in range(1, 5):
+            for counts, more in neighbours_of_proportions(n, 3):
+                others = [more - np.eye(3, dtype=int)[a] for a in range(3) if counts[a]]
+                here = choice(counts)
+                stated = max(stated, here.loss)
+                for other in [more] if adjacency == "add-or-remove-one" else others:
+                    ratio = np.log(here.selection.probabilities) - np.log(choice(other).selection.probabilities)
+                    worst = max(worst, float(np.abs(ratio).max()))
+                    assert np.abs(ratio).max() <= here.loss + 1e-12
+                assert here.holds == (here.loss <= 1 + 1e-9)
+        # The statement is not idle: a third of it is reached by these few people already.
+        assert worst >= stated / 3
+
+
+def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with_4(capsys):
+    options = ("diseases.csv", "--score", "people", "--epsilon", "1", "--sensitivity", "0.5")
+    code, out, err = run(capsys, *options)
+    assert code == 4
+    assert err.startswith("policysim: warning: the claim of ε = 1 does not hold: the declared sensitivity 0.5 ")
+    assert err.count("\n") == 1
+    assert "✗ Declared sensitivity: 0.5" in out
+    assert "the privacy loss is up to 2" in out.replace("\n", " ")
+    code, out, _ = run(capsys, *options, "--json")
+    released = json.loads(out)["release"]
+    assert (code, released["privacy_loss"], released["choices"][0]["claim_holds"]) == (4, 2, False)
+    assert len(released["warnings"]) == 1
+    # Under add-or-remove-one the textbook's factor 2 is not needed, and the same declaration is enough.
+    assert run(capsys, *options, "--adjacency", "add-or-remove-one")[0] == 0
+
+
+def test_groups_each_have_the_whole_epsilon_and_the_screen_says_when_that_costs_twice(capsys):
+    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
+    found = document(capsys, *options, "--epsilon", "2")
+    assert [(choice["group"], choice["epsilon"]) for choice in found["release"]["choices"]] == [("Blue", 2), ("Red", 2)]
+    text = run(capsys, *options, "--epsilon", "2")[1].replace("\n", " ")
+    assert "Assumed public: the candidates, everybody's group" in text
+    assert "If a person's group can change too, two choices change and the cost is up to 2ε = 4." in text
+    hidden = run(capsys, *options, "--epsilon", "2", "--adjacency", "add-or-remove-one")[1].replace("\n", " ")
+    assert "Assumed public: the candidates, the names of the groups, the choice of ε." in hidden
+    assert "2ε" not in hidden
+
+
+@pytest.mark.parametrize("proportions", [False, True])
+def test_a_person_who_moves_between_groups_costs_at_most_twice_epsilon(proportions):
+    # Both groups' choices are published, and the person takes another value along.
+    def log_probabilities(blue, red):
+        people = {"Blue": blue, "Red": red}
+        found = choices(Counts("x.csv", "name", ("a", "b"), people, False), Terms(1.0, proportions=proportions))
+        first, second = (np.log(choice.selection.probabilities) for choice in found)
+        return first[:, None] + second
+
+    worst = 0.0
+    for a, b, c, d in product(range(4), repeat=4):
+        if a and a + b > 1 and c + d:
+            for moved in ((c + 1, d), (c, d + 1)):
+                change = log_probabilities((a, b), (c, d)) - log_probabilities((a - 1, b), moved)
+                worst = max(worst, float(np.abs(change).max()))
+    assert 0.5 < worst <= 2
+
+
+def test_add_or_remove_one_says_that_the_textbook_spends_half(capsys):
+    options = ("diseases.csv", "--score", "people", "--epsilon", "1", "--adjacency", "add-or-remove-one")
+    assert "Privacy loss: 0.5, 50 % of ε." in run(capsys, *options)[1]
+    for mechanism in ("exponential-monotone", "permute-and-flip", "report-noisy-max"):
+        found = document(capsys, *options, "--mechanism", mechanism)
+        assert found["release"]["privacy_loss"] == 1
+        assert found["release"]["mechanism"] == mechanism
+
+
+def test_candidates_from_private_rows_are_warned_about(capsys):
+    options = ("socks.csv", "--column", "behaviour", "--epsilon", "1")
+    code, out, err = run(capsys, *options, "--json")
+    assert code == 0
+    assert err.startswith("policysim: warning: the candidates are taken from the private rows of socks.csv")
+    assert err.count("\n") == 1
+    assert json.loads(out)["release"]["warnings"] == [err.removeprefix("policysim: warning: ").strip()]
+    assert run(capsys, *options, "--candidates", "Violent,NonViolent")[2] == ""
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--epsilon", "-1"], 2, "--epsilon must be a number >= 0, got '-1'"),
+        (["--epsilon", "much"], 2, "--epsilon must be a number >= 0, got 'much'"),
+        (["--epsilon", "nan"], 2, "--epsilon must be a number >= 0, got 'nan'"),
+        (["--epsilon", "inf"], 2, "--epsilon must be a number >= 0, got 'inf'"),
+        (["--sensitivity", "0"], 2, "--sensitivity must be > 0"),
+        (["--sensitivity", "one"], 2, "--sensitivity must be a number"),
+        (["--mechanism", "exponentail"], 2, "unknown mechanism 'exponentail'; did you mean 'exponential'?"),
+        (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
+        (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
+        (["--split-by-share"], 2, "--split-by-share only goes with --by"),
+        (["--by", "people"], 2, "--column, --score and --by must name different columns"),
+        (["--seed", "-1"], 2, "--seed must be >= 0, got -1"),
+        (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),
+        (["--candidates", "HIV,,Flu"], 2, "--candidates must be names separated by commas"),
+        (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
+        (["--column", "desease"], 3, "diseases.csv:1: unknown column 'desease'; did you mean 'disease'? known: "),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(capsys, options, code, message):
+    found, out, err = run(capsys, "diseases.csv", "--score", "people", "--epsilon", "1", *options)
+    assert (found, out) == (code, "")
+    assert err.startswith(f"policysim: {message}")
+    assert err.count("\n") == 1
+
+
+def test_shares_of_groups_must_be_public_to_split_by_them(capsys):
+    options = ("--by", "sock", "--column", "behaviour", "--split-by-share", "--adjacency", "add-or-remove-one")
+    code, _, err = run(capsys, "socks.csv", "--epsilon", "1", *options)
+    assert (code, err) == (
+        2,
+        "policysim: the shares of groups must be public, which they are under replace-one only\n",
+    )
+
+
+def test_epsilon_must_be_given(capsys):
+    code, _, err = run(capsys, "diseases.csv", "--score", "people")
+    assert code == 2
+    assert "--epsilon" in err
+
+
+def test_shares_of_nobody_are_refused(capsys, files):
+    (files / "none.csv").write_text("name,people\na,0\nb,0\n", encoding="utf-8")
+    code, _, err = run(capsys, "none.csv", "--score", "people", "--epsilon", "1")
+    assert (code, err) == (3, "policysim: none.csv: counts no people\n")
+    (files / "half.csv").write_text("name,people,ward\na,0,x\nb,0,x\na,1,y\n", encoding="utf-8")
+    options = ("half.csv", "--score", "people", "--column", "name", "--by", "ward", "--epsilon", "1")
+    code, _, err = run(capsys, *options, "--proportions")
+    assert (code, err) == (3, "policysim: half.csv: x has no people\n")
+    assert run(capsys, *options)[0] == 0
+
+
+def test_too_many_candidates_for_exact_probabilities_are_refused_before_anything_is_drawn(capsys, files):
+    rows = "".join(f"{i},{i}\n" for i in range(65))
+    (files / "many.csv").write_text(f"industry,people\n{rows}", encoding="utf-8")
+    options = ("many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
+    code, out, err = run(capsys, *options)
+    assert (code, out) == (3, "")
+    assert "at most 64 candidates, got 65; exponential has no such limit" in err
