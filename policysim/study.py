@@ -45,6 +45,8 @@ class Study:
         The question, in words.
     scenario : Scenario
         The patients and treatments.
+    scenario_source : str
+        The built-in name or the path that it was read from.
     utility : Utility
         What outcomes and treatments cost.
     hidden_from : str
@@ -70,6 +72,7 @@ class Study:
     portable: bool
     title: str
     scenario: Scenario
+    scenario_source: str
     utility: Utility
     hidden_from: str
     adjacency: str
@@ -156,6 +159,18 @@ def study_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
+def study_path(name: str | Path) -> Path:
+    """The file of a built-in study, or the path itself; InputFileError if the name is neither."""
+    if str(name).endswith(".toml"):
+        return Path(name)
+    if str(name) in study_names():
+        return FOLDER / f"{name}.toml"
+    known = unknown("study", str(name), study_names())
+    folder = Path(name) / "study.toml"
+    hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
+    raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
+
+
 def load_study(name: str | Path) -> Study:
     """Read a study: a built-in name, or the path of a file that ends in .toml.
 
@@ -169,15 +184,7 @@ def load_study(name: str | Path) -> Study:
     >>> load_study("covid").adjacency
     'any-record'
     """
-    if str(name).endswith(".toml"):
-        path = Path(name)
-    elif str(name) in study_names():
-        path = FOLDER / f"{name}.toml"
-    else:
-        known = unknown("study", str(name), study_names())
-        folder = Path(name) / "study.toml"
-        hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
-        raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
+    path = study_path(name)
     with open_toml(path) as table:
         study = _read(table, path)
     # Only now: leaving the block has raised whatever was wrong.
@@ -185,6 +192,8 @@ def load_study(name: str | Path) -> Study:
 
 
 def _read(table: Table, path: Path) -> Study:
+    if "analysis" in table:
+        raise InputFileError(f"{_name_of(path)} is a study of a source document: only compare runs it", located=False)
     scenario = _read_scenario(table, path)
     features = list(scenario.space.names) if scenario else None
     title = table.text("title", path.stem)
@@ -205,9 +214,10 @@ def _read(table: Table, path: Path) -> Study:
     assert scenario is not None  # or there was a mistake
     listed = checked_epsilons(epsilons)
     return Study(
-        name=path.parent.resolve().name if path.name == "study.toml" else path.stem,
+        name=_name_of(path),
         text=table.mistakes.text,
         portable=not table.text("scenario").endswith(".toml"),
+        scenario_source=_scenario_source(table, path),
         title=title,
         scenario=scenario,
         utility=utility,
@@ -222,15 +232,25 @@ def _read(table: Table, path: Path) -> Study:
     )
 
 
+def _name_of(path: Path) -> str:
+    return path.parent.resolve().name if path.name == "study.toml" else path.stem
+
+
 def _read_scenario(table: Table, path: Path) -> Scenario | None:
     name = table.text("scenario")
     if not name:
         return None
     try:
-        return load_scenario(path.parent / name if name.endswith(".toml") else name)
+        return load_scenario(_scenario_source(table, path))
     except InputFileError as error:
         table.mistakes.merge(error, "scenario")
         return None
+
+
+def _scenario_source(table: Table, path: Path) -> str:
+    """The built-in name of the study's scenario, or the path of its file."""
+    name = table.text("scenario")
+    return str(path.parent / name) if name.endswith(".toml") else name
 
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...]]:

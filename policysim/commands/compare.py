@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from dataclasses import asdict
+from pathlib import Path
 
 from policysim import screen
 from policysim.comparison import REFERENCES, compare, number_of_jobs
@@ -15,11 +17,18 @@ from policysim.options import applicable, chosen_study, output_folder
 from policysim.output import check_writable, write_files
 from policysim.prices import number_of_prices, price_list
 from policysim.problem import build_problem
+from policysim.study import study_path
 from policysim.text import wrap
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim compare`."""
+    """`policysim compare`: of a study of a source document, or of policies."""
+    path = study_path(chosen.study)
+    if _is_source_study(path):
+        # Only such a study needs these modules.
+        from policysim.sources.run import run_source_study  # noqa: PLC0415
+
+        return run_source_study(chosen, path)
     study = chosen_study(chosen)
     folder = output_folder(chosen, study)
     check_writable(folder)
@@ -55,3 +64,11 @@ def run(chosen: argparse.Namespace) -> int:
         if prices is not None:
             sys.stdout.write("\n" + "\n".join(screen.price_lines(prices)) + "\n")
     return 0
+
+
+def _is_source_study(path: Path) -> bool:
+    """Whether a file is a study of a source document; False for a file that cannot be read."""
+    try:
+        return "analysis" in tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return False

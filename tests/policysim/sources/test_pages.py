@@ -1,0 +1,162 @@
+"""What `policysim compare` writes and prints for a study of a source."""
+
+import html
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from policysim.cli import main
+from policysim.sources.page import source_files
+from policysim.study import FOLDER
+
+NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
+
+
+@pytest.fixture(scope="module")
+def written(studies, findings):
+    return {name: source_files(studies[name], findings[name], studies[name].seed) for name in NAMES}
+
+
+def readable(page):
+    """The page's text, with entities and the spaces that do not break undone."""
+    return html.unescape(page).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_holds_every_figure_of_the_source_and_ours(written, findings, name):
+    page = readable(written[name]["report.html"].decode())
+    rows = re.findall(r"<tr(?: class=\"\w+\")?>(.*?)</tr>", page.split('id="figures"')[1], re.DOTALL)[1:]
+    assert len(rows) == len(findings[name].rows)
+    for text, row in zip(rows, findings[name].rows, strict=True):
+        cells = [re.sub(r"<.*?>", "", cell).strip() for cell in re.findall(r"<td.*?>(.*?)</td>", text, re.DOTALL)]
+        assert cells[:4] == [row.what, row.where, row.printed, row.shown]
+        assert row.verdict in cells[-1]
+        assert row.why in cells[-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_begins_with_the_answer_and_shows_every_erratum(written, findings, name):
+    page = readable(written[name]["report.html"].decode())
+    for sentence in findings[name].lead:
+        assert sentence in page.split("<h2")[0]
+    for erratum in findings[name].errata:
+        for text in (erratum.says, erratum.right, erratum.reason):
+            assert text in page
+        if erratum.drawing:
+            assert f'<h2 id="{erratum.drawing}">' in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_is_one_small_file_that_asks_nobody_for_anything(written, name):
+    page = written[name]["report.html"].decode()
+    assert re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page) == []
+    assert len(page.encode()) < 300_000
+    # Each drawing has a description, and its identifiers are its own.
+    assert page.count("<svg") == page.count('role="img"') == page.count("<figcaption>")
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_drawing_is_written_with_its_numbers(written, findings, name):
+    files = written[name]
+    assert findings[name].drawings
+    for drawing in findings[name].drawings:
+        assert files[f"figures/{drawing.name}.png"].startswith(b"\x89PNG")
+        assert b"<svg" in files[f"figures/{drawing.name}.svg"]
+        lines = files[f"figures/{drawing.name}.csv"].decode().splitlines()
+        assert len(lines) == len(drawing.table) + 1
+    assert {path.split("/")[0] for path in files} == {
+        "comparison.csv", "figures", "manifest.json", "report.html", "study.toml",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_differ_in_more_than_colour(findings, name):
+    for drawing in findings[name].drawings:
+        for axes in drawing.draw(drawing.table).axes:
+            looks = [
+                (line.get_marker(), str(line.get_linestyle()))
+                for line in axes.get_lines()
+                if line.get_label()[0] != "_"
+            ]
+            assert len(set(looks)) == len(looks), drawing.name
+            assert axes.get_xlabel()
+            assert axes.get_title(loc="left")
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compare_prints_the_answer_and_writes_the_same_bytes_each_time(capsys, tmp_path, written, findings, name):
+    code, out, err = run(capsys, "compare", name, "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    *lines, last = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 30
+    assert last == f"Report: {tmp_path / 'out' / 'report.html'}"
+    for sentence in findings[name].lead:
+        assert sentence in " ".join(lines)
+    files = {path.relative_to(tmp_path / "out").as_posix(): path for path in (tmp_path / "out").rglob("*.*")}
+    assert {path: file.read_bytes() for path, file in files.items()} == dict(written[name])
+
+
+def test_a_file_that_was_written_can_be_run_again(capsys, tmp_path, written):
+    folder = tmp_path / "sock-groups"
+    folder.mkdir()
+    (folder / "study.toml").write_bytes(written["sock-groups"]["study.toml"])
+    assert run(capsys, "compare", str(folder / "study.toml"), "--out", str(tmp_path / "out"))[0] == 0
+    for name in ("report.html", "comparison.csv"):
+        assert (tmp_path / "out" / name).read_bytes() == written["sock-groups"][name]
+
+
+def test_json_is_one_document_with_the_figures(capsys, tmp_path):
+    code, out, err = run(capsys, "compare", "marital-status", "--json", "--seed", "5", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    table = pd.read_csv(tmp_path / "comparison.csv", dtype=str)
+    assert [row["figure"] for row in document["figures"]] == list(table["figure"])
+    assert document["figures"][0]["source"] == "176"
+    assert document["manifest"]["seed"] == 5
+    assert document["lead"]
+    assert document["errata"]
+    assert document["report"] == (tmp_path / "report.html").as_posix()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", "sock-groups", "--policy", "optimal"), "--policy does not go with sock-groups"),
+        (("compare", "sock-groups", "--epsilon", "1"), "--epsilon does not go with sock-groups"),
+        (("compare", "sock-groups", "--price-list"), "--price-list does not go with sock-groups"),
+        (("compare", "sock-groups", "--seed", "-1"), "seed must be a whole number >= 0, got -1"),
+        (("sensitivity", "sock-groups"), "sock-groups is a study of a source document: only compare runs it"),
+        (("audit", "common-disease"), "common-disease is a study of a source document: only compare runs it"),
+        (("compare", "sock-group"), "did you mean 'sock-groups'?"),
+    ],
+)
+def test_what_does_not_go_with_a_source_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
+    assert message in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_report_is_of_this_study(written, name):
+    folder = FOLDER.parents[1] / "reports" / name
+    assert (folder / "study.toml").read_bytes() == written[name]["study.toml"]
+    # Every figure of the source is there; ours may differ in the last digits from machine to machine.
+    there = pd.read_csv(folder / "comparison.csv", dtype=str, keep_default_na=False)
+    lines = written[name]["comparison.csv"].decode().splitlines()
+    assert len(there) == len(lines) - 1
+    assert [text in line for text, line in zip(there["source"], lines[1:], strict=True)] == [True] * len(there)
+    assert {path for path in written[name] if not (folder / path).exists()} == set()
