@@ -11,10 +11,13 @@ wrong_prior, robustness   how far results depend on the prior and on illustrativ
 limit, choose   what no mechanism can do; which epsilon, which mechanism
 process, tabular (tabular_arrays, tabular_env, chain)   decision processes over days; from arrays or an environment
 planning, planning_infinite   optimal values and the value of a policy, exactly; step_problems: each day's decision
-process_comparison, process_evaluation, sweep   policies over epsilon in a process; privatize_policy: of Q-values
+process_comparison, process_evaluation, sweep   policies over epsilon in a process
+privatize_policy (private_network)   a private policy of anybody's Q-values
 treatment_course   treatment over days of a study's scenario, on all its records
 budget    what each day may spend, so that all days stay within one privacy budget
-days, days_screen   the course of treatment against the total epsilon; simulation: the check by Monte Carlo
+days, days_screen, days_figure, days_report   the course of treatment against the total epsilon
+schedule   one treatment for all, by the day
+simulation   the check by Monte Carlo
 select_private, select_screen   one private choice from counts (counts_file)
 privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
 sources/  the studies of source documents
@@ -45,9 +48,12 @@ if TYPE_CHECKING:
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.budget import PrivacyBudget
     from policysim.comparison import compare
+    from policysim.planning import plan, policy_value
+    from policysim.privatize_policy import privatize_policy
     from policysim.problem import build_problem
     from policysim.search import smallest_epsilon
     from policysim.study import Study, load_study
+    from policysim.tabular import TabularMDP
 
 _HOME = {
     "AnyRecord": "policies.adjacency",
@@ -59,12 +65,16 @@ _HOME = {
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study",
+    "TabularMDP": "policysim.tabular",
     "build_problem": "policysim.problem",
     "compare": "policysim.comparison",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study",
     "make_policy": "policies.catalogue",
+    "plan": "policysim.planning",
+    "policy_value": "policysim.planning",
     "privacy_loss": "policies.privacy_loss",
+    "privatize_policy": "policysim.privatize_policy",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
     "smallest_epsilon": "policysim.search",
@@ -80,12 +90,16 @@ __all__ = [
     "Sensitive",
     "Sensitivity",
     "Study",
+    "TabularMDP",
     "build_problem",
     "compare",
     "load_scenario",
     "load_study",
     "make_policy",
+    "plan",
+    "policy_value",
     "privacy_loss",
+    "privatize_policy",
     "select",
     "sensitivity",
     "smallest_epsilon",

@@ -12,9 +12,9 @@ from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.comparison import N_THREADS
 from policysim.limit import Limit
 from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
+from policysim.sweep import N_THREADS
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import ROUNDING, FloatArray
-from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.arrays import FloatArray
+from policies.catalogue import make_policy
 from policies.optimal import Optimal
 from policies.optimal_limit import value_limit
 from policies.policy import NotApplicableError, Policy
@@ -19,10 +18,10 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.evaluate import ALL, Evaluator
-from policysim.study import EPSILONS, checked_epsilons
+from policysim.process import Process
+from policysim.process_comparison import compare_process
+from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
-# numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
-N_THREADS = min(4, os.cpu_count() or 1)
 # The limit where it can only be bounded.
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 REFERENCES = (Greedy(), BestFixed(), Uniform())
@@ -46,7 +45,7 @@ class References:
 
 
 def compare(
-    problem: DecisionProblem,
+    problem: DecisionProblem | Process,
     *,
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
@@ -57,8 +56,9 @@ def compare(
 
     Parameters
     ----------
-    problem : DecisionProblem
-        What is to be decided.
+    problem : DecisionProblem or Process
+        What is to be decided. For a process (a `TabularMDP`, treatment over days), see `compare_process`: its table
+        has other columns.
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
         exponential-tight, randomized-response and the optimum by default. Where the
@@ -97,17 +97,13 @@ def compare(
         For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
         epsilon that is not a number >= 0.
     """
-    if isinstance(policies, str) or isinstance(by, str):
-        raise ValueError(f"policies and by must be lists, got policies={policies!r} and by={by!r}.")
-    asked = DEFAULT_POLICIES if policies is None else list(policies)
-    if not asked:
-        raise ValueError("policies must not be empty.")
-    templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
-    values = checked_epsilons(EPSILONS if epsilons is None else epsilons)
+    if not isinstance(problem, DecisionProblem):
+        return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
     references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
-    jobs = [policy for template in templates if template not in bounded for policy in _at_each(template, values)]
+    jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
     results = _run_all(evaluator, jobs, advance)
     frames = []
     for template in templates:
@@ -116,7 +112,7 @@ def compare(
                 frames.append(_interval_rows(problem, epsilon, references))
                 advance()
             else:
-                policy = _at(template, epsilon)
+                policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
     return pd.concat(frames, ignore_index=True)
 
@@ -144,24 +140,15 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
             "share": 1.0,
             "value": value,
             "loss": greedy - value,
-            "normalized_loss": _ratio(greedy - value, np.full(2, greedy - uniform), np.abs(value)),
-            "benefit_kept": _ratio(value - fixed, np.full(2, greedy - fixed), np.abs(value)),
+            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), np.abs(value)),
+            "benefit_kept": ratio(value - fixed, np.full(2, greedy - fixed), np.abs(value)),
         }
     )
 
 
 def number_of_jobs(policies: Sequence[str], epsilons: Sequence[float]) -> int:
     """How often `compare` will call `advance`."""
-    return sum(len(_at_each(make_policy(name), epsilons)) for name in policies)
-
-
-def _at(template: Policy, epsilon: float) -> Policy:
-    return replace(template, epsilon=epsilon) if template.uses_epsilon else template
-
-
-def _at_each(template: Policy, epsilons: Sequence[float]) -> list[Policy]:
-    """The policies to evaluate: one that ignores epsilon only once."""
-    return list(dict.fromkeys(_at(template, epsilon) for epsilon in epsilons))
+    return sum(len(at_each(make_policy(name), epsilons)) for name in policies)
 
 
 def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[], object]) -> dict[Policy, Result]:
@@ -194,8 +181,8 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
         "share": [group.share for group in groups],
         "value": value,
         "loss": greedy - value,
-        "normalized_loss": _ratio(greedy - value, greedy - uniform, np.abs(greedy)),
-        "benefit_kept": _ratio(value - fixed, greedy - fixed, np.abs(greedy)),
+        "normalized_loss": ratio(greedy - value, greedy - uniform, np.abs(greedy)),
+        "benefit_kept": ratio(value - fixed, greedy - fixed, np.abs(greedy)),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = means[:, position]
@@ -205,9 +192,3 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
     columns["guarantee"] = policy.guarantee
     columns["loss_bound"] = policy.loss_bound(evaluator.problem)
     return pd.DataFrame(columns)
-
-
-def _ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
-    """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values)."""
-    ratios = np.full_like(part, np.nan)
-    return np.divide(part, whole, out=ratios, where=whole > ROUNDING * scale)

@@ -17,10 +17,18 @@ EXIT_CHECK = 4
 
 
 @contextmanager
-def progress(total: int, unit: str = "run") -> Iterator[Callable[[], object]]:
+def progress(total: int, unit: str = "run") -> Iterator[Callable[..., object]]:
     """A progress bar on stderr, if that is a terminal and the work takes long enough to wonder."""
     # disable=None: tqdm itself asks whether stderr is a terminal.
-    with tqdm(total=total, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+    with tqdm(
+        total=total,
+        delay=PATIENCE_SECONDS,
+        disable=None,
+        leave=False,
+        unit=unit,
+        unit_scale=total > 100_000,
+        file=sys.stderr,
+    ) as bar:
         yield bar.update
 
 

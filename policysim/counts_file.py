@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from envs.toml_reader import unknown
-from policysim.probability_table import MISTAKES_SHOWN, DataError
-from policysim.probability_table import numbered_rows as numbered_rows
+from policysim.probability_table import MISTAKES_SHOWN, DataError, numbered_rows
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53

@@ -92,8 +92,8 @@ def spent_vs_claimed(table: pd.DataFrame) -> Figure:
         axes.plot(ends, ends, color="#555555", linestyle="dashed", linewidth=1.1, label="all of it (claim = exact)")
         for name, rows in overall.groupby("policy", sort=False):
             ordered = rows.sort_values("epsilon")
-            axes.plot(ordered["epsilon"], ordered["epsilon_spent"], label=name, **_look(str(name)))
-        _epsilon_axis(axes, overall)
+            axes.plot(ordered["epsilon"], ordered["epsilon_spent"], label=name, **look(str(name)))
+        set_epsilon_axis(axes, overall["epsilon"])
         axes.set_yscale("log")
         ticks = [tick for tick in TICKS if ends[0] / 20 <= tick <= ends[1]] or [ends[0]]
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -123,8 +123,8 @@ def _draw(axes: Axes, overall: pd.DataFrame, column: str, scale: Callable[[pd.Se
             label, dashes = REFERENCE_LINES[name]
             axes.axhline(values.iloc[0], color="#555555", linestyle=dashes, linewidth=1.1, label=label, zorder=1)
         else:
-            axes.plot(rows["epsilon"], values, label=LABELS.get(name, name), **_look(name))
-    _epsilon_axis(axes, overall)
+            axes.plot(rows["epsilon"], values, label=LABELS.get(name, name), **look(name))
+    set_epsilon_axis(axes, overall["epsilon"])
 
 
 def _shade_beyond_limit(axes: Axes, overall: pd.DataFrame) -> None:
@@ -147,7 +147,7 @@ def _shade_beyond_limit(axes: Axes, overall: pd.DataFrame) -> None:
     )
 
 
-def _look(name: str) -> dict[str, Any]:
+def look(name: str) -> dict[str, Any]:
     """The same colour and marker for a policy in every figure; bounds are dashed."""
     known = [policy for policy in CATALOGUE if policy not in REFERENCE_LINES]
     shown = Optimal.name if name in (ACHIEVABLE, UNBEATABLE) else name
@@ -161,9 +161,10 @@ def _look(name: str) -> dict[str, Any]:
     }
 
 
-def _epsilon_axis(axes: Axes, overall: pd.DataFrame) -> None:
+def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
+    """A log axis with plain numbers at the ticks within these epsilons."""
     axes.set_xscale("log")
-    low, high = overall["epsilon"].min(), overall["epsilon"].max()
+    low, high = epsilons.min(), epsilons.max()
     ticks = [tick for tick in TICKS if low <= tick <= high] or [low]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())

@@ -17,11 +17,12 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.reference import BestFixed
 from policies.response import RandomizedResponse
-from policysim.comparison import ACHIEVABLE, N_THREADS, UNBEATABLE, applies
+from policysim.comparison import ACHIEVABLE, UNBEATABLE, applies
 from policysim.evaluate import ALL
 from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import Study
+from policysim.sweep import N_THREADS
 from policysim.wrong_prior import FACTORS, wrong_prior
 
 # The benefit kept that the printed table asks for.

@@ -43,7 +43,7 @@ def _chosen_policies(names: list[str] | None) -> list[str] | None:
     return list(CATALOGUE) if names and "all" in names else names
 
 
-def parse_epsilons(text: str) -> list[float]:
+def parse_epsilons(text: str, option: str = "--epsilon") -> list[float]:
     """Numbers separated by commas; UsageError for anything else."""
     values = []
     for part in text.split(","):
@@ -52,7 +52,7 @@ def parse_epsilons(text: str) -> list[float]:
         try:
             values.append(float(part))
         except ValueError:
-            raise UsageError(f"--epsilon must be numbers >= 0 separated by commas, got {part.strip()!r}") from None
+            raise UsageError(f"{option} must be numbers >= 0 separated by commas, got {part.strip()!r}") from None
     return values
 
 

@@ -44,7 +44,7 @@ def report_files(
     page = report_page(study, problem, findings, vectors=vectors, manifest=manifest, prices=prices)
     tables = {"comparison.csv": table} if prices is None else {"comparison.csv": table, "prices.csv": prices}
     return {
-        **{name: _csv(frame) for name, frame in tables.items()},
+        **{name: to_csv(frame) for name, frame in tables.items()},
         **{f"figures/{name}.svg": svg.encode() for name, svg in vectors.items()},
         **{f"figures/{name}.png": figures.to_png(figure) for name, figure in drawn.items()},
         "report.html": page.encode(),
@@ -68,7 +68,8 @@ def inline(svg: str, prefix: str) -> Markup:
     return Markup(re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", body))
 
 
-def _csv(table: pd.DataFrame) -> bytes:
+def to_csv(table: pd.DataFrame) -> bytes:
+    """A table as a CSV file, the same bytes for the same table."""
     # Twelve digits: more are rounding, and would differ from machine to machine.
     return table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode()
 

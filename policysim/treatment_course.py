@@ -121,11 +121,7 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
     """
     scenario = study.scenario
     course = Course(ResponseModel(scenario), horizon)
-    if study.adjacency != AnyRecord.name and course.horizon > 1:
-        raise ValueError(
-            f"over {horizon} days only the adjacency any-record composes, got {study.adjacency}: one feature that differs "
-            "today makes several differ tomorrow, so that the days together lose more than was claimed"
-        )
+    require_composable(study, course.horizon)
     tables = {
         "rewards": expected_utilities(course.response, study.utility),
         "deaths": course.response.probability(DEATH),
@@ -144,6 +140,15 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
         outcomes={"deaths": read_only(tables["deaths"])},
         backup=Backup(course),
     )
+
+
+def require_composable(study: Study, horizon: int) -> None:
+    """ValueError for an adjacency that does not compose over several days: any but any-record."""
+    if study.adjacency != AnyRecord.name and horizon > 1:
+        raise ValueError(
+            f"over {horizon} days only the adjacency any-record composes, got {study.adjacency}: a feature that "
+            "differs today makes several differ tomorrow, so that the days together lose more than was claimed"
+        )
 
 
 def _with_last_row(table: FloatArray, value: float) -> FloatArray:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from policysim import screen
+from policysim.commands import compare_days
 from policysim.comparison import REFERENCES, compare, number_of_jobs
 from policysim.console import print_json, progress
 from policysim.findings import find
@@ -29,6 +30,9 @@ def run(chosen: argparse.Namespace) -> int:
         from policysim.sources.run import run_source_study  # noqa: PLC0415
 
         return run_source_study(chosen, path)
+    if chosen.horizon is not None:
+        return compare_days.run(chosen)
+    compare_days.refuse_without_horizon(chosen)
     study = chosen_study(chosen)
     folder = output_folder(chosen, study)
     check_writable(folder)

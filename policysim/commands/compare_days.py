@@ -1,0 +1,90 @@
+"""`policysim compare --horizon`: treatment over days."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from policysim.console import print_json, progress
+from policysim.days import DaysQuestion, compare_days, number_of_days
+from policysim.days_screen import best_mechanisms, days_screen
+from policysim.options import UsageError, chosen_study, parse_epsilons
+from policysim.output import check_writable, write_files
+from policysim.treatment_course import require_composable
+
+TOTALS = "1,5,10"
+DAYS_ONLY = ("total_epsilon", "delta", "length_public")
+NOT_OVER_DAYS = ("epsilon", "price_list")
+
+
+def refuse_without_horizon(chosen: argparse.Namespace) -> None:
+    """UsageError for an option that only goes with --horizon."""
+    for name in DAYS_ONLY:
+        if getattr(chosen, name):
+            raise UsageError(f"--{name.replace('_', '-')} only goes with --horizon")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Compare policies over the days of a course."""
+    for name in NOT_OVER_DAYS:
+        if getattr(chosen, name):
+            hint = "; give --total-epsilon, the budget of all days" if name == "epsilon" else ""
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --horizon{hint}")
+    study = chosen_study(chosen)
+    question = _question(chosen)
+    try:
+        require_composable(study, question.horizon)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    folder = Path(chosen.out) if chosen.out else Path("reports") / f"{study.name}-{question.horizon}-days"
+    check_writable(folder)
+    with progress(number_of_days(study, question), unit="day") as advance:
+        table = compare_days(study, question, advance)
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.days_report import build_days_manifest, days_files  # noqa: PLC0415
+
+    write_files(folder, days_files(study, question, table))
+    report = (folder / "report.html").as_posix()
+    if chosen.json:
+        print_json(
+            {
+                "manifest": build_days_manifest(study, question),
+                "best": best_mechanisms(table).to_dict(orient="records"),
+                "comparison": table.to_dict(orient="records"),
+                "report": report,
+            }
+        )
+    else:
+        sys.stdout.write(days_screen(study, question, table, report) + "\n")
+    return 0
+
+
+def _question(chosen: argparse.Namespace) -> DaysQuestion:
+    text = chosen.total_epsilon or TOTALS
+    totals = parse_epsilons(text, "--total-epsilon")
+    if not totals or not all(total >= 0 for total in totals):
+        raise UsageError(f"--total-epsilon must be numbers >= 0 separated by commas, got {text!r}")
+    return DaysQuestion(
+        horizon=parse_horizon(chosen.horizon),
+        totals=tuple(sorted(set(totals))),
+        delta=_delta(chosen.delta),
+        length_public=chosen.length_public,
+    )
+
+
+def parse_horizon(text: str) -> int:
+    """A whole number of days; UsageError for anything else."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise UsageError(f"--horizon must be a whole number of days >= 1, got {text!r}")
+    return int(text)
+
+
+def _delta(text: str | None) -> float:
+    try:
+        delta = 0.0 if text is None else float(text)
+    except ValueError:
+        delta = -1.0
+    if not 0 <= delta < 1:
+        raise UsageError(f"--delta must be a number in [0, 1), got {text!r}")
+    return delta

@@ -1,0 +1,101 @@
+"""`policysim simulate`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from policies.arrays import FloatArray
+from policies.catalogue import CATALOGUE, make_policy, unknown_policy
+from policies.policy import Policy
+from policysim.commands.compare_days import parse_horizon
+from policysim.console import EXIT_CHECK, print_json, progress
+from policysim.options import UsageError, chosen_study, parse_epsilons
+from policysim.planning import policy_value
+from policysim.problem import build_problem
+from policysim.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.step_problems import optimal_course
+from policysim.study import Study
+from policysim.text import wrap
+from policysim.treatment_course import build_course, require_composable
+from policysim.words import DISCLAIMER
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """`policysim simulate`; exit code 4 if simulated and exact values disagree."""
+    policy = _policy(chosen)
+    patients, horizon = _patients(chosen.patients), parse_horizon(chosen.horizon)
+    study = chosen_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
+    if chosen.length_public and horizon == 1:
+        raise UsageError("--length-public only goes with a --horizon of several days")
+    try:
+        require_composable(study, horizon)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    with progress(patients, unit="patient") as advance:
+        tables, exact = _tables(study, policy, horizon, length_public=chosen.length_public)
+        found = simulate(study, tables, patients=patients, exact=exact, seed=study.seed, advance=advance)
+    if chosen.json:
+        print_json(_document(study, policy, horizon, found))
+    else:
+        sys.stdout.write("\n".join(_lines(study, policy, horizon, found)) + "\n")
+    return 0 if found.agrees else EXIT_CHECK
+
+
+def _tables(study: Study, policy: Policy, horizon: int, *, length_public: bool) -> tuple[Sequence[FloatArray], float]:
+    """p(a|x) of each day, and the exact value."""
+    if horizon == 1:
+        problem = build_problem(study)
+        table = policy.probabilities(problem)
+        return [table], problem.value(table)
+    process = build_course(study, horizon, length_public=length_public)
+    tables = [day.tables(policy)[1] for day in optimal_course(process).days]
+    return tables, policy_value(process, tables)
+
+
+def _policy(chosen: argparse.Namespace) -> Policy:
+    if chosen.policy not in CATALOGUE:
+        raise UsageError(unknown_policy(chosen.policy))
+    epsilons = parse_epsilons(chosen.epsilon)
+    if len(epsilons) != 1 or not epsilons[0] >= 0:
+        raise UsageError(f"--epsilon must be one number >= 0, got {chosen.epsilon!r}")
+    template = make_policy(chosen.policy)
+    return replace(template, epsilon=epsilons[0]) if template.uses_epsilon else template
+
+
+def _patients(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 2:
+        raise UsageError(f"--patients must be a whole number >= 2, got {text!r}")
+    return int(text)
+
+
+def _lines(study: Study, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+    low, high = found.interval
+    days = "1 day" if horizon == 1 else f"{horizon} days"
+    spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
+    verdict = "they agree" if found.agrees else f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
+    return [
+        f"{found.patients:,} simulated patients, {days}, {policy.name}{spends}.",
+        f"{DISCLAIMER} Random numbers from seed {study.seed}.",
+        "",
+        f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
+        f"Exact value    {found.exact:.6f}",
+        *wrap(f"Difference     {found.errors_apart:.2f} standard errors: {verdict}."),
+    ]
+
+
+def _document(study: Study, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+    return {
+        "study": study.name,
+        "policy": policy.name,
+        "epsilon": policy.epsilon if policy.uses_epsilon else None,
+        "horizon": horizon,
+        "seed": study.seed,
+        **asdict(found),
+        "interval": list(found.interval),
+        "errors_apart": found.errors_apart,
+        "agrees": found.agrees,
+    }

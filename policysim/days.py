@@ -1,0 +1,133 @@
+"""Treatment over days against the total privacy budget: which mechanism, at which total epsilon and horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from policies.catalogue import make_policy
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed
+from policysim.budget import PrivacyBudget
+from policysim.process_comparison import course_rows, evaluate_all
+from policysim.process_evaluation import ProcessEvaluator
+from policysim.schedule import NAME as SCHEDULE
+from policysim.schedule import best_schedule, schedule_tables
+from policysim.step_problems import Course, optimal_course
+from policysim.study import Study
+from policysim.treatment_course import build_course
+
+# How many horizons are compared: one day, the whole course, and between them in equal ratios.
+N_HORIZONS = 4
+
+
+@dataclass(frozen=True)
+class DaysQuestion:
+    """What is asked about treatment over days.
+
+    Attributes
+    ----------
+    horizon : int
+        Days.
+    totals : tuple of float
+        Total epsilons of a patient's course, rising.
+    delta : float
+        The probability with which a total may be exceeded; with 0 only basic composition is used.
+    length_public : bool
+        Whether when a patient's stay ends is declared public.
+    """
+
+    horizon: int
+    totals: tuple[float, ...]
+    delta: float
+    length_public: bool
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The horizons that are compared, rising; the last one is `horizon`."""
+        steps = [round(self.horizon ** (i / (N_HORIZONS - 1))) for i in range(N_HORIZONS)]
+        return tuple(sorted({*steps, self.horizon}))
+
+
+def compare_days(
+    study: Study, question: DaysQuestion, advance: Callable[[int], object] = lambda _: None
+) -> pd.DataFrame:
+    """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
+
+    Parameters
+    ----------
+    study : Study
+        Its scenario, utility, policies and groups.
+    question : DaysQuestion
+        Horizons and budgets.
+    advance : callable, optional
+        Called with the number of days that were evaluated, `number_of_days` in all.
+
+    Returns
+    -------
+    DataFrame
+        One row per horizon, policy (and `policysim.schedule`), total epsilon and group, with the columns of
+        `policysim.process_comparison.compare_process`, and these about privacy:
+
+        horizon : days
+        total_epsilon : the budget of the course, with the question's delta
+        epsilon : what one day may spend
+        composition : "basic" or "zero-concentrated", whichever lets more through
+        epsilon_spent : the largest exact privacy loss of one day
+        total_spent : the budget's own bound on what the course spends, from the tables
+
+    Raises
+    ------
+    ValueError
+        For a horizon or adjacency that `build_course` refuses.
+    """
+    frames = [_at_horizon(study, question, horizon, advance) for horizon in question.horizons]
+    return pd.concat(frames, ignore_index=True)
+
+
+def number_of_days(study: Study, question: DaysQuestion) -> int:
+    """How many days `compare_days` will evaluate."""
+    return sum(question.horizons) * (1 + len(list(_asked(study, question))))
+
+
+def _asked(study: Study, question: DaysQuestion) -> Iterator[tuple[Policy, float]]:
+    for name in study.policies:
+        for total in question.totals:
+            yield make_policy(name), total
+
+
+def _at_horizon(study: Study, question: DaysQuestion, horizon: int, advance: Callable[[int], object]) -> pd.DataFrame:
+    process = build_course(study, horizon, length_public=question.length_public)
+    course = optimal_course(process)
+    problems = _problems(course)
+    budgets = [
+        (template, total, PrivacyBudget(total, question.delta).daily(template, problems))
+        for template, total in _asked(study, question)
+    ]
+    evaluator = ProcessEvaluator(process, course, study.by)
+    start = [problem.best_fixed_action for problem in problems]
+    schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
+    advance(horizon)
+    policies = list(dict.fromkeys(budget.policy for _, _, budget in budgets))
+    references, results = evaluate_all(evaluator, course, policies, lambda: advance(horizon))
+    advance(horizon * (len(budgets) - len(policies)))
+    frames = []
+    for total in question.totals:
+        rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)
+        frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
+    for template, total, budget in budgets:
+        rows = course_rows(evaluator, template, budget.epsilon, results[budget.policy], references)
+        rows["total_epsilon"], rows["total_spent"] = total, budget.total_epsilon
+        rows["composition"] = budget.composition
+        frames.append(rows)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _problems(course: Course) -> list[DecisionProblem]:
+    """The decision of each day; every patient allows every treatment."""
+    problems = [day.whole for day in course.days]
+    assert all(problem is not None for problem in problems)
+    return [problem for problem in problems if problem is not None]

@@ -1,0 +1,116 @@
+"""The screen that `policysim compare --horizon` prints."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from policies.optimal import Optimal
+from policysim.days import DaysQuestion
+from policysim.evaluate import ALL
+from policysim.study import Study
+from policysim.text import cells, wrap
+from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, events, percent, population, rounded
+
+HEADINGS = (
+    ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
+    ("Total ε = {total}", "a day", "composition", "kept", "per {count:,}", "in all"),
+)
+COLUMNS = (28, 9, 20, 10, 15, 10)
+BEST_COLUMN = 30
+PER_DAY = (
+    "optimal is the best private choice of each day for that day's Q-values, not the limit for the course: "
+    "no bound on what a mechanism for all days together could do is known here."
+)
+SCHEDULE_WORDS = (
+    "best-schedule gives everybody the same treatment on a day, but not on all days: it looks at nobody and costs no "
+    "privacy. A mechanism earns its ε by what it keeps beyond that."
+)
+
+
+def days_screen(study: Study, question: DaysQuestion, table: pd.DataFrame, report: str) -> str:
+    """What a course of treatment costs under each budget, and the best mechanism at each horizon."""
+    overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
+    lines = [
+        f"{study.title} Over {question.horizon} days.",
+        f"{DISCLAIMER} {study.scenario.space.size:,} possible records, {len(study.scenario.actions)} treatments a day.",
+        "",
+        *wrap(privacy_words(study, question)),
+    ]
+    for total in question.totals:
+        lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
+    lines += [
+        "Benefit kept: 0 % = the same treatment for all on every day; 100 % = the best for each on each day.",
+        *wrap(SCHEDULE_WORDS),
+        *wrap(PER_DAY),
+        "",
+        *best_table(question, table),
+        "",
+        f"Report: {report}",
+    ]
+    return "\n".join(lines)
+
+
+def privacy_words(study: Study, question: DaysQuestion) -> str:
+    """What is hidden over the days, and how the days add up."""
+    length = (
+        "The length of a patient's stay is declared public."
+        if question.length_public
+        else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
+        "more record that they hide."
+    )
+    adds = (
+        f"with δ = {question.delta:g}, by basic or zero-concentrated composition, whichever lets more through"
+        if question.delta > 0
+        else "by basic composition"
+    )
+    return (
+        f"Hidden: the whole record of a patient on all days, from {study.hidden_from}, within the total ε of the "
+        f"course, {adds}. {length} Assumed public: {ASSUMED_PUBLIC}, and the policies' Q-values."
+    )
+
+
+def total_table(rows: pd.DataFrame, total: float) -> list[str]:
+    """A row per policy at one total epsilon."""
+    count = population(rows["extra_deaths"])
+    lines = [cells([cell.format(total=f"{total:g}", count=count) for cell in row], COLUMNS) for row in HEADINGS]
+    for _, row in rows.iterrows():
+        lines.append(
+            cells(
+                [
+                    str(row["policy"]),
+                    rounded(row["epsilon"]),
+                    str(row["composition"]),
+                    percent(row["benefit_kept"]),
+                    events(row["extra_deaths"], count, sign=True),
+                    rounded(row["total_spent"]),
+                ],
+                COLUMNS,
+            )
+        )
+    return lines
+
+
+def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
+    """The mechanism that keeps most at each horizon and total epsilon, the per-day optimum apart.
+
+    Returns
+    -------
+    DataFrame
+        horizon, total_epsilon, policy, benefit_kept; the first of equals.
+    """
+    overall = table[(table["group"] == ALL) & (table["policy"] != Optimal.name)]
+    ranked = overall.sort_values("value", ascending=False, kind="stable")
+    best: pd.DataFrame = ranked.groupby(["horizon", "total_epsilon"], as_index=False).first()
+    return best[["horizon", "total_epsilon", "policy", "benefit_kept"]]
+
+
+def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
+    """The best mechanism at each horizon (rows) and total epsilon (columns)."""
+    best = best_mechanisms(table)
+    widths = (14, *(BEST_COLUMN for _ in question.totals))
+    lines = [cells(["Best over", *(f"total ε = {total:g}" for total in question.totals)], widths)]
+    for horizon in question.horizons:
+        rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
+        shown = [f"{name} {percent(kept)}" for name, kept in zip(rows["policy"], rows["benefit_kept"], strict=True)]
+        lines.append(cells([f"{horizon} day{'s' if horizon > 1 else ''}", *shown], widths))
+    return lines

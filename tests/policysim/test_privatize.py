@@ -1,0 +1,204 @@
+"""`policysim privatize` as a user meets it: what it prints, writes and refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from private_files import COLUMNS, DECLARED, people, read_rows, run, write_people
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def data(request, tmp_path):
+    return write_people(tmp_path / f"data{request.param}")
+
+
+@pytest.fixture
+def out(data):
+    return data.with_name(f"private{data.suffix}")
+
+
+def test_the_columns_are_replaced_and_everything_else_is_as_it_was(capsys, data, out):
+    code, printed, err = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
+    assert (code, err) == (0, "")
+    header, rows = read_rows(out)
+    assert header == ["person", "age_band", "sex", "note"]
+    assert [[row[0], row[3]] for row in rows] == [[row[0], row[3]] for row in people(60)]
+    assert {row[1] for row in rows} <= {"young", "old"}
+    assert {row[2] for row in rows} <= {"0", "1"}
+    # All 60 rows told the truth: (e / (e + 3))^60 = 4e-20.
+    assert [row[1:3] for row in rows] != [row[1:3] for row in people(60)]
+    words = " ".join(printed.split())
+    assert "60 rows, age_band and sex privatised jointly at ε = 1, k-ary response over 4 values." in words
+    assert "! NOT privatised, unchanged: person, note." in words
+    assert "SIMULATION" not in printed
+    assert "NOT PRIVATE" not in printed
+    # A folder's name may be as long as it likes.
+    assert max(len(line) for line in printed.splitlines() if str(out.parent) not in line) <= 100
+
+
+def test_the_screen_shows_the_reports_and_what_they_mean(capsys, data, out):
+    _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--json")
+    document = json.loads(printed)
+    _, rows = read_rows(out)
+    (table,) = document["estimates"]
+    assert [row["levels"] for row in table["rows"]] == [["young", "0"], ["young", "1"], ["old", "0"], ["old", "1"]]
+    p, q = (np.e / (np.e + 3), 1 / (np.e + 3))
+    for row in table["rows"]:
+        reports = sum(cells[1:3] == row["levels"] for cells in rows)
+        assert row["reports"] == reports
+        assert row["estimate"] == pytest.approx((reports - 60 * q) / (p - q))
+        assert row["interval"][0] < row["estimate"] < row["interval"][1]
+    assert sum(row["estimate"] for row in table["rows"]) == pytest.approx(60)
+    assert "not_private" not in document
+
+
+def test_a_private_file_can_be_estimated_again_from_its_note(capsys, data, out):
+    _, first, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
+    code, again, err = run(capsys, "--estimate", out)
+    assert (code, again, err) == (0, first, "")
+    _, document, _ = run(capsys, "--estimate", out, "--json")
+    assert json.loads(document)["file"] == out.as_posix()
+
+
+def test_separately_splits_epsilon_and_gives_a_table_for_each_column(capsys, data, out):
+    _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--separately", "--json")
+    document = json.loads(printed)
+    channels = document["note"]["channels"]
+    assert [(channel["columns"], channel["epsilon"]) for channel in channels] == [(["age_band"], 0.5), (["sex"], 0.5)]
+    assert [table["columns"] for table in document["estimates"]] == [["age_band"], ["sex"]]
+    code, again, _ = run(capsys, "--estimate", out, "--json")
+    assert (code, json.loads(again)) == (0, document)
+
+
+def test_true_counts_and_errors_are_shown_and_marked(capsys, data, out):
+    options = (*COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--true")
+    _, printed, _ = run(capsys, data, *options, "--seed", 1)
+    before, after = printed.split("NOT PRIVATE: ")
+    assert "Errors" not in before
+    assert "Errors in all: L1 " in after
+    _, printed, _ = run(capsys, data, *options, "--seed", 1, "--json")
+    document = json.loads(printed)
+    (table,) = document["not_private"]["tables"]
+    values = [row[1:3] for row in people(60)]
+    assert table["true"] == [values.count(row["levels"]) for row in document["estimates"][0]["rows"]]
+    errors = [row["estimate"] - true for row, true in zip(document["estimates"][0]["rows"], table["true"], strict=True)]
+    assert table["l1"] == pytest.approx(np.abs(errors).sum())
+    assert table["l2"] == pytest.approx(np.sqrt(np.square(errors).sum()))
+    assert table["expected_l1"] > 0
+    assert table["expected_l2"] > 0
+
+
+def test_levels_can_be_taken_from_the_rows_but_not_without_a_warning(capsys, data, out):
+    code, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, "--levels", "sex=1,0", "--out", out)
+    assert code == 0
+    assert "The levels of age_band were taken from the private rows" in printed
+    note = json.loads(Path(f"{out}.privacy.json").read_text())
+    assert note["columns"] == [
+        {"name": "age_band", "levels": ["old", "young"], "levels_from": "data"},
+        {"name": "sex", "levels": ["1", "0"], "levels_from": "declared"},
+    ]
+    _, again, _ = run(capsys, "--estimate", out)
+    assert "The levels of age_band were taken from the private rows" in again
+
+
+def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, data, tmp_path):
+    written = []
+    for name in ("one", "two"):
+        out = tmp_path / f"{name}{data.suffix}"
+        _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--seed", 5)
+        assert "SIMULATION, not a release" in printed
+        assert "simulation, not a release" in Path(f"{out}.privacy.json").read_text()
+        _, again, _ = run(capsys, "--estimate", out)
+        assert "SIMULATION, not a release" in again
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+
+
+def test_two_releases_differ(capsys, data, tmp_path):
+    written = []
+    for name in ("one", "two"):
+        out = tmp_path / f"{name}{data.suffix}"
+        run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
+        assert "release: drawn from the operating system" in Path(f"{out}.privacy.json").read_text()
+        written.append(read_rows(out))
+    # Equal by chance: (sum of p(r|v)^2)^60 < 0.4^60.
+    assert written[0] != written[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "privatize needs --column NAME"),
+        (("--column", "sex"), "privatize needs --epsilon"),
+        (("--column", "sex", "--epsilon", "1"), "privatize needs --out FILE"),
+        (("--column", "sex", "--epsilon", "0", "--out", "o.csv"), "epsilon must be > 0 and finite, got epsilon=0.0."),
+        (("--column", "sex", "--epsilon", "-1", "--out", "o.csv"), "epsilon must be > 0 and finite, got epsilon=-1.0."),
+        (("--column", "sex", "--epsilon", "inf", "--out", "o.csv"), "epsilon must be > 0 and finite, got epsilon=inf."),
+        (("--column", "sex", "--epsilon", "nan", "--out", "o.csv"), "epsilon must be > 0 and finite, got epsilon=nan."),
+        (("--column", "sex", "--epsilon", "1,2", "--out", "o.csv"), "--epsilon must be one number > 0, got '1,2'"),
+        (("--column", "sex", "--column", "sex"), "--column sex is given twice"),
+        (("--column", "sex", "--levels", "age=1,2"), "--levels must be COLUMN=A,B of a column named with --column"),
+        (("--column", "sex", "--levels", "sex"), "--levels must be COLUMN=A,B of a column named with --column"),
+        (("--column", "sex", "--levels", "sex=1,0", "--levels", "sex=1,0"), "--levels of sex are given twice"),
+        (("--column", "sex", "--levels", 'sex="1'), "--levels 'sex=\"1': unexpected end of data"),
+        (
+            ("--column", "sex", "--levels", "sex=1", "--epsilon", "1", "--out", "o.csv"),
+            "sex: needs at least two levels, got 1.",
+        ),
+        (
+            ("--column", "sex", "--levels", "sex=", "--epsilon", "1", "--out", "o.csv"),
+            "sex: needs at least two levels, got none.",
+        ),
+        (
+            ("--column", "sex", "--levels", "sex=0,1,0", "--epsilon", "1", "--out", "o.csv"),
+            "sex: its levels must differ, got '0' more than once.",
+        ),
+        (
+            ("--column", "sex", "--levels", "sex=0,,1", "--epsilon", "1", "--out", "o.csv"),
+            "sex: a level must not be empty text, which means a missing value.",
+        ),
+        (
+            ("--column", "sex", "--epsilon", "1", "--out", "o.csv", "--seed", "-1"),
+            "--seed must be >= 0, got -1",
+        ),
+        (("--estimate", "--seed", "0"), "--seed does not go with --estimate"),
+        (("--estimate", "--separately"), "--separately does not go with --estimate"),
+        (("--estimate", "--column", "sex"), "--column does not go with --estimate"),
+    ],
+)
+def test_a_bad_option_is_one_line_and_exit_two(capsys, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    data = write_people(tmp_path / "data.csv")
+    code, printed, err = run(capsys, data, *options)
+    assert (code, printed) == (2, "")
+    assert err.startswith(f"policysim: {message}")
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_too_many_combinations_are_refused(capsys, tmp_path):
+    data = write_people(tmp_path / "data.csv")
+    levels = [f"--levels=age_band={','.join(map(str, range(101)))}", f"--levels=sex={','.join(map(str, range(100)))}"]
+    code, _, err = run(capsys, data, *COLUMNS, *levels, "--epsilon", 1, "--out", tmp_path / "o.csv")
+    assert code == 2
+    assert "age_band, sex: 10,100 combinations of levels are too many" in err
+
+
+def test_a_column_name_may_hold_the_equals_sign(capsys, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,a=b\nx,1\ny,2\n")
+    options = ("--column", "a", "--column", "a=b", "--levels", "a=b=1,2", "--levels", 'a=x,"y"', "--epsilon", 9)
+    assert run(capsys, data, *options, "--out", tmp_path / "o.csv")[0] == 0
+
+
+def test_many_values_are_cut_short_on_the_screen_only(capsys, tmp_path):
+    data, levels = tmp_path / "data.csv", [f"level-{i}" for i in range(50)]
+    data.write_text("\n".join(["code", *levels]) + "\n")
+    options = ("--column", "code", "--levels", f"code={','.join(levels)}", "--epsilon", 1, "--out", tmp_path / "o.csv")
+    _, printed, _ = run(capsys, data, *options)
+    assert "... and 10 more; --json lists all" in printed
+    assert "level-39" in printed
+    assert "level-40" not in printed
+    _, printed, _ = run(capsys, data, *options, "--json")
+    assert len(json.loads(printed)["estimates"][0]["rows"]) == 50
