@@ -6,7 +6,9 @@ cohort         the exact probability of every record, and patients drawn from it
 response       outcome probabilities for each record and treatment, and outcomes drawn from them
 utility        what an outcome is worth
 course         a day of treatment and the night after it: dynamics simulates it, backup averages over it exactly
-treatment, treatment_vector  the Gymnasium environments, of one patient and of many; chart draws a patient
+stay           a stay from admission to its end, for both environments: arrivals (who comes), payoff (the reward)
+treatment, treatment_vector  the Gymnasium environments, of one patient and of many
+chart, chart_image  a patient's chart, as text and drawn
 scenario_file  reads scenarios/*.toml, with every mistake by line
 toml_reader    checked reading of TOML (toml_lines: the line of each key)
 

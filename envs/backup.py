@@ -19,14 +19,14 @@ import numpy as np
 from envs.cohort import FloatArray
 from envs.course import Course
 
-# Flags whose matrices are multiplied out before they are applied: 2^8 columns make good use of the processor.
-FLAGS_AT_ONCE = 8
+# Flags whose matrices are multiplied out before they are applied: 2^7 columns make good use of the processor.
+FLAGS_AT_ONCE = 7
 Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What the transient flags that the hazard reads are in the morning.
+    """What the transient flags that the hazard reads ("risky" ones) are in the morning.
 
     Attributes
     ----------
@@ -34,13 +34,16 @@ class _Case:
         Their levels, and all levels of the other transient flags: an index of a table inside.
     baseline : array, (n_fixed,)
         exp(-level).
-    spared : array
-        exp(-slope kappa . y) for each evening y; broadcasts to a table inside.
+    evenings : list of (index, array)
+        For each way the risky flags may be in the evening, its index and exp(-slope kappa . y) there.
+    chances : array, (n_actions, n_evenings)
+        The probability of each of these evenings.
     """
 
     index: Index
     baseline: FloatArray
-    spared: FloatArray
+    evenings: list[tuple[Index, FloatArray]]
+    chances: FloatArray
 
 
 class Backup:
@@ -68,26 +71,33 @@ class Backup:
         level, slope, self._kappa = course.hazards
         self._level, self._slope = self._inside(level), self._inside(slope)
 
-    def continuation(self, values: FloatArray) -> FloatArray:
+    def continuation(self, values: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """E[values(the next morning's record); 0 where the stay ends], (n_records,) -> (n_records, n_actions).
 
-        The stay ends by death or by full recovery; whether this is the last day is for the caller to know. The result
-        is column-major.
+        The stay ends by death or by full recovery; whether this is the last day is for the caller to know.
+
+        Parameters
+        ----------
+        values : array, (n_records,)
+        out : array, (n_records, n_actions), optional
+            Where the result goes, its columns contiguous; by default a new column-major array.
         """
         evening = np.array(self._inside(values.reshape(self._shape)))
         for flag in self._night_order:
             absent, present = self._sides(evening, flag)
             absent += self._onset[flag].take(0, axis=flag) * (present - absent)
         evening[self._recovered] = 0.0
-        result = np.empty((len(self._presence), *self._shape))
+        result = np.empty((len(values), len(self._presence)), order="F") if out is None else out
+        targets = [column.reshape(self._shape).transpose(self._order) for column in result.T]
         for case in self._cases:
-            survivors = (evening * case.spared).reshape(-1, self._n_fixed)
-            for action, presence in enumerate(self._presence):
-                mean = _along(_day(presence, case.index), survivors)
+            survivors = [(evening[index] * spared).reshape(-1, self._n_fixed) for index, spared in case.evenings]
+            for target, chances, matrices in zip(targets, case.chances, self._others, strict=True):
+                mean = sum(chance * part for chance, part in zip(chances, survivors, strict=True))
+                mean = _along(matrices, np.asarray(mean, dtype=np.float64))
                 mean *= case.baseline
-                target = result[action].transpose(self._order)[case.index]
-                target[...] = mean.reshape(target.shape)
-        return result.reshape(len(result), -1).T
+                place = target[case.index]
+                place[...] = mean.reshape(place.shape)
+        return result
 
     def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
         """The distribution of the next morning's record, (n_records,); what is missing from 1 has ended its stay.
@@ -99,13 +109,17 @@ class Backup:
         probabilities : array, (n_records, n_actions)
             p(a|x) of the day's treatment.
         """
+        flows = [self._inside((distribution * chosen).reshape(self._shape)) for chosen in probabilities.T]
         evening = np.zeros((*(2,) * self._n_flags, self._n_fixed))
         for case in self._cases:
-            arriving = np.zeros((2**self._n_flags, self._n_fixed))
-            for presence, chosen in zip(self._presence, probabilities.T, strict=True):
-                mass = self._inside((distribution * chosen).reshape(self._shape))[case.index].reshape(-1, self._n_fixed)
-                arriving += _along([matrix.T for matrix in _day(presence, case.index)], mass * case.baseline)
-            evening += arriving.reshape(evening.shape) * case.spared
+            arriving = [
+                _along([matrix.T for matrix in matrices], flow[case.index].reshape(-1, self._n_fixed) * case.baseline)
+                for flow, matrices in zip(flows, self._others, strict=True)
+            ]
+            for (index, spared), chances in zip(case.evenings, case.chances.T, strict=True):
+                mass = sum(chance * part for chance, part in zip(chances, arriving, strict=True))
+                place = evening[index]
+                place += np.asarray(mass).reshape(place.shape) * spared
         evening[self._recovered] = 0.0
         # The other way round than backwards: an onset still looks at the evening's record.
         for flag in reversed(self._night_order):
@@ -120,18 +134,36 @@ class Backup:
         return (0,) * self._n_flags
 
     @cached_property
-    def _cases(self) -> list[_Case]:
-        """One case for each combination of those transient flags that the hazard reads."""
+    def _risky(self) -> list[int]:
+        """The transient flags that the hazard reads."""
         lengths = zip(self._level.shape[:-1], self._slope.shape[:-1], strict=True)
+        return [flag for flag, pair in enumerate(lengths) if max(pair) > 1]
+
+    @cached_property
+    def _others(self) -> list[list[FloatArray]]:
+        """For each action the day of every other flag, multiplied out: P(y afterwards | x before), rows x, columns y."""
+        others = [flag for flag in range(self._n_flags) if flag not in self._risky]
+        days = [np.stack([1 - presence, presence], axis=2)[others] for presence in self._presence]
+        return [_multiplied_out(list(matrices)) for matrices in days]
+
+    @cached_property
+    def _cases(self) -> list[_Case]:
+        """One case for each combination of the risky flags."""
         every: tuple[int | slice, ...] = (slice(None),)
-        levels = [(0, 1) if max(pair) > 1 else every for pair in lengths]
+        indices = list(product(*((0, 1) if flag in self._risky else every for flag in range(self._n_flags))))
         danger = _sum_over_flags(self._kappa)[..., None]
         cases = []
-        for index in product(*levels):
-            slope = _at(self._slope, index)
-            spared: FloatArray = np.exp(-slope * danger) if slope.any() else np.ones(1)
-            cases.append(_Case(index, np.exp(-_at(self._level, index)), spared))
+        for morning in indices:
+            slope = _at(self._slope, morning)
+            evenings = [(index, np.exp(-slope * danger[index]) if slope.any() else np.ones(1)) for index in indices]
+            chances = [[self._chance(presence, morning, index) for index in indices] for presence in self._presence]
+            cases.append(_Case(morning, np.exp(-_at(self._level, morning)), evenings, np.array(chances)))
         return cases
+
+    def _chance(self, presence: FloatArray, morning: Index, evening: Index) -> float:
+        """P(the risky flags in the evening | in the morning)."""
+        present = [(presence[flag, morning[flag]], evening[flag]) for flag in self._risky]
+        return math.prod(float(p) if there else 1 - float(p) for p, there in present)
 
     def _inside(self, grid: FloatArray) -> FloatArray:
         """A table over the grid of records, put in order; axes of length 1 of the transient flags stay so."""
@@ -160,19 +192,21 @@ def _at(table: FloatArray, case: Index) -> FloatArray:
     return table[tuple(level if length > 1 else 0 for level, length in zip(case, table.shape, strict=False))]
 
 
-def _day(presence: FloatArray, case: Index) -> list[FloatArray]:
-    """For each flag P(y afterwards | x before): rows x (one row where the case says what x is), columns y."""
-    rows = np.stack([1 - presence, presence], axis=2)
-    return [matrix if isinstance(level, slice) else matrix[[level]] for matrix, level in zip(rows, case, strict=True)]
-
-
-def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
-    """Apply one matrix along each flag's axis: (product of their columns, n_fixed) -> (product of rows, n_fixed)."""
-    n_fixed, done = table.shape[1], 1
+def _multiplied_out(matrices: Sequence[FloatArray]) -> list[FloatArray]:
+    """The Kronecker products of FLAGS_AT_ONCE matrices at a time."""
+    products = []
     for start in range(0, len(matrices), FLAGS_AT_ONCE):
         kernel: FloatArray = np.ones((1, 1))
         for matrix in matrices[start : start + FLAGS_AT_ONCE]:
             kernel = np.asarray(np.kron(kernel, matrix), dtype=np.float64)
-        table = np.matmul(kernel, table.reshape(done, kernel.shape[1], -1))
-        done *= kernel.shape[0]
-    return table.reshape(done, n_fixed)
+        products.append(kernel)
+    return products
+
+
+def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
+    """Apply one square matrix along each group of flags of a table, (2^n_flags, n_fixed); a new table."""
+    shape, done = table.shape, 1
+    for matrix in matrices:
+        table = np.matmul(matrix, table.reshape(done, len(matrix), -1))
+        done *= len(matrix)
+    return table.reshape(shape)

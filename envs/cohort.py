@@ -11,6 +11,8 @@ from envs.records import IntArray, Level, RecordSpace
 from envs.scenario import Rule, Scenario
 
 FloatArray = NDArray[np.float64]
+# 2^18 intervals of four bytes stay in a processor's cache, and settle 98 % of the covid cohort's patients.
+MOST_GUIDE_BITS = 18
 
 
 def matches(space: RecordSpace, when: Mapping[str, tuple[Level, ...]]) -> NDArray[np.bool_]:
@@ -66,11 +68,41 @@ def prior(scenario: Scenario) -> FloatArray:
     return grid.ravel()
 
 
+class PatientSampler:
+    """Draws records from a prior by inverting its cumulative sum, with one uniform number per patient.
+
+    A guide table (Chen & Asau 1974) says between which two records the answer lies for each of many equal intervals of
+    the uniform number; most intervals leave one or two records, and only for the others is the whole sum searched.
+    The records are those that a search of the cumulative sum finds.
+
+    Parameters
+    ----------
+    prior : array, (n_records,)
+        The probability of every record; records of probability 0 never come.
+    """
+
+    def __init__(self, prior: FloatArray) -> None:
+        self._cumulative = np.cumsum(prior)
+        self._last = int(np.flatnonzero(prior)[-1])
+        # A power of two, so that multiplying by it is exact.
+        self._n_intervals = 2 ** min(len(prior).bit_length(), MOST_GUIDE_BITS)
+        edges = np.arange(self._n_intervals + 1) / self._n_intervals * self._cumulative[-1]
+        self._guide = np.searchsorted(self._cumulative, edges, side="right").astype(np.int32)
+
+    def records(self, uniforms: FloatArray) -> IntArray:
+        """The records of the patients, (m,), for numbers that are uniform in [0, 1), (m,)."""
+        interval = (uniforms * self._n_intervals).astype(np.int32)
+        least = self._guide.take(interval)
+        width = self._guide.take(interval + 1) - least
+        draws = uniforms * self._cumulative[-1]
+        records: IntArray = least.astype(np.intp)
+        records += (width > 0) & (self._cumulative.take(least, mode="clip") <= draws)
+        unclear = np.flatnonzero(width > 1)
+        records[unclear] = np.searchsorted(self._cumulative, draws[unclear], side="right")
+        # A draw of almost 1 may round up to the whole sum.
+        return np.minimum(records, self._last, out=records)
+
+
 def sample_patients(prior: FloatArray, n_patients: int, rng: np.random.Generator) -> IntArray:
     """Draw record indices, (n_patients,), with one uniform number per patient; records of probability 0 never come."""
-    cumulative = np.cumsum(prior)
-    draws = rng.random(n_patients) * cumulative[-1]
-    records: IntArray = np.searchsorted(cumulative, draws, side="right")
-    # A draw of almost 1 may round up to the whole sum.
-    np.minimum(records, np.flatnonzero(prior)[-1], out=records)
-    return records
+    return PatientSampler(prior).records(rng.random(n_patients))

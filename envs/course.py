@@ -73,7 +73,12 @@ class Course:
         return list(TopologicalSorter(parents).static_order())
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; truth values are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _whole_days(horizon: Any) -> int:
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+    if not is_whole(horizon) or horizon < 1:
         raise ValueError(f"horizon must be a whole number of days >= 1, got horizon={horizon!r}.")
     return int(horizon)

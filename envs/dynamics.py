@@ -1,12 +1,14 @@
 """Simulation of a course: one pure function from records, treatments and uniform numbers to the next morning.
 
-`transition` draws nothing itself, so that one patient and many at once do the same from the same numbers. Its tables
-are looked up by small integers and every pass runs along a column: at many patients that is what the time goes into.
+`transition` draws nothing itself, so that one patient and many at once do the same from the same numbers. Inside, the
+patients run along the rows of tables (n_features, m), so that each step is one call for all flags and patients.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,10 @@ from envs.records import IntArray
 
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]
+# What is computed for so many patients stays in a processor's cache.
+PATIENTS_AT_ONCE = 16_384
+# Their 2^12 sums stay in the nearest one.
+FLAGS_AT_ONCE = 12
 
 
 @dataclass(frozen=True)
@@ -47,20 +53,22 @@ class Dynamics:
     ----------
     n_draws : int
         Uniform numbers that each patient takes a day: one for each transient flag, then one for death.
+    flag_axes : array of int
+        The columns of the transient flags in a record, in the order of the outcomes.
     """
 
     def __init__(self, course: Course) -> None:
         scenario = course.scenario
-        self._flag_axes = [scenario.space.axis(flag) for flag in scenario.transient]
-        self.n_draws = len(self._flag_axes) + 1
-        # For each flag P(present in the evening), by 2 * action + present in the morning.
-        self._presence = np.ascontiguousarray(course.response.presence.transpose(1, 0, 2)).reshape(
-            len(self._flag_axes), -1
-        )
-        # For each flag P(absent next morning | absent in the evening).
-        self._stays_away = [_GridTable.of(1 - onset) for onset in course.onset]
-        level, slope, self._kappa = course.hazards
-        self._level, self._slope = _GridTable.of(level), _GridTable.of(slope)
+        self.flag_axes: IntArray = np.array([scenario.space.axis(flag) for flag in scenario.transient], dtype=np.intp)
+        self.n_draws = len(self.flag_axes) + 1
+        # For each flag P(absent in the evening), by 2 * action + present in the morning.
+        shape = len(self.flag_axes), 2 * len(scenario.actions)
+        self._absence = _Rows(1 - course.response.presence.transpose(1, 0, 2).reshape(shape))
+        level, slope, kappa = course.hazards
+        # Survival is exp(level + slope * danger).
+        self._survival = _GridTables([-table for table in np.broadcast_arrays(level, slope)])
+        self._danger = FlagSum(kappa)
+        self._nights = _nights(course.onset)
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:
         """One day of treatment and the night after it.
@@ -76,53 +84,121 @@ class Dynamics:
 
         Notes
         -----
-        One number u serves a flag by day and by night: it is present in the evening if u < p, and next morning if
-        u < 1 - (1 - p)(1 - onset). Given that u >= p, the flag appears with the probability `onset`, as it should.
+        One number u serves a flag by day and by night: it is absent in the evening if u < a, its probability of that,
+        and absent next morning if u < a (1 - onset). Given that u < a, it appears with the probability `onset`, and
+        given that u >= a, it is still there, as it should be. Likewise the patient survives if u < exp(-hazard).
         """
-        evening, row = codes.copy(order="F"), 2 * actions.astype(np.int16)
-        outcomes = np.empty((len(codes), self.n_draws), dtype=np.bool_, order="F")
-        chance = [table.take(row + codes[:, axis]) for table, axis in zip(self._presence, self._flag_axes, strict=True)]
-        for flag, axis in enumerate(self._flag_axes):
-            np.less(uniforms[:, flag], chance[flag], out=outcomes[:, flag])
-            evening[:, axis] = outcomes[:, flag]
-        danger = np.zeros(len(codes))
-        for kappa, present in zip(self._kappa, outcomes.T, strict=False):
-            if kappa:
-                danger += kappa * present
-        found: dict[tuple[int, ...], NDArray[np.int32]] = {}
-        hazard = self._level.at(codes, found) + self._slope.at(codes, found) * danger
-        np.less(uniforms[:, -1], -np.expm1(-hazard), out=outcomes[:, -1])
-        self._pass_the_night(evening, chance, uniforms)
-        return Transition(outcomes, evening)
+        outcomes = np.empty((self.n_draws, len(codes)), dtype=np.bool_)
+        morning, draws = codes.T, uniforms.T
+        tomorrow = morning.copy()
+        for start in range(0, len(codes), PATIENTS_AT_ONCE):
+            some = slice(start, start + PATIENTS_AT_ONCE)
+            absence = self._day(morning[:, some], actions[some], draws[:, some], outcomes[:, some])
+            self._night(tomorrow[:, some], absence, draws[:, some], outcomes[:, some])
+        return Transition(outcomes.T, tomorrow.T)
 
-    def _pass_the_night(self, codes: CodeArray, chance: list[FloatArray], uniforms: FloatArray) -> None:
-        """Let absent flags appear, in place; `chance` is P(present in the evening) of each."""
-        found: dict[tuple[int, ...], NDArray[np.int32]] = {}
-        away = [table.at(codes, found) for table in self._stays_away]  # before any flag changes
-        for flag, axis in enumerate(self._flag_axes):
-            codes[:, axis] = uniforms[:, flag] < 1 - (1 - chance[flag]) * away[flag]
+    def _day(self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray) -> FloatArray:
+        """Fill in the outcomes; returns P(absent in the evening), (n_flags, m)."""
+        absence = self._absence.at(morning[self.flag_axes] + (2 * actions).astype(np.int16))
+        flags = np.greater_equal(draws[:-1], absence, out=outcomes[:-1])
+        level, exponent = self._survival.at(morning)
+        exponent *= self._danger.of(flags.T)
+        exponent += level
+        np.greater_equal(draws[-1], np.exp(exponent, out=exponent), out=outcomes[-1])
+        return absence
+
+    def _night(self, record: CodeArray, absence: FloatArray, draws: FloatArray, outcomes: BoolArray) -> None:
+        """Bring the record to the evening and then, with the flags that appear, to the next morning, in place."""
+        record[self.flag_axes] = outcomes[:-1]
+        # All are looked up before any changes.
+        limits = [stays_away.at(record) for _, stays_away in self._nights]
+        for (flags, _), limit in zip(self._nights, limits, strict=True):
+            limit *= absence[flags]  # noqa: PLW2901 - in place
+            record[self.flag_axes[flags]] = draws[:-1][flags] >= limit
 
 
-@dataclass(frozen=True)
-class _GridTable:
-    """Numbers that depend on some features only, to be looked up by level codes."""
+class FlagSum:
+    """Sum of the weights of the flags that are present, looked up for many flags together.
 
-    axes: tuple[int, ...]
-    lengths: tuple[int, ...]
-    values: FloatArray
+    Parameters
+    ----------
+    weights : array, (n_flags,)
+        Of each flag.
 
-    @staticmethod
-    def of(grid: FloatArray) -> _GridTable:
-        """From an array that broadcasts over the grid of records."""
-        axes = tuple(axis for axis, length in enumerate(grid.shape) if length > 1)
-        return _GridTable(axes, tuple(grid.shape[axis] for axis in axes), grid.ravel())
+    Examples
+    --------
+    >>> FlagSum(np.array([0.5, 2.0])).of(np.array([[True, False], [True, True]]))
+    array([0.5, 2.5])
+    """
 
-    def at(self, codes: CodeArray, found: dict[tuple[int, ...], NDArray[np.int32]]) -> FloatArray:
-        """The numbers for some records, (m,); `found` keeps indices for other tables over the same features."""
-        if self.axes not in found:
-            index: NDArray[np.int32] = np.zeros(len(codes), dtype=np.int32)
-            for axis, length in zip(self.axes, self.lengths, strict=True):
-                index *= length
-                index += codes[:, axis]
-            found[self.axes] = index
-        return self.values.take(found[self.axes])
+    def __init__(self, weights: FloatArray) -> None:
+        weighty = np.flatnonzero(weights)
+        self._parts: list[tuple[IntArray, CodeArray, FloatArray]] = []
+        for start in range(0, len(weighty), FLAGS_AT_ONCE):
+            flags = weighty[start : start + FLAGS_AT_ONCE]
+            every = np.indices((2,) * len(flags)).reshape(len(flags), -1)
+            powers = 2 ** np.arange(len(flags), dtype=np.int16)[::-1, np.newaxis]
+            self._parts.append((flags, powers, weights[flags] @ every))
+
+    def of(self, present: BoolArray) -> FloatArray:
+        """The sums, (m,), for flags (m, n_flags), read column by column."""
+        total: FloatArray = np.zeros(len(present))
+        for flags, powers, sums in self._parts:
+            total += sums.take(np.add.reduce(present.T[flags] * powers, axis=0, dtype=np.int16))
+        return total
+
+
+class _Rows:
+    """Tables of the same length, each to be looked up by its own index."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values: FloatArray = np.ascontiguousarray(values)
+        # Small integers are quicker.
+        self.dtype: type[np.signedinteger[Any]] = np.int16 if values.size <= np.iinfo(np.int16).max else np.int64
+        self._starts = (np.arange(len(values)) * values.shape[1]).astype(self.dtype)[:, np.newaxis]
+
+    def at(self, index: NDArray[np.signedinteger[Any]]) -> FloatArray:
+        """The numbers, (n_tables, m), at indices that broadcast to it."""
+        found: FloatArray = self._values.take(index + self._starts)
+        return found
+
+
+class _GridTables:
+    """Numbers that depend on the same few features, to be looked up by level codes.
+
+    Parameters
+    ----------
+    grids : list of array
+        Each broadcasts over the grid of records, all in the same way.
+    """
+
+    def __init__(self, grids: list[FloatArray]) -> None:
+        shape = grids[0].shape
+        self._axes = np.flatnonzero(np.array(shape) > 1)
+        self._rows = _Rows(np.stack([grid.ravel() for grid in grids]))
+        strides = [math.prod(shape[axis + 1 :]) for axis in self._axes]
+        self._strides: NDArray[np.signedinteger[Any]] = np.array(strides, dtype=self._rows.dtype)[:, np.newaxis]
+
+    def at(self, codes: CodeArray) -> FloatArray:
+        """The numbers, (n_grids, m), for records (n_features, m)."""
+        terms = codes[self._axes] * self._strides
+        return self._rows.at(np.add.reduce(terms, axis=0, dtype=self._rows.dtype))
+
+
+def _nights(onset: list[FloatArray]) -> list[tuple[IntArray | slice, _GridTables]]:
+    """For the flags that may appear in a night, those together whose onset depends on the same features.
+
+    Returns their positions, and tables of P(absent next morning | absent in the evening).
+    """
+    together: dict[tuple[int, ...], list[int]] = {}
+    for flag, table in enumerate(onset):
+        if table.any():
+            together.setdefault(table.shape, []).append(flag)
+    return [(_positions(flags), _GridTables([1 - onset[flag] for flag in flags])) for flags in together.values()]
+
+
+def _positions(rows: list[int]) -> IntArray | slice:
+    """Rising positions as an index of rows: one that copies nothing if there is no gap between them."""
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return slice(rows[0], rows[-1] + 1)
+    return np.array(rows)

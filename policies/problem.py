@@ -140,7 +140,11 @@ class DecisionProblem:
     @cached_property
     def best_actions(self) -> IntArray:
         """The first action of highest utility for each record, (n_records,)."""
-        best: IntArray = self.utilities.argmax(axis=1)
+        # Column by column: numpy's argmax takes five times as long on column-major tables.
+        best, highest = np.zeros(self.n_records, dtype=np.intp), self.utilities[:, 0].copy()
+        for action, column in enumerate(self.utilities.T[1:], start=1):
+            best[column > highest] = action
+            np.maximum(highest, column, out=highest)
         return best
 
     @cached_property

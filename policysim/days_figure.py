@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -43,7 +42,8 @@ def course_figure(table: pd.DataFrame, horizon: int) -> Figure:
     several = overall["horizon"].nunique() > 1
     with context(STYLE):
         figure = Figure(figsize=(9.6, 6.4 if several else 4.2), layout="constrained")
-        parts = np.atleast_1d(figure.subfigures(2 if several else 1, 1, height_ratios=[1.15, 1][: 1 + several]))
+        rows = [1.15, 1] if several else [1]
+        parts = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=rows)[:, 0]
         first = parts[0].subplots()
         _draw(first, overall[overall["horizon"] == horizon], "total_epsilon")
         set_epsilon_axis(first, overall["total_epsilon"])

@@ -10,7 +10,7 @@ from policies.arrays import FloatArray
 from policies.policy import constant_logs
 from policysim.process import Process
 from policysim.process_evaluation import DailyTables
-from policysim.step_problems import fill_q_table
+from policysim.step_problems import q_table
 
 NAME = "best-schedule"
 
@@ -32,9 +32,8 @@ def best_schedule(process: Process, start: Sequence[int]) -> tuple[int, ...]:
     while True:
         masses = _masses(process, schedule)
         found, values = list(schedule), np.zeros(len(process.initial))
-        columns = np.empty((len(process.actions), len(process.initial)))
         for day in reversed(range(len(schedule))):
-            q_values = fill_q_table(process, values, columns)
+            q_values = q_table(process, values)
             worth = masses[day] @ q_values
             if worth.max() > worth[schedule[day]] + 1e-12 * np.abs(worth).max():
                 found[day] = int(worth.argmax())

@@ -69,22 +69,22 @@ def backward(
     decide : callable
         From the day and its Q-values, (n, k), -inf at inadmissible actions, to the values of the day, (n,).
     store : array, (H, k, n), optional
-        Where the Q-values of each day go; by default nowhere: they are written over.
+        Where the Q-values of each day go; by default nowhere.
     """
-    n, k = process.rewards.shape
-    values = np.zeros(n)
-    table = np.empty((k, n)) if store is None else None
+    values = np.zeros(len(process.initial))
     for day in reversed(range(process.horizon or 0)):
-        columns = store[day] if store is not None else table
-        assert columns is not None
-        values = decide(day, fill_q_table(process, values, columns))
+        q_values = q_table(process, values)
+        if store is not None:
+            store[day] = q_values.T
+        values = decide(day, q_values)
     return values
 
 
-def fill_q_table(process: Process, values: FloatArray, columns: FloatArray) -> FloatArray:
-    """Write rewards + discount * continuation into (k, n) columns; the (n, k) view of it, -inf where inadmissible."""
-    q_values = columns.T
-    np.multiply(process.continuation(values), process.discount, out=q_values)
+def q_table(process: Process, values: FloatArray) -> FloatArray:
+    """Rewards + discount * continuation of the (n,) values, (n, k), -inf where inadmissible."""
+    q_values = process.continuation(values)
+    if process.discount != 1:
+        q_values *= process.discount
     q_values += process.rewards
     if process.admissible is not None:
         q_values[~process.admissible] = -np.inf

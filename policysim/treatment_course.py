@@ -83,10 +83,10 @@ class TreatmentCourse:
         if self.length_public:
             return self.backup.continuation(values)
         # Averaged as distances from the last record's value: what is lost by ending then needs no word.
-        last = values[-1]
-        result = _with_last_row(self.backup.continuation(values[:-1] - last), 0.0)
-        result += last
-        return result
+        last = float(values[-1])
+        result = np.zeros(self.rewards.shape, order="F")
+        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1])
+        return result + last if last else result
 
     def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
         """The distribution of the next morning, (n,)."""

@@ -7,7 +7,6 @@ import csv
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[P
     path = Path(chosen.data)
     file = open_columns(path)
     with progress(file.size, file.unit) as advance:
-        return path, read_private(path, cast("Callable[[int], object]", advance))
+        return path, read_private(path, advance)
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
@@ -58,7 +57,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
     rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
     passes = 1 + (len(declared) < len(columns))
     with progress(file.size * passes, file.unit) as advance:
-        tell = cast("Callable[[int], object]", advance)
+        tell = advance
         plan = _plan(file, columns, declared, epsilon, separately=chosen.separately, advance=tell)
         return out, privatize_file(file, out, plan, rng=rng, keep_true=chosen.true, advance=tell)
 

@@ -1,0 +1,174 @@
+"""A patient's stay, from admission to its end: what the environments of one patient and of many share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.spaces import Discrete, MultiDiscrete
+from numpy.typing import ArrayLike
+
+from envs.arrivals import Arrivals
+from envs.cohort import FloatArray
+from envs.course import Course, is_whole
+from envs.dynamics import BoolArray, CodeArray, Dynamics
+from envs.records import IntArray
+from envs.response import ResponseModel
+from envs.scenario_file import load_scenario
+
+RENDER_MODES = ("ansi", "rgb_array")
+# The number of days treated is part of an observation of 16-bit integers.
+LONGEST = 32_766
+# Scenarios in use at a time; one of a million records takes 12 MB.
+SCENARIOS_KEPT = 4
+# Of a scenario file: where it is, and when it was changed.
+Version: TypeAlias = tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Day:
+    """What a day of treatment did to some patients.
+
+    Attributes
+    ----------
+    outcomes : array, (m, n_outcomes)
+        Which transient flags are present in the evening, and death last.
+    over : array, (m,)
+        Whose stay has ended: by death, by full recovery or with the last day.
+    codes : array, (m, n_features)
+        Level codes of the next morning's record, or of the evening's where the stay has ended; column-major.
+    """
+
+    outcomes: BoolArray
+    over: BoolArray
+    codes: CodeArray
+
+
+class Ward:
+    """Admits and treats the patients of a scenario; holds nothing of any patient, so that environments share it.
+
+    Use `ward_of`, which builds each ward once.
+
+    Parameters
+    ----------
+    arrivals : Arrivals
+        Who comes.
+    course : Course
+        What a day does.
+    source : tuple
+        The arguments of `ward_of` that give this ward.
+
+    Attributes
+    ----------
+    scenario, horizon
+        What the ward is for.
+    n_draws : int
+        Uniform numbers that a patient takes a day.
+    """
+
+    def __init__(self, arrivals: Arrivals, course: Course, source: tuple[str, int]) -> None:
+        self.scenario, self.horizon = course.scenario, course.horizon
+        self.arrivals = arrivals
+        self._dynamics = Dynamics(course)
+        self._source = source
+        self.n_draws = self._dynamics.n_draws
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ward:
+        """A copy of an environment shares its ward."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What a process unpickles is its own ward for the same scenario."""
+        return ward_of, self._source
+
+    def action_space(self) -> Discrete[Any]:
+        """The treatments of one patient."""
+        return Discrete(len(self.scenario.actions))
+
+    def observation_space(self) -> MultiDiscrete[Any]:
+        """The record's features, and the number of days treated so far if there are several days."""
+        lengths = [*self.scenario.space.shape, *([self.horizon + 1] if self.horizon > 1 else [])]
+        return MultiDiscrete(np.array(lengths), dtype=np.int16)
+
+    def observe(self, codes: CodeArray, days: ArrayLike) -> CodeArray:
+        """Observations, (m, n_features) or one column more: new arrays, column-major."""
+        if self.horizon == 1:
+            return codes.copy(order="F")
+        seen = np.empty((len(codes), codes.shape[1] + 1), dtype=np.int16, order="F")
+        seen[:, :-1], seen[:, -1] = codes, days
+        return seen
+
+    def treat(
+        self,
+        codes: CodeArray,
+        actions: IntArray,
+        uniforms: FloatArray,
+        last: bool | BoolArray,
+        idle: BoolArray | None = None,
+    ) -> Day:
+        """One day of treatment, with an end to the stays that end.
+
+        Parameters
+        ----------
+        codes, actions, uniforms : array
+            See `Dynamics.transition`.
+        last : bool or array of bool, (m,)
+            For whom it is the last day.
+        idle : array of bool, (m,), optional
+            For whom nothing happens, because the stay has ended before: no outcomes, the same codes, over.
+        """
+        moved = self._dynamics.transition(codes, actions, uniforms)
+        outcomes = moved.outcomes.T
+        if idle is not None:
+            outcomes &= ~idle
+        flags, died = outcomes[:-1], outcomes[-1]
+        over = ~flags.any(axis=0) | died | last
+        # Nothing is gone in the morning that was there in the evening: take away what has appeared in between.
+        record, axes = moved.codes.T, self._dynamics.flag_axes
+        present = record[axes].astype(np.bool_) & (flags | ~over)
+        if idle is not None:
+            present |= codes.T[axes].astype(np.bool_) & idle
+        record[axes] = present
+        return Day(moved.outcomes, over, moved.codes)
+
+
+def ward_of(scenario: str, horizon: int) -> Ward:
+    """The ward for a scenario (a built-in name or a path) and a number of days, built once in a process.
+
+    Raises
+    ------
+    ValueError
+        For a horizon that is not a whole number of days in [1, 32766].
+    InputFileError
+        For a scenario that does not exist or has mistakes.
+    """
+    if not is_whole(horizon) or not 1 <= horizon <= LONGEST:
+        raise ValueError(f"horizon must be a whole number of days in [1, {LONGEST}], got horizon={horizon!r}.")
+    path, version = Path(scenario), None
+    if scenario.endswith(".toml") and path.exists():
+        version = str(path.absolute()), path.stat().st_mtime_ns
+    return _ward(scenario, int(horizon), version)
+
+
+@lru_cache(maxsize=4 * SCENARIOS_KEPT)
+def _ward(scenario: str, horizon: int, version: Version) -> Ward:
+    arrivals, response = _patients(scenario, version)
+    return Ward(arrivals, Course(response, horizon), (scenario, horizon))
+
+
+@lru_cache(maxsize=SCENARIOS_KEPT)
+def _patients(scenario: str, version: Version) -> tuple[Arrivals, ResponseModel]:  # noqa: ARG001 - part of the key
+    """Who comes and what treatments do to them: what takes long, and does not depend on the horizon."""
+    read = load_scenario(scenario)
+    return Arrivals(read), ResponseModel(read)
+
+
+def check_render_mode(render_mode: str | None) -> str | None:
+    """The render mode; ValueError if there is no such one."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        known = ", ".join(repr(mode) for mode in RENDER_MODES)
+        raise ValueError(f"render_mode must be None or one of {known}, got {render_mode!r}.")
+    return render_mode

@@ -1,0 +1,221 @@
+"""The Gymnasium environment of many patients at once: a thin shell around a ward, without a loop over patients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from envs.chart import History
+from envs.cohort import FloatArray
+from envs.course import is_whole
+from envs.dynamics import BoolArray, CodeArray
+from envs.payoff import Payoff, utility_of
+from envs.records import IntArray
+from envs.stay import RENDER_MODES, Day, check_render_mode, ward_of
+from envs.toml_reader import shown
+from envs.treatment import draw
+
+
+class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
+    """Treatment of many patients at once, without a loop over them.
+
+    ## Description
+    Many patients of `policysim/Treatment-v0` at once: see `envs.treatment.TreatmentEnv` for what happens to each, and
+    for the spaces, rewards, starting state and information, which are batched as Gymnasium's `SyncVectorEnv` does.
+
+    ## Episode End
+    What happens when a patient's stay has ended is the autoreset mode:
+
+    - `"NextStep"`: the next step ignores the action and admits another patient, with reward 0.
+    - `"SameStep"`: the same step admits another patient; the last observation and information of the one who left are
+      in `final_obs` and `final_info`.
+    - `"Disabled"`: admit others with `reset(options={"reset_mask": mask})`. Until then, steps change nothing for the
+      patient: the same observation, reward 0, terminated.
+
+    ## Arguments
+    ```python
+    gymnasium.make_vec("policysim:policysim/Treatment-v0", num_envs=1024, autoreset_mode="NextStep", ...)
+    ```
+
+    - `num_envs`: how many patients.
+    - `scenario`, `utility`, `horizon`, `render_mode`: as for one patient.
+    - `autoreset_mode`: one of the above.
+
+    Each admission of n patients takes n numbers of `np_random`, each step first one for each outcome and patient,
+    outcome by outcome.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # as in TreatmentEnv
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 2,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        scenario: str = "covid",
+        *,
+        utility: Mapping[str, Any] | None = None,
+        horizon: int = 1,
+        render_mode: str | None = None,
+        autoreset_mode: str | AutoresetMode = "NextStep",
+    ) -> None:
+        if not is_whole(num_envs) or num_envs < 1:
+            raise ValueError(f"num_envs must be a whole number >= 1, got num_envs={num_envs!r}.")
+        self._ward = ward_of(str(scenario), horizon)
+        self._payoff = Payoff(self._ward.scenario, utility_of(self._ward.scenario, utility))
+        self.num_envs = int(num_envs)
+        self.render_mode = check_render_mode(render_mode)
+        self._mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self._mode}  # type: ignore[misc]
+        self.single_action_space = self._ward.action_space()
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.single_observation_space = self._ward.observation_space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._history = History(self._ward.scenario, horizon, self.num_envs) if render_mode else None
+        n_features = len(self._ward.scenario.space.shape)
+        self._codes: CodeArray = np.zeros((self.num_envs, n_features), dtype=np.int16, order="F")
+        self._days = np.zeros(self.num_envs, dtype=np.int64)
+        self._over = np.ones(self.num_envs, dtype=np.bool_)
+        self._admitted = np.zeros(self.num_envs, dtype=np.bool_)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[CodeArray, dict[str, Any]]:
+        """Admit patients: all, or those of `options["reset_mask"]`, an array of bool (num_envs,).
+
+        Raises
+        ------
+        ValueError
+            For options and records that do not exist, and for a mask of another shape or type, or without a True.
+        """
+        super().reset(seed=seed)
+        others = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
+        everyone = np.ones(self.num_envs, dtype=np.bool_)
+        who = self._mask(options["reset_mask"]) if options and "reset_mask" in options else everyone
+        self._admit(np.flatnonzero(who), self._ward.arrivals.given(others))
+        self._admitted |= who
+        return self._observation(), {"day": self._days * who, "_day": who.copy()}
+
+    def step(self, actions: ArrayLike) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
+        """Treat the patients for a day.
+
+        Raises
+        ------
+        ValueError
+            For actions that are no treatments, naming the first.
+        ResetNeeded
+            Before every patient has been admitted once.
+        """
+        if not self._admitted.all():
+            raise ResetNeeded("there are no patients yet: call reset() before step().")
+        treatments = self._treatments(actions)
+        uniforms = self.np_random.random((self._ward.n_draws, self.num_envs)).T
+        idle = self._over  # those whose stay has ended at an earlier step
+        day = self._ward.treat(self._codes, treatments, uniforms, self._days + 1 == self._ward.horizon, idle)
+        rewards, treated = self._payoff.of(day.outcomes, treatments), ~idle
+        rewards *= treated
+        rewards += 0.0  # no minus zeros
+        if self._mode is AutoresetMode.NEXT_STEP:
+            day.over[idle] = False
+        if self._history:
+            who = np.flatnonzero(treated)
+            self._history.note(who, treatments[who], day.outcomes[who], day.codes[who], day.over[who])
+        self._codes, self._over, self._days = day.codes, day.over, self._days + treated
+        terminations, infos = day.over.copy(), {}
+        if self._mode is AutoresetMode.SAME_STEP:
+            infos, treated = self._farewell(day), ~day.over
+            self._admit(np.flatnonzero(day.over))
+        elif self._mode is AutoresetMode.NEXT_STEP:
+            self._admit(np.flatnonzero(idle))
+        infos |= self._information(np.ones_like(treated), treated, day.outcomes)
+        return self._observation(), rewards, terminations, np.zeros_like(terminations), infos
+
+    def render(self) -> tuple[str | NDArray[np.uint8], ...] | None:
+        """The charts of all patients, as the render mode says."""
+        if self._history is None:
+            gymnasium.logger.warn("render() draws nothing without a render_mode: make_vec(..., render_mode='ansi').")
+            return None
+        if not self._admitted.all():
+            raise ResetNeeded("there are no patients yet: call reset() before render().")
+        return tuple(draw(self._history, patient, self.render_mode) for patient in range(self.num_envs))
+
+    def _admit(self, who: IntArray, given: CodeArray | None = None) -> None:
+        """Admit patients to some places: drawn from the cohort if none is given."""
+        if not who.size:
+            return
+        codes = self._ward.arrivals.admit(self.np_random.random(who.size)) if given is None else given
+        if who.size == self.num_envs == len(codes):
+            self._codes = codes
+        else:
+            for column, new in zip(self._codes.T, codes.T, strict=True):
+                column[who] = new
+        self._days[who], self._over[who] = 0, False
+        if self._history:
+            self._history.admit(who, codes)
+
+    def _observation(self) -> CodeArray:
+        return self._ward.observe(self._codes, self._days)
+
+    def _farewell(self, day: Day) -> dict[str, Any]:
+        """The last observation and information of those whose stay has just ended, if any."""
+        left = day.over
+        who = np.flatnonzero(left)
+        if not who.size:
+            return {}
+        rows = np.ascontiguousarray(self._ward.observe(self._codes[who], self._days[who]))
+        last = np.full(self.num_envs, None, dtype=object)
+        last[who] = np.fromiter(rows, dtype=object, count=len(rows))
+        final = self._information(left, left, day.outcomes)
+        return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left.copy()}
+
+    def _information(self, told: BoolArray, treated: BoolArray, outcomes: BoolArray) -> dict[str, Any]:
+        """The day for those who are told it, the outcomes for those treated, and who that is, as new arrays."""
+        infos: dict[str, Any] = {"day": self._days * told, "_day": told.copy()}
+        if treated.any():
+            happened = outcomes.T & treated
+            names = self._ward.scenario.outcomes
+            columns = dict(zip(names, happened, strict=True))
+            infos["outcome"] = columns | {f"_{name}": treated.copy() for name in names}
+            infos["_outcome"] = treated.copy()
+        return infos
+
+    def _treatments(self, actions: ArrayLike) -> IntArray:
+        """The positions of the treatments, if all are some."""
+        given, names = np.asarray(actions), self._ward.scenario.actions
+        if given.dtype.kind not in "iu" or given.shape != (self.num_envs,):
+            wanted = f"whole numbers of shape ({self.num_envs},)"
+            raise ValueError(f"actions must be {wanted}, got {given.dtype} of shape {given.shape}.")
+        if given.min() < 0 or given.max() >= len(names):
+            bad = int(np.flatnonzero((given < 0) | (given >= len(names)))[0])
+            allowed = f"whole numbers from 0 to {len(names) - 1} ({', '.join(names)})"
+            raise ValueError(f"actions must be {allowed}, got actions[{bad}]={given[bad]}.")
+        return given.astype(np.intp, copy=False)
+
+    def _mask(self, mask: Any) -> BoolArray:
+        """Who is admitted, if the mask is one."""
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            wanted = f"an array of bool of shape ({self.num_envs},)"
+            raise ValueError(f"options['reset_mask'] must be {wanted}, got {shown(mask)}.")
+        if not mask.any():
+            raise ValueError("options['reset_mask'] must be True for somebody.")
+        return mask
+
+
+def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = ", ".join(repr(known.value) for known in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be one of {known}, got {mode!r}.") from None

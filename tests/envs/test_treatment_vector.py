@@ -1,0 +1,374 @@
+"""The environment of many patients: against the one of one patient, in Gymnasium's own vector environment."""
+
+import copy
+import inspect
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+from brute_force import scenario
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector as wrappers
+
+import envs
+import policysim  # noqa: F401 - registers the environments
+from envs.treatment import TreatmentEnv
+from envs.treatment_vector import TreatmentVectorEnv
+
+ID = "policysim/Treatment-v0"
+MODES = [mode.value for mode in AutoresetMode]
+N = 40
+
+
+@pytest.fixture(scope="module")
+def chain_path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chain")
+    scenario("chain", folder)
+    return str(folder / "chain.toml")
+
+
+class Recorder:
+    """A generator that keeps what it gives."""
+
+    def __init__(self, seed):
+        self.rng, self.given = np.random.default_rng(seed), []
+
+    def random(self, size=None):
+        self.given.append(self.rng.random(size))
+        return self.given[-1].copy()
+
+
+class Script:
+    """A generator that gives what it was told to, one number after the other."""
+
+    def __init__(self):
+        self.numbers = []
+
+    def random(self, size=None):
+        taken, self.numbers = self.numbers[: size or 1], self.numbers[size or 1 :]
+        assert len(taken) == (size or 1), "more numbers were taken than the other environment took"
+        return np.array(taken) if size else float(taken[0])
+
+
+class Pair:
+    """The vector environment, and Gymnasium's over single ones that get the same numbers."""
+
+    def __init__(self, mode, **arguments):
+        self.mode, self.over = mode, np.zeros(N, dtype=bool)
+        self.native = TreatmentVectorEnv(N, autoreset_mode=mode, **arguments)
+        self.sync = SyncVectorEnv([lambda: TreatmentEnv(**arguments)] * N, autoreset_mode=mode)
+        self.native.np_random, self.scripts = Recorder(1), [Script() for _ in range(N)]
+        for env, script in zip(self.sync.envs, self.scripts, strict=True):
+            env.np_random = script
+
+    def taken(self):
+        """The numbers that the vector environment has just taken, call by call."""
+        given, self.native.np_random.given = self.native.np_random.given, []
+        return given
+
+    def hand_on(self, who, numbers):
+        """Give numbers to some of the single environments, (len(who), n)."""
+        for place, some in zip(np.flatnonzero(who), numbers, strict=True):
+            self.scripts[place].numbers.extend(np.atleast_1d(some))
+
+    def reset(self, mask=None, record=None):
+        options = {name: value for name, value in (("reset_mask", mask), ("record", record)) if value is not None}
+        found = self.native.reset(options=options)
+        who = np.ones(N, dtype=bool) if mask is None else mask
+        if record is None:
+            self.hand_on(who, self.taken()[0])
+        self.over = self.over & ~who
+        return found, self.sync.reset(options=dict(options))
+
+    def step(self, actions):
+        found = self.native.step(actions)
+        day, *admissions = self.taken()
+        idle = self.over if self.mode == "NextStep" else np.zeros(N, dtype=bool)
+        self.hand_on(~idle, day.T[~idle])
+        self.over = found[2]
+        if admissions:
+            self.hand_on(self.over if self.mode == "SameStep" else idle, admissions[0])
+        wanted = self.sync.step(actions)
+        assert not any(script.numbers for script in self.scripts), "fewer numbers were taken"
+        return found, wanted
+
+
+def assert_same(found, wanted):
+    """Equal in values, types and keys, all the way down."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for key in wanted:
+            assert_same(found[key], wanted[key])
+    elif isinstance(wanted, tuple):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            assert_same(one, other)
+    elif isinstance(wanted, np.ndarray) and wanted.dtype == object:
+        assert found.dtype == object
+        assert_same(tuple(found), tuple(wanted))
+    elif wanted is None:
+        assert found is None
+    else:
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("horizon", [1, 5])
+@pytest.mark.parametrize("source", ["covid", "chain"])
+def test_it_is_gymnasiums_vector_of_single_ones_bit_by_bit(mode, horizon, source, chain_path):
+    pair = Pair(mode, scenario=source if source == "covid" else chain_path, horizon=horizon, utility={"costs": {}})
+    rng = np.random.default_rng(2)
+    assert_same(*pair.reset())
+    n_actions, over = pair.native.single_action_space.n, 0
+    for step in range(30):
+        found, wanted = pair.step(rng.integers(n_actions, size=N))
+        assert_same(found, wanted)
+        over += int(found[2].sum())
+        if mode == "Disabled" and found[2].any():
+            assert_same(*pair.reset(mask=found[2], record={} if step % 5 == 0 else None))
+        if step == 20:
+            assert_same(*pair.reset())
+    assert over > N
+
+
+def test_a_patient_too_many_or_too_few_would_be_noticed(chain_path):
+    pair = Pair("NextStep", scenario=chain_path, horizon=3)
+    pair.reset()
+    pair.native._days[7] = 1  # one patient is a day ahead
+    with pytest.raises(AssertionError):
+        assert_same(*pair.step(np.zeros(N, dtype=int)))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_all_may_leave_in_one_step(mode):
+    pair = Pair(mode, scenario="covid", horizon=1)
+    assert_same(*pair.reset(record={"fever": 1}))
+    for _ in range(3):
+        assert_same(*pair.step(np.ones(N, dtype=int)))
+
+
+def test_one_patient_is_the_single_environment_with_the_same_seed(chain_path):
+    one, many = (
+        TreatmentEnv(chain_path, horizon=6),
+        TreatmentVectorEnv(1, chain_path, horizon=6, autoreset_mode="Disabled"),
+    )
+    for seed in (3, None, None):
+        observation, _ = one.reset(seed=seed)
+        observations, _ = many.reset(seed=seed)
+        over = False
+        while not over:
+            assert np.array_equal(observations[0], observation)
+            observation, reward, over, *_ = one.step(1)
+            observations, rewards, terminations, *_ = many.step(np.array([1]))
+            assert (rewards[0], terminations[0]) == (reward, over)
+
+
+def test_who_has_left_stays_as_he_is_until_the_next_reset():
+    env = TreatmentVectorEnv(500, horizon=3, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    before, _, over, _, infos = env.step(np.zeros(500, dtype=int))
+    assert 0 < over.sum() < 500
+    after, rewards, still, _, infos = env.step(np.ones(500, dtype=int))
+    assert np.array_equal(after[over], before[over])
+    assert (after[~over, -1] == 2).all()
+    assert still[over].all()
+    assert not rewards[over].any()
+    assert not np.signbit(rewards[over]).any()
+    assert np.array_equal(infos["_outcome"], ~over)
+    assert not any(infos["outcome"][name][over].any() for name in ("taste", "death"))
+
+
+# What it promises about itself.
+
+
+@pytest.mark.parametrize("mode", [*MODES, *AutoresetMode])
+def test_the_mode_is_in_the_metadata_of_this_environment_only(mode):
+    env = TreatmentVectorEnv(2, autoreset_mode=mode)
+    assert env.metadata["autoreset_mode"] is AutoresetMode(mode)
+    assert TreatmentVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert TreatmentVectorEnv(2).metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+
+
+@pytest.mark.parametrize("horizon", [1, 14])
+def test_observations_are_in_their_space(horizon):
+    env = TreatmentVectorEnv(300, horizon=horizon)
+    env.reset(seed=0)
+    for _ in range(5):
+        observations = env.step(np.random.default_rng(0).integers(4, size=300))[0]
+        assert env.observation_space.contains(observations)
+
+
+def test_the_same_seed_gives_the_same_patients_and_the_same_next_ones():
+    one, two = TreatmentVectorEnv(50, horizon=4), TreatmentVectorEnv(50, horizon=4)
+    actions = np.random.default_rng(0).integers(4, size=(6, 50))
+    for seed in (5, None):
+        assert data_equivalence(one.reset(seed=seed), two.reset(seed=seed), exact=True)
+        for row in actions:
+            assert data_equivalence(one.step(row), two.step(row), exact=True)
+    assert not data_equivalence(one.reset(seed=1), two.reset(seed=2))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_that_was_returned_can_change_what_comes(mode):
+    left_alone, tampered = (TreatmentVectorEnv(50, horizon=4, autoreset_mode=mode) for _ in range(2))
+
+    def spoil(value):
+        if isinstance(value, dict):
+            for entry in value.values():
+                spoil(entry)
+            value.clear()
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            value[...] = 1 - value if value.dtype != bool else ~value
+
+    wanted, found = left_alone.reset(seed=1), tampered.reset(seed=1)
+    for step in range(6):
+        assert data_equivalence(found, wanted, exact=True)
+        for value in found:
+            spoil(value)
+        actions = np.full(50, step % 4)
+        wanted, found = left_alone.step(actions), tampered.step(actions.copy())
+
+
+def test_a_copy_goes_on_as_the_original():
+    env = TreatmentVectorEnv(20, horizon=14)
+    env.reset(seed=1)
+    other = copy.deepcopy(env)
+    assert other._ward is env._ward
+    for _ in range(4):
+        assert data_equivalence(env.step(np.zeros(20, dtype=int)), other.step(np.zeros(20, dtype=int)), exact=True)
+
+
+def test_the_docstring_names_every_argument_and_mode():
+    text = inspect.getdoc(TreatmentVectorEnv)
+    arguments = text[text.index("## Arguments") : text.index("## Version History")]
+    named = re.findall(r"`(\w+)`", " ".join(re.findall(r"^- (.*?):", arguments, re.MULTILINE)))
+    assert sorted(named) == sorted(inspect.signature(TreatmentVectorEnv).parameters)
+    assert re.findall(r'^- `"(\w+)"`', text, re.MULTILINE) == MODES
+
+
+# Outcomes.
+
+
+def z_scores(shift=0.0):
+    """Standard errors between simulated and exact frequencies, by outcome and action, at horizon 1."""
+    n, scores = 65_536, []
+    env = TreatmentVectorEnv(n, autoreset_mode="Disabled")
+    space, response = env._ward.scenario.space, envs.ResponseModel(env._ward.scenario)
+    for seed in range(4):
+        observations, _ = env.reset(seed=seed)
+        actions = np.random.default_rng(seed).integers(4, size=n)
+        *_, infos = env.step(actions)
+        happened = np.column_stack([infos["outcome"][name] for name in env._ward.scenario.outcomes])
+        chance = response.outcome_probabilities(space.indices(observations))[np.arange(n), actions] + shift
+        for action in range(4):
+            treated = actions == action
+            spread = np.sqrt((chance * (1 - chance))[treated].sum(axis=0))
+            scores.append((happened[treated].sum(axis=0) - chance[treated].sum(axis=0)) / spread)
+    return np.abs(scores)
+
+
+def test_outcomes_have_their_exact_frequencies():
+    # 4 standard errors for each of 144 counts: one beyond by chance once in 100 seeds, and the seeds are fixed.
+    assert z_scores().max() <= 4
+
+
+def test_frequencies_off_by_a_hundredth_would_be_noticed():
+    assert z_scores(shift=0.01).max() > 4
+
+
+# Wrappers of Gymnasium.
+
+
+def test_gymnasiums_statistics_count_rewards_and_days():
+    env = wrappers.RecordEpisodeStatistics(gymnasium.make_vec(ID, num_envs=30, horizon=5))
+    env.reset(seed=0)
+    total, length, idle = np.zeros(30), np.zeros(30), np.zeros(30, dtype=bool)
+    for _ in range(12):
+        _, rewards, over, _, infos = env.step(np.zeros(30, dtype=int))
+        total, length = np.where(idle, 0, total + rewards), np.where(idle, 0, length + 1)
+        if over.any():
+            assert np.allclose(infos["episode"]["r"][over], total[over])
+            assert np.array_equal(infos["episode"]["l"][over], length[over])
+        idle = over
+    assert env.episode_count > 30
+
+
+def test_gymnasiums_observation_wrappers_work():
+    env = gymnasium.make_vec(ID, num_envs=3, horizon=5)
+    flat = wrappers.FlattenObservation(env)
+    observations, _ = flat.reset(seed=0)
+    assert observations.shape == flat.observation_space.shape
+    env = wrappers.DtypeObservation(gymnasium.make_vec(ID, num_envs=3, horizon=5), np.int64)
+    assert env.reset(seed=0)[0].dtype == np.int64
+    assert env.step(np.zeros(3, dtype=int))[0].dtype == np.int64
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, 4, 0], "actions must be whole numbers from 0 to 3 (a0, a1, a2, a3), got actions[1]=4."),
+        ([0, 0, -1], "got actions[2]=-1."),
+        ([0, 0], "actions must be whole numbers of shape (3,), got int64 of shape (2,)."),
+        ([0.0, 1.0, 2.0], "got float64 of shape (3,)."),
+        ([True, False, True], "got bool of shape (3,)."),
+        (0, "got int64 of shape ()."),
+    ],
+)
+def test_actions_that_are_no_treatments_are_refused(actions, message):
+    env = TreatmentVectorEnv(3)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        env.step(np.array(actions))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32, np.uint64])
+def test_whole_numbers_of_any_size_are_actions(dtype):
+    env, other = TreatmentVectorEnv(4), TreatmentVectorEnv(4)
+    env.reset(seed=0)
+    other.reset(seed=0)
+    assert data_equivalence(env.step(np.arange(4, dtype=dtype)), other.step([0, 1, 2, 3]), exact=True)
+
+
+@pytest.mark.parametrize("mask", [[True, False], np.ones(3), np.ones(2, dtype=bool), np.zeros(3, dtype=bool)])
+def test_a_mask_that_is_none_is_refused(mask):
+    env = TreatmentVectorEnv(3, autoreset_mode="Disabled")
+    with pytest.raises(ValueError, match=r"options\['reset_mask'\] must be"):
+        env.reset(options={"reset_mask": mask})
+
+
+def test_a_mask_is_not_taken_out_of_the_users_options():
+    env, options = TreatmentVectorEnv(2, autoreset_mode="Disabled"), {"reset_mask": np.array([True, False])}
+    _, infos = env.reset(options=options)
+    assert list(options) == ["reset_mask"]
+    assert infos["_day"].tolist() == [True, False]
+
+
+def test_a_step_needs_all_patients():
+    env = TreatmentVectorEnv(2, render_mode="ansi", autoreset_mode="Disabled")
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step([0, 0])
+    env.reset(options={"reset_mask": np.array([True, False])})
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step([0, 0])
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.render()
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.0, True, None])
+def test_there_must_be_patients(number):
+    with pytest.raises(ValueError, match=re.escape(f"num_envs must be a whole number >= 1, got num_envs={number!r}.")):
+        TreatmentVectorEnv(number)
+
+
+def test_an_unknown_autoreset_mode_is_refused():
+    wanted = "autoreset_mode must be one of 'NextStep', 'SameStep', 'Disabled', got 'NEXT_STEP'."
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        TreatmentVectorEnv(2, autoreset_mode="NEXT_STEP")
