@@ -31,6 +31,7 @@ class ExponentialMonotone(ExponentialFamily):
     """
 
     name = "exponential-monotone"
+    uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
         """Delta / epsilon."""
@@ -56,6 +57,7 @@ class ExponentialTight(ExponentialFamily):
     """
 
     name = "exponential-tight"
+    uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
         """1/t; found once for each problem, epsilon and base measure."""

@@ -88,6 +88,7 @@ class Exponential(ExponentialFamily):
     """The exponential mechanism as published: s = 2 Delta / epsilon (McSherry & Talwar 2007, theorem 6)."""
 
     name = "exponential"
+    uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
         """2 Delta / epsilon."""
@@ -103,6 +104,7 @@ class ExponentialBoundedRange(ExponentialFamily):
     """
 
     name = "exponential-bounded-range"
+    uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
         """Gamma / epsilon."""

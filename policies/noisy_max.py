@@ -21,6 +21,7 @@ class ReportNoisyMax(NoisyScores):
     """
 
     name = "report-noisy-max"
+    uses_prior = False
 
     def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         order = np.argsort(-utilities, axis=1, kind="stable")

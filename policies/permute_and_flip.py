@@ -23,6 +23,7 @@ class PermuteAndFlip(NoisyScores):
     """
 
     name = "permute-and-flip"
+    uses_prior = False
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k: it does no worse than the exponential mechanism with the same scale."""

@@ -33,6 +33,7 @@ class Policy(ABC):
     epsilon: float = np.inf
     name: ClassVar[str]
     uses_epsilon: ClassVar[bool] = True
+    uses_prior: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check epsilon."""

@@ -16,6 +16,7 @@ class Greedy(Policy):
     """The best action for each record (the first of equals): the highest value, and no privacy."""
 
     name = "greedy"
+    uses_prior = False
     uses_epsilon = False
 
     @property
@@ -33,6 +34,7 @@ class Uniform(Policy):
     """Every action with the same probability."""
 
     name = "uniform"
+    uses_prior = False
     uses_epsilon = False
 
     @property

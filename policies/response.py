@@ -20,6 +20,7 @@ class RandomizedResponse(Policy):
     """
 
     name = "randomized-response"
+    uses_prior = False
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """Two values: log of the probability to tell the truth, and of each lie."""

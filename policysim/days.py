@@ -102,13 +102,12 @@ def _asked(study: Study, question: DaysQuestion) -> Iterator[tuple[Policy, float
 def _at_horizon(study: Study, question: DaysQuestion, horizon: int, advance: Callable[[int], object]) -> pd.DataFrame:
     process = build_course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
-    problems = _problems(course)
     budgets = [
-        (template, total, PrivacyBudget(total, question.delta).daily(template, problems))
+        (template, total, PrivacyBudget(total, question.delta).daily(template, _problems(course, template)))
         for template, total in _asked(study, question)
     ]
     evaluator = ProcessEvaluator(process, course, study.by)
-    start = [problem.best_fixed_action for problem in problems]
+    start = [problem.best_fixed_action for problem in _problems(course, BestFixed())]
     schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
     advance(horizon)
     policies = list(dict.fromkeys(budget.policy for _, _, budget in budgets))
@@ -126,8 +125,8 @@ def _at_horizon(study: Study, question: DaysQuestion, horizon: int, advance: Cal
     return pd.concat(frames, ignore_index=True)
 
 
-def _problems(course: Course) -> list[DecisionProblem]:
+def _problems(course: Course, policy: Policy) -> list[DecisionProblem]:
     """The decision of each day; every patient allows every treatment."""
-    problems = [day.whole for day in course.days]
+    problems = [day.whole for day in course.decisions(policy)]
     assert all(problem is not None for problem in problems)
     return [problem for problem in problems if problem is not None]

@@ -15,7 +15,7 @@ from policies.policy import Policy
 from policysim.chain import EndlessError, chain_values, chain_visits
 from policysim.planning_infinite import solve_infinite
 from policysim.process import Process
-from policysim.step_problems import PRIOR_FREE, backward, decision, reference_priors, require_tabular
+from policysim.step_problems import backward, decision, reference_priors, require_tabular
 
 Tables = ArrayLike | Sequence[ArrayLike]
 
@@ -191,7 +191,7 @@ def expected(process: Process, probabilities: FloatArray, q_values: FloatArray) 
 
 def _private(process: Process, policy: Policy) -> Callable[[int, FloatArray], FloatArray]:
     """The values of a day under a private policy."""
-    priors = [process.initial] if type(policy) in PRIOR_FREE else reference_priors(process)
+    priors = reference_priors(process) if policy.uses_prior else [process.initial]
 
     def choose(day: int, q_values: FloatArray) -> FloatArray:
         problem = decision(process, q_values, priors[min(day, len(priors) - 1)])

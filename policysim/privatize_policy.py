@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import make_policy
+from policies.catalogue import CATALOGUE, make_policy
 from policies.masked import admissible_mask, masked_problem
 from policies.policy import Policy, draw_actions
 from policies.response import RandomizedResponse
 from policysim.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
-from policysim.step_problems import PRIOR_FREE
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +153,8 @@ def privatize_policy(
 def _private_table(
     q_values: FloatArray, policy: Policy, admissible: ArrayLike | None, mask_public: bool
 ) -> PrivateTable:
-    if type(policy) not in PRIOR_FREE:
-        names = ", ".join(sorted(kind.name for kind in PRIOR_FREE))
+    if policy.uses_prior:
+        names = ", ".join(sorted(name for name, kind in CATALOGUE.items() if not kind.uses_prior))
         raise ValueError(f"policy must be one of {names}: {policy.name} needs a prior; policysim.compare gives it one.")
     if q_values.ndim not in (2, 3) or 0 in q_values.shape:
         raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")

@@ -108,7 +108,7 @@ def evaluate_all(
     constants = [a for a in range(n_actions) if process.admissible is None or process.admissible[:, a].all()]
     behaviours: dict[Hashable, DailyTables] = {
         Greedy(): lambda day: _one_hot(course, day, n_actions),
-        Uniform(): lambda day: course.days[day].tables(Uniform()),
+        Uniform(): lambda day: course.plain[day].tables(Uniform()),
         **{action: _constant(process, action) for action in constants},
         **{policy: _private(course, policy) for policy in policies if policy not in (Greedy(), Uniform())},
     }
@@ -142,7 +142,7 @@ def _constant(process: Process, action: int) -> DailyTables:
 
 
 def _private(course: Course, policy: Policy) -> DailyTables:
-    return lambda day: course.days[day].tables(policy)
+    return lambda day: course.decisions(policy)[day].tables(policy)
 
 
 def course_rows(

@@ -77,7 +77,7 @@ class ProcessEvaluator:
         process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
         for day in range(process.horizon or 0):
             logs, probabilities = tables(day)
-            spent.append(self._course.days[day].epsilon_spent(logs))
+            spent.append(self._course.plain[day].epsilon_spent(logs))
             for action, chances in enumerate(probabilities.T):
                 flow = mass * chances
                 for metric, (table, discount) in enumerate(self._channels):
@@ -91,7 +91,7 @@ class ProcessEvaluator:
         spent = []
         for day in reversed(range(self.process.horizon or 0)):
             logs, probabilities = tables(day)
-            spent.append(self._course.days[day].epsilon_spent(logs))
+            spent.append(self._course.plain[day].epsilon_spent(logs))
             for metric, (table, discount) in enumerate(self._channels):
                 later = self.process.continuation(values[metric])
                 values[metric] = 0.0
@@ -104,7 +104,7 @@ class ProcessEvaluator:
             values = chain_values(require_tabular(self.process), probabilities)
         except EndlessError:
             values = np.full(len(self.process.initial), np.nan)
-        return CourseResult(self._means(values)[:, None], (self._course.days[0].epsilon_spent(logs),))
+        return CourseResult(self._means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
 
     def _means(self, values: FloatArray) -> FloatArray:
         """The mean of (n,) values in each group; NaN for a group of probability 0."""

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policies.calibration import ExponentialMonotone, ExponentialTight
-from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.masked import MaskedProblem, masked_problem
-from policies.noisy_max import ReportNoisyMax
-from policies.permute_and_flip import PermuteAndFlip
 from policies.policy import Policy, two_values
-from policies.reference import Greedy, Uniform
-from policies.response import RandomizedResponse
 from policysim.chain import chain_visits
 from policysim.planning_infinite import solve_infinite
 from policysim.process import Process
 from policysim.tabular import TabularMDP
-
-# Policies that never look at the prior; any other one may.
-PRIOR_FREE: frozenset[type[Policy]] = frozenset(
-    {
-        Greedy,
-        Uniform,
-        Exponential,
-        ExponentialMonotone,
-        ExponentialBoundedRange,
-        ExponentialTight,
-        PermuteAndFlip,
-        ReportNoisyMax,
-        RandomizedResponse,
-    }
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +23,32 @@ class Course:
 
     Attributes
     ----------
-    days : tuple of MaskedProblem
-        One for each day; a single one for an infinite horizon. The utilities are Q-values under optimal continuation,
-        the prior is the distribution of the state under the best policy: on that day, or over all (discounted)
-        decisions. Where nobody is left on a day, it is that of the last day with somebody.
+    plain : tuple of MaskedProblem
+        One for each day; a single one for an infinite horizon. The utilities are Q-values under optimal continuation;
+        the prior is nothing but the initial distribution.
     actions : tuple of array of int, (n,)
-        The best action in each state, for each of `days`.
+        The best action in each state, for each of `plain`.
     values : array, (n,)
         What each first state is worth under the best policy.
     """
 
-    days: tuple[MaskedProblem, ...]
+    plain: tuple[MaskedProblem, ...]
     actions: tuple[IntArray, ...]
     values: FloatArray
+    priors: Callable[[], list[FloatArray]]
+
+    @cached_property
+    def days(self) -> tuple[MaskedProblem, ...]:
+        """The same decisions with the distribution of the state as their prior, computed when first asked for.
+
+        The distribution under the best policy: on that day, or over all (discounted) decisions. Where nobody is left
+        on a day, it is that of the last day with somebody.
+        """
+        return tuple(day.with_prior(prior) for day, prior in zip(self.plain, self.priors(), strict=True))
+
+    def decisions(self, policy: Policy) -> tuple[MaskedProblem, ...]:
+        """The decisions that a policy faces: those with priors only if it looks at them."""
+        return self.days if policy.uses_prior else self.plain
 
 
 def backward(
@@ -136,8 +129,8 @@ def _day_by_day(process: Process) -> Course:
 
     values = backward(process, decide)
     actions = tuple(days[day].best_actions() for day in range(len(days)))
-    priors = _priors(process, list(actions))
-    return Course(tuple(days[day].with_prior(prior) for day, prior in enumerate(priors)), actions, values)
+    plain = tuple(days[day] for day in range(len(days)))
+    return Course(plain, actions, values, lambda: _priors(process, list(actions)))
 
 
 def _priors(process: Process, actions: list[IntArray]) -> list[FloatArray]:
@@ -156,4 +149,4 @@ def _stationary(process: Process) -> Course:
     q_values, values, actions = solve_infinite(mdp)
     visits = chain_visits(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0))
     prior = visits / visits.sum() if visits.sum() > 0 else mdp.initial
-    return Course((decision(mdp, q_values, prior),), (actions,), values)
+    return Course((decision(mdp, q_values, mdp.initial),), (actions,), values, lambda: [prior])

@@ -52,7 +52,7 @@ def _tables(study: Study, policy: Policy, horizon: int, *, length_public: bool) 
         table = policy.probabilities(problem)
         return [table], problem.value(table)
     process = build_course(study, horizon, length_public=length_public)
-    tables = [day.tables(policy)[1] for day in optimal_course(process).days]
+    tables = [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
     return tables, policy_value(process, tables)
 
 

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_processes import loss_of, random_arrays
 
-from policies import AnyRecord, DecisionProblem, make_policy
+from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policysim.planning import plan, policy_value
 from policysim.private_network import FOR_NETWORKS, PrivateNetwork, box_scale
 from policysim.privatize_policy import privatize_policy
-from policysim.step_problems import PRIOR_FREE
 from policysim.tabular import TabularMDP
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
-NAMES = sorted(kind.name for kind in PRIOR_FREE if kind.name != "exponential-monotone")
+NAMES = [name for name, kind in CATALOGUE.items() if not kind.uses_prior and name != "exponential-monotone"]
 
 
 @pytest.mark.parametrize("name", NAMES)
