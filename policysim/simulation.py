@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from envs.records import RecordSpace
-from policies.arrays import FloatArray
+from policies.arrays import ROUNDING, FloatArray
 from policies.policy import draw_actions
 from policysim.study import Study
 
@@ -54,9 +54,11 @@ class Simulation:
 
     @property
     def errors_apart(self) -> float:
-        """|mean - exact| in standard errors; 0 where they are equal."""
+        """|mean - exact| in standard errors; 0 where they are equal but for rounding."""
         distance = abs(self.mean - self.exact)
-        return distance / self.standard_error if distance > 1e-12 * max(1.0, abs(self.exact)) else 0.0
+        if distance <= ROUNDING * max(1.0, abs(self.exact)):
+            return 0.0
+        return distance / self.standard_error if self.standard_error > 0 else math.inf
 
     @property
     def agrees(self) -> bool:

@@ -1,0 +1,198 @@
+"""Treatment over days within a budget: what is published in all days together, by enumeration, and what is printed."""
+
+import json
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_studies import SCENARIO, write_small_study
+
+import policysim as ps
+from policies import make_policy
+from policysim.cli import main
+from policysim.days import DaysQuestion, compare_days, number_of_days
+from policysim.days_screen import best_mechanisms
+from policysim.planning import policy_value
+from policysim.schedule import NAME as SCHEDULE
+from policysim.schedule import best_schedule, schedule_tables
+from policysim.step_problems import optimal_course
+from policysim.treatment_course import build_course
+
+WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
+PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_small_study(tmp_path_factory.mktemp("days"), scenario=WITH_ONSET)
+
+
+@pytest.fixture(scope="module")
+def study(path):
+    return ps.load_study(path)
+
+
+def sequence_probabilities(process, tables):
+    """P(published actions of all days | first record), (n, k^H), by following every sequence through the states."""
+    n, k = process.rewards.shape
+    columns = []
+    for sequence in product(range(k), repeat=len(tables)):
+        chance = np.ones(n)  # P(the rest of the sequence | state), backwards
+        for day in reversed(range(len(tables))):
+            action = sequence[day]
+            later = process.continuation(chance)[:, action] if day + 1 < len(tables) else np.ones(n)
+            chance = tables[day][:, action] * later
+        columns.append(chance)
+    return np.column_stack(columns)
+
+
+def hockey_stick(joint, epsilon):
+    """The largest delta over all pairs of first records at a total epsilon."""
+    return max(np.maximum(row - math.exp(epsilon) * joint, 0).sum(axis=1).max() for row in joint)
+
+
+def tables_of(process, policy):
+    return [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+def test_all_days_together_stay_within_the_total_by_basic_composition(study, name):
+    process = build_course(study, 3)
+    joint = sequence_probabilities(process, tables_of(process, make_policy(name, epsilon=0.5)))
+    assert joint.sum(axis=1) == pytest.approx(np.ones(len(joint)))
+    # Any two records, also one who comes in already absorbed: all are hidden from the first day on.
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= 3 * 0.5 + 1e-12
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+@pytest.mark.parametrize("total", [0.5, 3.0])
+def test_all_days_together_stay_within_the_budget_that_was_used(study, name, total):
+    delta = 0.05
+    process = build_course(study, 3)
+    template = make_policy(name)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+    budget = ps.PrivacyBudget(total, delta).daily(template, problems)
+    joint = sequence_probabilities(process, tables_of(process, budget.policy))
+    assert hockey_stick(joint, total) <= delta + 1e-12
+
+
+def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
+    """The planted mistake: to stop publishing for who has recovered, but to call the length hidden."""
+    process = build_course(study, 3, length_public=True)
+    joint = sequence_probabilities(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
+    # Fewer than three actions are published for those whose stay ends; that alone tells records apart.
+    ended = 1 - joint.sum(axis=1)
+    assert ended.max() > 0.1
+    assert np.log(ended.max() / ended.min()) > 3 * 0.5
+
+
+def test_the_table_holds_the_values_of_the_tables_that_the_budget_allows(study):
+    question = DaysQuestion(horizon=3, totals=(1.0, 4.0), delta=1e-6, length_public=False)
+    advanced = []
+    table = compare_days(study, question, advanced.append)
+    assert sum(advanced) == number_of_days(study, question)
+    assert question.horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    assert set(table["group"]) == {"all", "age", "infected"}
+    overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
+    process = build_course(study, 3)
+    for _, row in overall[overall["policy"].isin(["exponential", "randomized-response"])].iterrows():
+        policy = make_policy(row["policy"], epsilon=row["epsilon"])
+        assert row["value"] == pytest.approx(policy_value(process, tables_of(process, policy)), abs=1e-12)
+        assert row["epsilon_spent"] <= row["epsilon"] + 1e-12
+        assert row["total_spent"] <= row["total_epsilon"] + 1e-9
+    assert (overall[overall["policy"] == "greedy"]["loss"].abs() < 1e-12).all()
+
+
+def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
+    question = DaysQuestion(horizon=1, totals=(1.0,), delta=0.0, length_public=True)
+    table = compare_days(replace(study, by=()), question).set_index("policy")
+    one = ps.compare(ps.build_problem(study), policies=study.policies, epsilons=[1.0]).set_index("policy")
+    for name in ("exponential", "randomized-response", "uniform", "greedy"):
+        assert table.loc[name, "value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
+        assert table.loc[name, "benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
+
+
+def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
+    process = build_course(study, 3)
+
+    def value(schedule):
+        of_day = schedule_tables(process, schedule)
+        return policy_value(process, [of_day(day)[1] for day in range(3)])
+
+    found = best_schedule(process, [0, 0, 0])
+    values = {schedule: value(schedule) for schedule in product(range(3), repeat=3)}
+    neighbours = [s for s in values if sum(a != b for a, b in zip(s, found, strict=True)) <= 1]
+    assert values[found] == pytest.approx(max(values[s] for s in neighbours), abs=1e-12)
+    assert values[found] >= max(values[(a, a, a)] for a in range(3)) - 1e-12
+
+
+def test_the_best_mechanism_leaves_the_daily_optimum_out():
+    rows = [
+        {"group": "all", "horizon": 2, "total_epsilon": 1.0, "policy": name, "value": value, "benefit_kept": value}
+        for name, value in {"optimal": 3.0, "exponential": 1.0, SCHEDULE: 2.0}.items()
+    ]
+    assert best_mechanisms(pd.DataFrame(rows))["policy"].tolist() == [SCHEDULE]
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("compare", str(path), "--horizon", "3", "--total-epsilon", "1,4", "--delta", "1e-6", "--out", str(out))
+    code, text, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    for words in ("Over 3 days", "Total ε = 1", "Total ε = 4", "δ = 1e-06", "through day 3", "best-schedule", "3 days"):
+        assert words in text
+    assert max(map(len, text.splitlines()[:-1])) <= 100
+    first = {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")}
+    assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= {
+        name.as_posix() for name in first
+    }
+    assert run(capsys, *arguments)[0] == 0
+    assert {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")} == first
+    page = first[next(name for name in first if name.name == "report.html")].decode()
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+
+
+def test_the_command_prints_one_document(capsys, path, tmp_path):
+    arguments = ("--horizon", "2", "--length-public", "--json", "--out", str(tmp_path / "out"))
+    code, text, _ = run(capsys, "compare", str(path), *arguments)
+    document = json.loads(text)
+    assert code == 0
+    assert document["manifest"]["length_public"] is True
+    assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 5.0, 10.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--horizon", "0"), "--horizon must be a whole number of days >= 1, got '0'"),
+        (("--horizon", "-3"), "--horizon must be a whole number of days >= 1, got '-3'"),
+        (("--horizon", "two"), "--horizon must be a whole number of days >= 1, got 'two'"),
+        (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
+        (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
+        (("--total-epsilon", "1"), "--total-epsilon only goes with --horizon"),
+        (("--delta", "0.1"), "--delta only goes with --horizon"),
+        (("--length-public",), "--length-public only goes with --horizon"),
+        (("--horizon", "2", "--delta", "1"), "--delta must be a number in [0, 1), got '1'"),
+        (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
+        (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
+        (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over 2 days only the adjacency any-record composes"),
+        (("--horizon", "2", "--sensitive", "age"), "over 2 days only the adjacency any-record composes"),
+    ],
+)
+def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
+    code, out, err = run(capsys, "compare", str(path), *arguments, "--out", str(tmp_path / "out"))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
