@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STUDY ?= covid
+SOURCES := sock-groups adult-age-sex common-disease marital-status randomise-or-decide learning-on-private-columns
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test lint clean
+.PHONY: report sources test lint clean
 
 report: $(VENV)/.installed
 	$(BIN)/policysim compare $(STUDY) --out reports/$(STUDY)
+
+sources: $(VENV)/.installed
+	for study in $(SOURCES); do $(BIN)/policysim compare $$study --out reports/$$study || exit 1; done
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(ARGS)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from policysim.search import smallest_epsilon
     from policysim.study import Study, load_study
     from policysim.tabular import TabularMDP
+    from policysim.treatment_course import build_course
 
 _HOME = {
     "AnyRecord": "policies.adjacency",
@@ -66,6 +67,7 @@ _HOME = {
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study",
     "TabularMDP": "policysim.tabular",
+    "build_course": "policysim.treatment_course",
     "build_problem": "policysim.problem",
     "compare": "policysim.comparison",
     "load_scenario": "envs.scenario_file",
@@ -91,6 +93,7 @@ __all__ = [
     "Sensitivity",
     "Study",
     "TabularMDP",
+    "build_course",
     "build_problem",
     "compare",
     "load_scenario",

@@ -72,13 +72,13 @@ def build_parser() -> argparse.ArgumentParser:
     audit.add_argument(
         "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
     )
+    _add_simulate(commands)
     sensitivity = commands.add_parser(
         "sensitivity",
         help="how far utilities can move between neighbours, and which two records show it",
         description="Exact sensitivity of the expected utilities, with the two records that attain it.",
     )
     _add_study(sensitivity)
-    _add_simulate(commands)
     _add_privatize(commands)
     _add_select(commands)
     return parser

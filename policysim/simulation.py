@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from envs.records import RecordSpace
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import FloatArray
 from policies.policy import draw_actions
 from policysim.study import Study
 
@@ -23,6 +23,8 @@ BATCH = 1 << 16
 QUANTILE = 1.959963984540054
 # Beyond so many standard errors a difference is no chance: one in 1.7 million.
 MOST_ERRORS = 5.0
+# What summing millions of rewards may leave, relative.
+SUM_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Simulation:
     def errors_apart(self) -> float:
         """|mean - exact| in standard errors; 0 where they are equal but for rounding."""
         distance = abs(self.mean - self.exact)
-        if distance <= ROUNDING * max(1.0, abs(self.exact)):
+        if distance <= SUM_ROUNDING * max(1.0, abs(self.exact)):
             return 0.0
         return distance / self.standard_error if self.standard_error > 0 else math.inf
 
