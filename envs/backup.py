@@ -141,7 +141,7 @@ class Backup:
 
     @cached_property
     def _others(self) -> list[list[FloatArray]]:
-        """For each action the day of every other flag, multiplied out: P(y afterwards | x before), rows x, columns y."""
+        """For each action the day of every other flag, multiplied out: P(y afterwards | x before), x by y."""
         others = [flag for flag in range(self._n_flags) if flag not in self._risky]
         days = [np.stack([1 - presence, presence], axis=2)[others] for presence in self._presence]
         return [_multiplied_out(list(matrices)) for matrices in days]
