@@ -24,5 +24,9 @@ adult_age_sex      k-ary response on two columns; two_coins: two-coin response, 
 common_disease     the most common value; largest_industry: which tables allow 949 of 1,000 right, a section of it
 marital_status     the most common value, with a score that is a thousandth of a count
 
+randomise_or_decide (_curves, _findings, _drawings)   noise on the record or on the decision, per hidden set
+learning (_patients, _rows, _correction, _scores, _runs, _summary, _findings, _drawings)   training on private columns
+policy_study   the study of policies that these two build on
+
 A new one is a file in policysim/studies, these modules, and a line in `studies`.
 """

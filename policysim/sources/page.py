@@ -17,7 +17,7 @@ from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE,
 from policysim.sources.studies import SourceStudy
 from policysim.words import rounded
 
-LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "matplotlib")
+LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "matplotlib", "scikit-learn")
 # Inches; wider figures take the whole width of the page.
 WIDE = 8
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
@@ -116,4 +116,5 @@ def summary(findings: Findings) -> str:
         f"{counts[DIFFERS]} differ without a reason that we know",
     ]
     shown = [part for part, name in zip(parts, MARKS, strict=True) if counts[name]]
-    return f"Of {len(verdicts)} figures and claims of the source: {'; '.join(shown)}."
+    claims = "one claim" if len(verdicts) == 1 else f"{len(verdicts)} figures and claims"
+    return f"Of {claims} of the source: {'; '.join(shown)}."

@@ -16,7 +16,7 @@ from policysim.sources.studies import SourceStudy, load_source_study
 from policysim.text import wrap
 
 # Options of compare that need a scenario.
-OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list")
+OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "horizon", "total_epsilon", "delta", "length_public")
 
 
 def run_source_study(chosen: argparse.Namespace, path: Path) -> int:

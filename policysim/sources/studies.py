@@ -14,8 +14,12 @@ from policysim.sources import (
     adult_age_sex_findings,
     common_disease,
     common_disease_findings,
+    learning,
+    learning_findings,
     marital_status,
     marital_status_findings,
+    randomise_or_decide,
+    randomise_or_decide_findings,
     sock_groups,
     sock_groups_findings,
 )
@@ -42,7 +46,11 @@ class Analysis:
 ANALYSES = {
     "adult-age-sex": Analysis(adult_age_sex.read, adult_age_sex_findings.analyse),
     "common-disease": Analysis(common_disease.read, lambda constants, _: common_disease_findings.analyse(constants)),
+    "learning-on-private-columns": Analysis(learning.read, learning_findings.analyse),
     "marital-status": Analysis(marital_status.read, lambda constants, _: marital_status_findings.analyse(constants)),
+    "randomise-or-decide": Analysis(
+        randomise_or_decide.read, lambda constants, _: randomise_or_decide_findings.analyse(constants)
+    ),
     "sock-groups": Analysis(sock_groups.read, lambda constants, _: sock_groups_findings.analyse(constants)),
 }
 
