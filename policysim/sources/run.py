@@ -16,13 +16,14 @@ from policysim.sources.studies import SourceStudy, load_source_study
 from policysim.text import wrap
 
 # Options of compare that need a scenario.
-OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "horizon", "total_epsilon", "delta", "length_public")
+OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list")
+OVER_DAYS = ("horizon", "total_epsilon", "delta", "length_public")
 
 
 def run_source_study(chosen: argparse.Namespace, path: Path) -> int:
     """Compute, print and write."""
     study = load_source_study(path)
-    given = [f"--{name.replace('_', '-')}" for name in OF_SCENARIOS if vars(chosen).get(name)]
+    given = [f"--{name.replace('_', '-')}" for name in (*OF_SCENARIOS, *OVER_DAYS) if vars(chosen).get(name)]
     if given:
         raise UsageError(f"{given[0]} does not go with {study.name}: it is a study of a source document")
     seed = study.seed if chosen.seed is None else chosen.seed
