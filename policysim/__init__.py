@@ -9,14 +9,9 @@ search    the smallest epsilon that is good enough
 prices    what hiding each feature costs at best
 wrong_prior, robustness   how far results depend on the prior and on illustrative effects
 limit, choose   what no mechanism can do; which epsilon, which mechanism
-process, tabular (tabular_arrays, tabular_env, chain)   decision processes over days; from arrays or an environment
-planning, planning_infinite   optimal values and the value of a policy, exactly; step_problems: each day's decision
-process_comparison, process_evaluation, sweep   policies over epsilon in a process
-privatize_policy (private_network)   a private policy of anybody's Q-values
-treatment_course   treatment over days of a study's scenario, on all its records
-budget    what each day may spend, so that all days stay within one privacy budget
-days, days_screen, days_figure, days_report   the course of treatment against the total epsilon
-schedule   one treatment for all, by the day
+sweep     what comparisons share: which policies at which epsilon
+processes/  decisions over days: any tabular process, and treatment over days
+days/     treatment over days within a total privacy budget
 simulation   the check by Monte Carlo
 select_private, select_screen   one private choice from counts (counts_file)
 privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
@@ -46,37 +41,37 @@ if TYPE_CHECKING:
     from policies.problem import DecisionProblem
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
-    from policysim.budget import PrivacyBudget
     from policysim.comparison import compare
-    from policysim.planning import plan, policy_value
-    from policysim.privatize_policy import privatize_policy
     from policysim.problem import build_problem
+    from policysim.processes.budget import PrivacyBudget
+    from policysim.processes.planning import plan, policy_value
+    from policysim.processes.privatize_policy import privatize_policy
+    from policysim.processes.tabular import TabularMDP
+    from policysim.processes.treatment_course import build_course
     from policysim.search import smallest_epsilon
     from policysim.study import Study, load_study
-    from policysim.tabular import TabularMDP
-    from policysim.treatment_course import build_course
 
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
     "OneFeature": "policies.adjacency",
-    "PrivacyBudget": "policysim.budget",
+    "PrivacyBudget": "policysim.processes.budget",
     "PrivacyLoss": "policies.privacy_loss",
     "Selection": "policies.selection",
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study",
-    "TabularMDP": "policysim.tabular",
-    "build_course": "policysim.treatment_course",
+    "TabularMDP": "policysim.processes.tabular",
+    "build_course": "policysim.processes.treatment_course",
     "build_problem": "policysim.problem",
     "compare": "policysim.comparison",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study",
     "make_policy": "policies.catalogue",
-    "plan": "policysim.planning",
-    "policy_value": "policysim.planning",
+    "plan": "policysim.processes.planning",
+    "policy_value": "policysim.processes.planning",
     "privacy_loss": "policies.privacy_loss",
-    "privatize_policy": "policysim.privatize_policy",
+    "privatize_policy": "policysim.processes.privatize_policy",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
     "smallest_epsilon": "policysim.search",

@@ -18,8 +18,8 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.evaluate import ALL, Evaluator
-from policysim.process import Process
-from policysim.process_comparison import compare_process
+from policysim.processes.comparison import compare_process
+from policysim.processes.process import Process
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
 # The limit where it can only be bounded.

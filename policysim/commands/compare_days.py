@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from policysim.console import print_json, progress
-from policysim.days import DaysQuestion, compare_days, number_of_days
-from policysim.days_screen import best_mechanisms, days_screen
+from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
+from policysim.days.screen import best_mechanisms, days_screen
 from policysim.options import UsageError, chosen_study, parse_epsilons
 from policysim.output import check_writable, write_files
-from policysim.treatment_course import require_composable
+from policysim.processes.treatment_course import require_composable
 
 TOTALS = "1,5,10"
 DAYS_ONLY = ("total_epsilon", "delta", "length_public")
@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with progress(number_of_days(study, question), unit="day") as advance:
         table = compare_days(study, question, advance)
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.days_report import build_days_manifest, days_files  # noqa: PLC0415
+    from policysim.days.report import build_days_manifest, days_files  # noqa: PLC0415
 
     write_files(folder, days_files(study, question, table))
     report = (folder / "report.html").as_posix()

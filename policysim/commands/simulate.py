@@ -14,13 +14,13 @@ from policies.policy import Policy
 from policysim.commands.compare_days import parse_horizon
 from policysim.console import EXIT_CHECK, print_json, progress
 from policysim.options import UsageError, chosen_study, parse_epsilons
-from policysim.planning import policy_value
 from policysim.problem import build_problem
+from policysim.processes.planning import policy_value
+from policysim.processes.step_problems import optimal_course
+from policysim.processes.treatment_course import build_course, require_composable
 from policysim.simulation import MOST_ERRORS, Simulation, simulate
-from policysim.step_problems import optimal_course
 from policysim.study import Study
 from policysim.text import wrap
-from policysim.treatment_course import build_course, require_composable
 from policysim.words import DISCLAIMER
 
 

@@ -21,8 +21,8 @@ from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.accounting import concentrated_rho
 from policies.permute_and_flip import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim import budget as module
-from policysim.budget import ENOUGH, MAX_TRIES, PrivacyBudget, converted_epsilon
+from policysim.processes import budget as module
+from policysim.processes.budget import ENOUGH, MAX_TRIES, PrivacyBudget, converted_epsilon
 
 BINARY = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
 PRIVATE = [name for name, policy in CATALOGUE.items() if policy.uses_epsilon and name != "exponential-monotone"]
@@ -139,7 +139,7 @@ def test_rho_at_the_ends_of_the_budget():
 
 
 def test_the_library_is_imported_only_to_convert():
-    code = "import sys, policysim.budget as b; b.PrivacyBudget(1.0).daily_epsilon(3); print(*sys.modules)"
+    code = "import sys, policysim.processes.budget as b; b.PrivacyBudget(1.0).daily_epsilon(3); print(*sys.modules)"
     assert "dp_accounting" not in subprocess.check_output([sys.executable, "-c", code], text=True).split()
 
 

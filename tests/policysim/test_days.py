@@ -13,13 +13,13 @@ from small_studies import SCENARIO, write_small_study
 import policysim as ps
 from policies import make_policy
 from policysim.cli import main
-from policysim.days import DaysQuestion, compare_days, number_of_days
-from policysim.days_screen import best_mechanisms
-from policysim.planning import policy_value
-from policysim.schedule import NAME as SCHEDULE
-from policysim.schedule import best_schedule, schedule_tables
-from policysim.step_problems import optimal_course
-from policysim.treatment_course import build_course
+from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
+from policysim.days.screen import best_mechanisms
+from policysim.processes.planning import policy_value
+from policysim.processes.schedule import NAME as SCHEDULE
+from policysim.processes.schedule import best_schedule, schedule_tables
+from policysim.processes.step_problems import optimal_course
+from policysim.processes.treatment_course import build_course
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")

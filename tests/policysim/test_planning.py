@@ -8,9 +8,9 @@ from small_processes import all_policies, dense_value, expected_by_paths, random
 
 from policies import CATALOGUE, make_policy
 from policies.masked import masked_problem
-from policysim.planning import occupancy, plan, policy_value, policy_values
-from policysim.step_problems import decision, optimal_course, reference_priors
-from policysim.tabular import TabularMDP
+from policysim.processes.planning import occupancy, plan, policy_value, policy_values
+from policysim.processes.step_problems import decision, optimal_course, reference_priors
+from policysim.processes.tabular import TabularMDP
 
 HORIZON = 3
 

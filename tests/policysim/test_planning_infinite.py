@@ -17,11 +17,11 @@ from small_processes import (
     toy_text_arrays,
 )
 
-from policysim import chain
-from policysim.chain import EndlessError
-from policysim.planning import occupancy, plan, policy_value, policy_values
-from policysim.planning_infinite import solve_infinite
-from policysim.tabular import TabularMDP
+from policysim.processes import chain
+from policysim.processes.chain import EndlessError
+from policysim.processes.planning import occupancy, plan, policy_value, policy_values
+from policysim.processes.planning_infinite import solve_infinite
+from policysim.processes.tabular import TabularMDP
 
 
 def linear_programme(moves, rewards, discount):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from small_processes import loss_of, random_arrays
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
-from policysim.planning import plan, policy_value
-from policysim.private_network import FOR_NETWORKS, PrivateNetwork, box_scale
-from policysim.privatize_policy import privatize_policy
-from policysim.tabular import TabularMDP
+from policysim.processes.planning import plan, policy_value
+from policysim.processes.private_network import FOR_NETWORKS, PrivateNetwork, box_scale
+from policysim.processes.privatize_policy import privatize_policy
+from policysim.processes.tabular import TabularMDP
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
 NAMES = [name for name, kind in CATALOGUE.items() if not kind.uses_prior and name != "exponential-monotone"]

@@ -8,9 +8,9 @@ from small_processes import WithOutcomes, expected_by_paths, loss_of, random_arr
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import masked_problem
-from policysim.planning import plan, policy_value, policy_values
-from policysim.step_problems import optimal_course, reference_priors
-from policysim.tabular import TabularMDP
+from policysim.processes.planning import plan, policy_value, policy_values
+from policysim.processes.step_problems import optimal_course, reference_priors
+from policysim.processes.tabular import TabularMDP
 
 HORIZON = 3
 POLICIES = ["greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal"]

@@ -9,10 +9,10 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from policies import make_policy
 from policysim.cli import main
-from policysim.planning import policy_value
+from policysim.processes.planning import policy_value
+from policysim.processes.step_problems import optimal_course
+from policysim.processes.treatment_course import build_course
 from policysim.simulation import BATCH, Simulation, simulate
-from policysim.step_problems import optimal_course
-from policysim.treatment_course import build_course
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from small_processes import random_arrays, random_table
 
-from policysim.tabular import TabularMDP
+from policysim.processes.tabular import TabularMDP
 
 MOVES, REWARDS, INITIAL, ENDS = random_arrays(np.random.default_rng(3), ends=0.2, sparse=True)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from small_processes import random_arrays, toy_text_arrays
 
-from policysim.tabular import TabularMDP
+from policysim.processes.tabular import TabularMDP
 
 TOY_TEXT = ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1", "CliffWalkingSlippery-v1"]
 

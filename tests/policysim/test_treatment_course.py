@@ -8,7 +8,7 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from envs.response import ResponseModel
-from policysim.treatment_course import ABSORBED, build_course
+from policysim.processes.treatment_course import ABSORBED, build_course
 
 ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
 

@@ -13,7 +13,7 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.masked import admissible_mask, masked_problem
 from policies.policy import Policy, draw_actions
 from policies.response import RandomizedResponse
-from policysim.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
+from policysim.processes.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,9 @@ def privatize_policy(
     q_values : array, (S, A) or (H, S, A), or callable
         A table over *all* states, such as `plan(mdp).q_values`: its exact sensitivity is used. -inf stands for an
         action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such as a
-        Q-network, or the logits of an actor: any scores of which larger is better.
+        Q-network, or the log-probabilities of an actor, which 0 bounds from above: any scores of which larger is
+        better, as an array or a tensor that NumPy can read (detached, on the CPU). The scores of an observation must
+        not depend on the others in its batch: batch normalisation must be in evaluation mode.
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional

@@ -12,9 +12,9 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from policies.arrays import FloatArray, IntArray
-from policysim.process import BoolArray
-from policysim.tabular import TabularMDP
-from policysim.tabular_arrays import Matrix
+from policysim.processes.process import BoolArray
+from policysim.processes.tabular import TabularMDP
+from policysim.processes.tabular_arrays import Matrix
 
 # Up to this many states a dense solver is faster.
 DENSE = 1500

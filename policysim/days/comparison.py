@@ -11,14 +11,14 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.budget import PrivacyBudget
-from policysim.process_comparison import course_rows, evaluate_all
-from policysim.process_evaluation import ProcessEvaluator
-from policysim.schedule import NAME as SCHEDULE
-from policysim.schedule import best_schedule, schedule_tables
-from policysim.step_problems import Course, optimal_course
+from policysim.processes.budget import PrivacyBudget
+from policysim.processes.comparison import course_rows, evaluate_all
+from policysim.processes.evaluation import ProcessEvaluator
+from policysim.processes.schedule import NAME as SCHEDULE
+from policysim.processes.schedule import best_schedule, schedule_tables
+from policysim.processes.step_problems import Course, optimal_course
+from policysim.processes.treatment_course import build_course
 from policysim.study import Study
-from policysim.treatment_course import build_course
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
@@ -69,8 +69,8 @@ def compare_days(
     Returns
     -------
     DataFrame
-        One row per horizon, policy (and `policysim.schedule`), total epsilon and group, with the columns of
-        `policysim.process_comparison.compare_process`, and these about privacy:
+        One row per horizon, policy (and `policysim.processes.schedule`), total epsilon and group, with the columns of
+        `policysim.processes.comparison.compare_process`, and these about privacy:
 
         horizon : days
         total_epsilon : the budget of the course, with the question's delta

@@ -9,9 +9,9 @@ from matplotlib.style import context
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim import schedule
 from policysim.evaluate import ALL
 from policysim.figures import STYLE, look, set_epsilon_axis
+from policysim.processes import schedule
 
 # Drawn as levels: they do not depend on epsilon.
 LEVELS = {

@@ -11,10 +11,10 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.masked import MaskedProblem, masked_problem
 from policies.policy import Policy, two_values
-from policysim.chain import chain_visits
-from policysim.planning_infinite import solve_infinite
-from policysim.process import Process
-from policysim.tabular import TabularMDP
+from policysim.processes.chain import chain_visits
+from policysim.processes.planning_infinite import solve_infinite
+from policysim.processes.process import Process
+from policysim.processes.tabular import TabularMDP
 
 
 @dataclass(frozen=True, eq=False)

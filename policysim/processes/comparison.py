@@ -12,9 +12,9 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.process import Process
-from policysim.process_evaluation import CourseResult, DailyTables, ProcessEvaluator
-from policysim.step_problems import Course, optimal_course
+from policysim.processes.evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.processes.process import Process
+from policysim.processes.step_problems import Course, optimal_course
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
 

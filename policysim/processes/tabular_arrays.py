@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, finite_table
-from policysim.process import BoolArray
+from policysim.processes.process import BoolArray
 
 Table: TypeAlias = "ArrayLike | Sequence[sparse.sparray | sparse.spmatrix]"
 # scipy's matrices have no static types that serve here.

@@ -12,9 +12,9 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from policysim import figures
-from policysim.days import DaysQuestion
-from policysim.days_figure import course_figure
-from policysim.days_screen import PER_DAY, SCHEDULE_WORDS, best_mechanisms, privacy_words
+from policysim.days.comparison import DaysQuestion
+from policysim.days.figure import course_figure
+from policysim.days.screen import PER_DAY, SCHEDULE_WORDS, best_mechanisms, privacy_words
 from policysim.evaluate import ALL
 from policysim.report import LIBRARIES, inline, to_csv
 from policysim.study import Study

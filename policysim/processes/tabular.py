@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from policies.arrays import FloatArray, probability_vector, read_only
 from policies.masked import admissible_mask
 from policies.problem import NumberedRecords, Records
-from policysim.process import BoolArray
-from policysim.tabular_arrays import (
+from policysim.processes.process import BoolArray
+from policysim.processes.tabular_arrays import (
     Matrix,
     Table,
     checked_discount,
@@ -24,7 +24,7 @@ from policysim.tabular_arrays import (
     require_distributions,
     stack_actions,
 )
-from policysim.tabular_env import EnvTable, read_env
+from policysim.processes.tabular_env import EnvTable, read_env
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policysim.chain import EndlessError, chain_values
 from policysim.evaluate import ALL, Group
-from policysim.process import Process
-from policysim.step_problems import Course, require_tabular
+from policysim.processes.chain import EndlessError, chain_values
+from policysim.processes.process import Process
+from policysim.processes.step_problems import Course, require_tabular
 
 # From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, so that only one day is ever held.
 DailyTables = Callable[[int], tuple[FloatArray, FloatArray]]

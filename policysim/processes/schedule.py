@@ -8,9 +8,9 @@ import numpy as np
 
 from policies.arrays import FloatArray
 from policies.policy import constant_logs
-from policysim.process import Process
-from policysim.process_evaluation import DailyTables
-from policysim.step_problems import q_table
+from policysim.processes.evaluation import DailyTables
+from policysim.processes.process import Process
+from policysim.processes.step_problems import q_table
 
 NAME = "best-schedule"
 

@@ -43,7 +43,7 @@ class CourseRecords:
 
 @dataclass(frozen=True, eq=False)
 class TreatmentCourse:
-    """A scenario's patients over several days: a `policysim.process.Process`.
+    """A scenario's patients over several days: a `policysim.processes.process.Process`.
 
     Each day one treatment is published for each patient. That treatments stop would tell that a patient has died or
     recovered; so they are published through the last day, and "no longer treated" is one more record, the last one:

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from policies.arrays import FloatArray, IntArray
-from policysim.chain import Chain, distance_to, solve_chain
-from policysim.process import BoolArray
-from policysim.tabular import TabularMDP
-from policysim.tabular_arrays import Matrix
+from policysim.processes.chain import Chain, distance_to, solve_chain
+from policysim.processes.process import BoolArray
+from policysim.processes.tabular import TabularMDP
+from policysim.processes.tabular_arrays import Matrix
 
 # An action is changed only if it gains more than this share of what its value is a sum of: what is solved has a
 # residual of a few roundings, and equals must not be changed for each other (they may never end).

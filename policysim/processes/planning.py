@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray, probability_table
 from policies.policy import Policy
-from policysim.chain import EndlessError, chain_values, chain_visits
-from policysim.planning_infinite import solve_infinite
-from policysim.process import Process
-from policysim.step_problems import backward, decision, reference_priors, require_tabular
+from policysim.processes.chain import EndlessError, chain_values, chain_visits
+from policysim.processes.planning_infinite import solve_infinite
+from policysim.processes.process import Process
+from policysim.processes.step_problems import backward, decision, reference_priors, require_tabular
 
 Tables = ArrayLike | Sequence[ArrayLike]
 
@@ -80,7 +80,7 @@ def plan(process: Process, *, policy: Policy | None = None) -> Plan:
     --------
     One more day of waiting in state 0 is worth less than moving on to state 1, which earns 2 a day:
 
-    >>> from policysim.tabular import TabularMDP
+    >>> from policysim.processes.tabular import TabularMDP
     >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
     >>> plan(mdp).q_values.tolist()
     [[[3.0, 4.0], [6.0, 6.0]], [[2.0, 2.0], [4.0, 4.0]], [[1.0, 0.0], [2.0, 2.0]]]
@@ -125,7 +125,7 @@ def policy_value(process: Process, probabilities: Tables) -> float:
 
     Examples
     --------
-    >>> from policysim.tabular import TabularMDP
+    >>> from policysim.processes.tabular import TabularMDP
     >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
     >>> policy_value(mdp, [[0.5, 0.5], [0.5, 0.5]])
     3.375

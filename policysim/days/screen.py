@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from policies.optimal import Optimal
-from policysim.days import DaysQuestion
+from policysim.days.comparison import DaysQuestion
 from policysim.evaluate import ALL
 from policysim.study import Study
 from policysim.text import cells, wrap

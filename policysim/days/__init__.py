@@ -1,0 +1,5 @@
+"""`policysim compare --horizon`: treatment over days against the total privacy budget.
+
+comparison   the table: each policy at each horizon and total epsilon
+screen, figure, report   what people see and keep
+"""
