@@ -30,7 +30,8 @@ class Payoff:
 
     def of(self, outcomes: BoolArray, actions: IntArray) -> FloatArray:
         """U(outcome, a), (m,)."""
-        return -self._costs.take(actions) - self._harm.of(outcomes)
+        # From 0, so that nothing happening is worth 0 and not -0.
+        return 0.0 - (self._costs.take(actions) + self._harm.of(outcomes))
 
 
 def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:

@@ -13,11 +13,17 @@ class OutputError(OSError):
 
 
 def check_writable(folder: Path) -> None:
-    """Make the folder and try to write into it, before anything is computed; OutputError if that fails."""
+    """Make the folder and try to write into it, before anything is computed; OutputError if that fails.
+
+    Folders that were not there are removed again: `write_files` makes them when there is something to write.
+    """
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        for place in made:
+            place.rmdir()
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
 

@@ -43,6 +43,11 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
 
 
+def days(number: int) -> str:
+    """1 day, 2 days."""
+    return f"{number} day" if number == 1 else f"{number} days"
+
+
 def population(rates: Iterable[float]) -> int:
     """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
     largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)

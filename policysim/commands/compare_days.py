@@ -9,11 +9,15 @@ from pathlib import Path
 from policysim.console import print_json, progress
 from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
 from policysim.days.screen import best_mechanisms, days_screen
-from policysim.options import UsageError, chosen_study, parse_epsilons
+from policysim.options import UsageError, applicable, chosen_study, parse_epsilons
 from policysim.output import check_writable, write_files
-from policysim.processes.treatment_course import require_composable
+from policysim.problem import build_problem
+from policysim.processes.treatment_course import require_any_record
+from policysim.text import wrap
 
 TOTALS = "1,5,10"
+# Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
+MOST_DAYS = 366
 DAYS_ONLY = ("total_epsilon", "delta", "length_public")
 NOT_OVER_DAYS = ("epsilon", "price_list")
 
@@ -21,7 +25,7 @@ NOT_OVER_DAYS = ("epsilon", "price_list")
 def refuse_without_horizon(chosen: argparse.Namespace) -> None:
     """UsageError for an option that only goes with --horizon."""
     for name in DAYS_ONLY:
-        if getattr(chosen, name):
+        if getattr(chosen, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} only goes with --horizon")
 
 
@@ -34,9 +38,10 @@ def run(chosen: argparse.Namespace) -> int:
     study = chosen_study(chosen)
     question = _question(chosen)
     try:
-        require_composable(study, question.horizon)
+        require_any_record(study)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    study, left_out = applicable(study, build_problem(study), chosen)
     folder = Path(chosen.out) if chosen.out else Path("reports") / f"{study.name}-{question.horizon}-days"
     check_writable(folder)
     with progress(number_of_days(study, question), unit="day") as advance:
@@ -57,11 +62,13 @@ def run(chosen: argparse.Namespace) -> int:
         )
     else:
         sys.stdout.write(days_screen(study, question, table, report) + "\n")
+        for reason in left_out:
+            sys.stdout.write("\n".join(wrap(f"Left out: {reason}")) + "\n")
     return 0
 
 
 def _question(chosen: argparse.Namespace) -> DaysQuestion:
-    text = chosen.total_epsilon or TOTALS
+    text = TOTALS if chosen.total_epsilon is None else chosen.total_epsilon
     totals = parse_epsilons(text, "--total-epsilon")
     if not totals or not all(total >= 0 for total in totals):
         raise UsageError(f"--total-epsilon must be numbers >= 0 separated by commas, got {text!r}")
@@ -75,8 +82,14 @@ def _question(chosen: argparse.Namespace) -> DaysQuestion:
 
 def parse_horizon(text: str) -> int:
     """A whole number of days; UsageError for anything else."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise UsageError(f"--horizon must be a whole number of days >= 1, got {text!r}")
+    return parse_whole("--horizon", text, 1, MOST_DAYS)
+
+
+def parse_whole(option: str, text: str, least: int, most: int) -> int:
+    """A whole number within bounds; UsageError for anything else."""
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not digits or not least <= int(text) <= most:
+        raise UsageError(f"{option} must be a whole number from {least} to {most}, got {text!r}")
     return int(text)
 
 

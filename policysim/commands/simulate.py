@@ -11,30 +11,34 @@ from typing import Any
 from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.policy import Policy
-from policysim.commands.compare_days import parse_horizon
+from policysim.commands.compare_days import parse_horizon, parse_whole
 from policysim.console import EXIT_CHECK, print_json, progress
 from policysim.options import UsageError, chosen_study, parse_epsilons
 from policysim.problem import build_problem
 from policysim.processes.planning import policy_value
 from policysim.processes.step_problems import optimal_course
-from policysim.processes.treatment_course import build_course, require_composable
+from policysim.processes.treatment_course import build_course, require_any_record
 from policysim.simulation import MOST_ERRORS, Simulation, simulate
 from policysim.study import Study
 from policysim.text import wrap
-from policysim.words import DISCLAIMER
+from policysim.words import DISCLAIMER, days
+
+MOST_PATIENTS = 10**9
 
 
 def run(chosen: argparse.Namespace) -> int:
     """`policysim simulate`; exit code 4 if simulated and exact values disagree."""
     policy = _policy(chosen)
-    patients, horizon = _patients(chosen.patients), parse_horizon(chosen.horizon)
+    horizon = parse_horizon(chosen.horizon)
+    patients = parse_whole("--patients", chosen.patients, 2, MOST_PATIENTS)
     study = chosen_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
     if chosen.length_public and horizon == 1:
         raise UsageError("--length-public only goes with a --horizon of several days")
-    try:
-        require_composable(study, horizon)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    if horizon > 1:
+        try:
+            require_any_record(study)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     with progress(patients, unit="patient") as advance:
         tables, exact = _tables(study, policy, horizon, length_public=chosen.length_public)
         found = simulate(study, tables, patients=patients, exact=exact, seed=study.seed, advance=advance)
@@ -66,19 +70,20 @@ def _policy(chosen: argparse.Namespace) -> Policy:
     return replace(template, epsilon=epsilons[0]) if template.uses_epsilon else template
 
 
-def _patients(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 2:
-        raise UsageError(f"--patients must be a whole number >= 2, got {text!r}")
-    return int(text)
-
-
 def _lines(study: Study, policy: Policy, horizon: int, found: Simulation) -> list[str]:
     low, high = found.interval
-    days = "1 day" if horizon == 1 else f"{horizon} days"
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
-    verdict = "they agree" if found.agrees else f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
+    if not found.agrees:
+        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
+    elif found.errors_apart > MOST_ERRORS:
+        verdict = (
+            "no verdict. So few patients may not show an outcome as rare as death at all, and then the standard error "
+            "and the interval do not know of it: simulate more"
+        )
+    else:
+        verdict = "they agree"
     return [
-        f"{found.patients:,} simulated patients, {days}, {policy.name}{spends}.",
+        f"{found.patients:,} simulated patients, {days(horizon)}, {policy.name}{spends}.",
         f"{DISCLAIMER} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",

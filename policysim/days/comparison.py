@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def compare_days(
         epsilon : what one day may spend
         composition : "basic" or "zero-concentrated", whichever lets more through
         epsilon_spent : the largest exact privacy loss of one day
-        total_spent : the budget's own bound on what the course spends, from the tables
+        total_spent : what the course spends at most: the sum of the days' exact losses, or what their rho converts to
 
     Raises
     ------
@@ -119,7 +120,8 @@ def _at_horizon(study: Study, question: DaysQuestion, horizon: int, advance: Cal
         frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
     for template, total, budget in budgets:
         rows = course_rows(evaluator, template, budget.epsilon, results[budget.policy], references)
-        rows["total_epsilon"], rows["total_spent"] = total, budget.total_epsilon
+        rows["total_epsilon"] = total
+        rows["total_spent"] = min(budget.total_epsilon, math.fsum(results[budget.policy].spent))
         rows["composition"] = budget.composition
         frames.append(rows)
     return pd.concat(frames, ignore_index=True)

@@ -14,11 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from policysim import figures
 from policysim.days.comparison import DaysQuestion
 from policysim.days.figure import course_figure
-from policysim.days.screen import PER_DAY, SCHEDULE_WORDS, best_mechanisms, privacy_words
+from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
 from policysim.evaluate import ALL
 from policysim.report import LIBRARIES, inline, to_csv
 from policysim.study import Study
-from policysim.words import DISCLAIMER, events, percent, population, rounded
+from policysim.words import DISCLAIMER, days, events, percent, population, rounded
 
 
 def days_files(study: Study, question: DaysQuestion, table: pd.DataFrame) -> Mapping[str, bytes]:
@@ -69,7 +69,8 @@ def days_page(
         question=question,
         disclaimer=DISCLAIMER,
         privacy=privacy_words(study, question),
-        per_day=PER_DAY,
+        per_day=per_day_words(study),
+        days=days,
         schedule_words=SCHEDULE_WORDS,
         totals=[(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],
         best=[(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],

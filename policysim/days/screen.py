@@ -9,7 +9,7 @@ from policysim.days.comparison import DaysQuestion
 from policysim.evaluate import ALL
 from policysim.study import Study
 from policysim.text import cells, wrap
-from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, events, percent, population, rounded
+from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, days, events, percent, population, rounded
 
 HEADINGS = (
     ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
@@ -31,7 +31,7 @@ def days_screen(study: Study, question: DaysQuestion, table: pd.DataFrame, repor
     """What a course of treatment costs under each budget, and the best mechanism at each horizon."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     lines = [
-        f"{study.title} Over {question.horizon} days.",
+        f"{study.title} Over {days(question.horizon)}.",
         f"{DISCLAIMER} {study.scenario.space.size:,} possible records, {len(study.scenario.actions)} treatments a day.",
         "",
         *wrap(privacy_words(study, question)),
@@ -41,13 +41,18 @@ def days_screen(study: Study, question: DaysQuestion, table: pd.DataFrame, repor
     lines += [
         "Benefit kept: 0 % = the same treatment for all on every day; 100 % = the best for each on each day.",
         *wrap(SCHEDULE_WORDS),
-        *wrap(PER_DAY),
+        *wrap(per_day_words(study)),
         "",
         *best_table(question, table),
         "",
         f"Report: {report}",
     ]
     return "\n".join(lines)
+
+
+def per_day_words(study: Study) -> str:
+    """What optimal is and is not here, if it is compared."""
+    return PER_DAY if Optimal.name in study.policies else ""
 
 
 def privacy_words(study: Study, question: DaysQuestion) -> str:
@@ -91,14 +96,15 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
 
 
 def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
-    """The mechanism that keeps most at each horizon and total epsilon, the per-day optimum apart.
+    """The mechanism that keeps most at each horizon, of those that stay within the total epsilon.
 
     Returns
     -------
     DataFrame
         horizon, total_epsilon, policy, benefit_kept; the first of equals.
     """
-    overall = table[(table["group"] == ALL) & (table["policy"] != Optimal.name)]
+    private = table["total_spent"] <= table["total_epsilon"] * (1 + 1e-9)
+    overall = table[(table["group"] == ALL) & private]
     ranked = overall.sort_values("value", ascending=False, kind="stable")
     best: pd.DataFrame = ranked.groupby(["horizon", "total_epsilon"], as_index=False).first()
     return best[["horizon", "total_epsilon", "policy", "benefit_kept"]]
@@ -112,5 +118,5 @@ def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     for horizon in question.horizons:
         rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
         shown = [f"{name} {percent(kept)}" for name, kept in zip(rows["policy"], rows["benefit_kept"], strict=True)]
-        lines.append(cells([f"{horizon} day{'s' if horizon > 1 else ''}", *shown], widths))
+        lines.append(cells([days(horizon), *shown], widths))
     return lines

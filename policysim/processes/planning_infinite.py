@@ -71,7 +71,8 @@ def _improve(
         if mdp.discount == 1:
             _refuse_growth(mdp, new_actions, new_stopped)
         new_values = _evaluate(mdp, new_actions, new_stopped)
-        if not new_values.sum() > values.sum():
+        # State by state: next to a value of 1e15, the sum would not show that others gained.
+        if not (new_values > values).any():
             return q_values, values, actions, stopped
         actions, stopped, values = new_actions, new_stopped, new_values
 

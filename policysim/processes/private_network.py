@@ -77,6 +77,7 @@ class PrivateNetwork:
             )
         if isinstance(self.policy, RandomizedResponse):
             # It only asks which action is best, so that a row does not depend on what stands beside it.
+            np.clip(scores, -np.finfo(float).max, np.finfo(float).max, out=scores)
             return masked_problem(scores, uniform_prior(len(scores)), mask).tables(self.policy)[1]
         np.clip(scores, self.lower, self.upper, out=scores)
         if mask is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import overload
+from numbers import Real
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,9 @@ from policies.masked import admissible_mask, masked_problem
 from policies.policy import Policy, draw_actions
 from policies.response import RandomizedResponse
 from policysim.processes.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
+
+# Widths of declared bounds whose products with any scale stay normal numbers.
+LEAST_WIDTH, MOST_WIDTH = 1e-150, 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +45,9 @@ class PrivateTable:
         """
         if (day is None) != (self.probabilities.ndim == 2):
             raise ValueError(f"day must be given for a table of each day, and only then, got day={day!r}.")
-        table = self.probabilities if day is None else self.probabilities[day]
-        return draw_actions(table[np.atleast_1d(np.asarray(states, dtype=np.intp))], rng)
+        table = self.probabilities if day is None else self.probabilities[_number(day, len(self.probabilities), "day")]
+        rows = [_number(state, len(table), "states") for state in np.atleast_1d(states).tolist()]
+        return draw_actions(table[np.array(rows, dtype=np.intp)], rng)
 
 
 @overload
@@ -147,7 +152,8 @@ def privatize_policy(
         raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
     if policy != RandomizedResponse.name and not _ordered(lower, upper):
         raise ValueError(
-            f"lower and upper must be finite bounds of the scores, lower < upper, got lower={lower!r}, upper={upper!r}."
+            f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
+            f"apart, got lower={lower!r}, upper={upper!r}."
         )
     return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
 
@@ -174,5 +180,16 @@ def _private_table(
     return PrivateTable(result if q_values.ndim == 3 else result[0], np.inf if told_apart else policy.guarantee, spent)
 
 
+def _number(value: Any, size: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
+        raise ValueError(f"{name} must be whole numbers from 0 to {size - 1}, got {value!r}.")
+    return int(value)
+
+
 def _ordered(lower: float | None, upper: float | None) -> bool:
-    return lower is not None and upper is not None and bool(-np.inf < lower < upper < np.inf)
+    """Whether the bounds are finite numbers whose distance is one too, and neither 0 nor lost in rounding."""
+    numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in (lower, upper)]
+    if not all(numbers) or lower is None or upper is None:
+        return False
+    width = float(upper) - float(lower)
+    return bool(np.isfinite([lower, upper]).all()) and LEAST_WIDTH <= width <= MOST_WIDTH

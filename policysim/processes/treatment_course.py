@@ -111,7 +111,7 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
     Raises
     ------
     ValueError
-        For a horizon that is not a whole number >= 1, and for other adjacencies than any-record over several days.
+        For a horizon that is not a whole number >= 1, and for other adjacencies than any-record.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
     """
     scenario = study.scenario
     course = Course(ResponseModel(scenario), horizon)
-    require_composable(study, course.horizon)
+    require_any_record(study)
     tables = {
         "rewards": expected_utilities(course.response, study.utility),
         "deaths": course.response.probability(DEATH),
@@ -142,12 +142,12 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
     )
 
 
-def require_composable(study: Study, horizon: int) -> None:
-    """ValueError for an adjacency that does not compose over several days: any but any-record."""
-    if study.adjacency != AnyRecord.name and horizon > 1:
+def require_any_record(study: Study) -> None:
+    """ValueError for another adjacency: none but any-record composes over days."""
+    if study.adjacency != AnyRecord.name:
         raise ValueError(
-            f"over {horizon} days only the adjacency any-record composes, got {study.adjacency}: a feature that "
-            "differs today makes several differ tomorrow, so that the days together lose more than was claimed"
+            f"over days only the adjacency any-record composes, got {study.adjacency}: a feature that differs today "
+            "makes several differ tomorrow, so that the days together lose more than was claimed"
         )
 
 

@@ -129,12 +129,23 @@ def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
     assert values[found] >= max(values[(a, a, a)] for a in range(3)) - 1e-12
 
 
-def test_the_best_mechanism_leaves_the_daily_optimum_out():
+def test_the_best_mechanism_is_one_that_stays_within_the_total():
     rows = [
-        {"group": "all", "horizon": 2, "total_epsilon": 1.0, "policy": name, "value": value, "benefit_kept": value}
-        for name, value in {"optimal": 3.0, "exponential": 1.0, SCHEDULE: 2.0}.items()
+        {"group": "all", "horizon": 2, "total_epsilon": 1.0, "policy": name, "value": value, "total_spent": spent}
+        for name, value, spent in [("greedy", 3.0, math.inf), ("exponential", 1.0, 0.5), (SCHEDULE, 2.0, 0.0)]
     ]
-    assert best_mechanisms(pd.DataFrame(rows))["policy"].tolist() == [SCHEDULE]
+    assert best_mechanisms(pd.DataFrame(rows).assign(benefit_kept=0.0))["policy"].tolist() == [SCHEDULE]
+
+
+def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
+    table = compare_days(replace(study, by=()), DaysQuestion(2, (1.0,), 0.0, False))
+    row = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].iloc[0]
+    process = build_course(study, 2)
+    losses = [
+        ps.privacy_loss(t, ps.AnyRecord()).epsilon for t in tables_of(process, make_policy("exponential", epsilon=0.5))
+    ]
+    assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9)
+    assert row["total_spent"] < 1.0
 
 
 def run(capsys, *arguments):
@@ -175,9 +186,9 @@ def test_the_command_prints_one_document(capsys, path, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--horizon", "0"), "--horizon must be a whole number of days >= 1, got '0'"),
-        (("--horizon", "-3"), "--horizon must be a whole number of days >= 1, got '-3'"),
-        (("--horizon", "two"), "--horizon must be a whole number of days >= 1, got 'two'"),
+        (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
+        (("--horizon", "-3"), "--horizon must be a whole number from 1 to 366, got '-3'"),
+        (("--horizon", "two"), "--horizon must be a whole number from 1 to 366, got 'two'"),
         (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
         (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
         (("--total-epsilon", "1"), "--total-epsilon only goes with --horizon"),
@@ -187,8 +198,8 @@ def test_the_command_prints_one_document(capsys, path, tmp_path):
         (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--adjacency", "one-feature"), "over 2 days only the adjacency any-record composes"),
-        (("--horizon", "2", "--sensitive", "age"), "over 2 days only the adjacency any-record composes"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over days only the adjacency any-record composes"),
+        (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):

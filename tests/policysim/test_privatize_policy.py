@@ -163,7 +163,7 @@ def test_frozen_lake_from_table_to_private_value():
         (Q, {"lower": 0, "upper": 1}, "pass lambda states: q_values"),
         (Q[0], {}, r"must be \(S, A\) or \(H, S, A\), got shape \(3,\)"),
         (np.where(Q > 1, np.nan, Q), {}, "utilities must be finite"),
-        (np.asarray, {}, "lower < upper, got lower=None, upper=None"),
+        (np.asarray, {}, "lower < upper .* got lower=None, upper=None"),
         (np.asarray, {"lower": 1, "upper": 0}, "got lower=1, upper=0"),
         (np.asarray, {"lower": 0, "upper": np.inf}, "must be finite bounds"),
         (np.asarray, {"lower": 0, "upper": 1, "policy": "permute-and-flip"}, "for a function, got policy='permute"),
