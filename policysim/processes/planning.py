@@ -87,6 +87,10 @@ def plan(process: Process, *, policy: Policy | None = None) -> Plan:
     >>> plan(mdp).value
     4.0
     """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"plan takes a process, such as a TabularMDP, got {process!r}.")
+    if policy is not None and not isinstance(policy, Policy):
+        raise ValueError(f"policy must be a Policy, as make_policy makes it, got policy={policy!r}.")
     if process.horizon is None:
         if policy is not None:
             raise ValueError(
@@ -203,6 +207,8 @@ def _private(process: Process, policy: Policy) -> Callable[[int, FloatArray], Fl
 def _daily_tables(process: Process, probabilities: Tables) -> Callable[[int], FloatArray]:
     """The checked table of each day, (n, k), checked when it is asked for: all at once may not fit into memory."""
     given: Any = probabilities
+    if not isinstance(given, (np.ndarray, Sequence)) or len(given) == 0:
+        raise ValueError(f"probabilities must be (n, k), or (H, n, k), got {type(given).__name__} without rows.")
     if np.ndim(given[0]) < 2:
         table = _checked(process, given, "probabilities")
         return lambda _: table

@@ -46,7 +46,9 @@ def read_env(env: Any) -> EnvTable:
 def _from_mapping(dynamics: Mapping[str, Any], name: str) -> EnvTable:
     transitions, rewards, initial = (_entry(dynamics, keys, name) for keys in (TRANSITIONS, REWARDS, INITIAL))
     allowed = next((dynamics[key] for key in ADMISSIBLE if dynamics.get(key) is not None), None)
-    shape = np.shape(transitions)[:2]
+    # Dense (S, A, S), or one sparse (S, S) for each action.
+    by_action = isinstance(transitions, (list, tuple)) and len(transitions) > 0 and sparse.issparse(transitions[0])
+    shape = (transitions[0].shape[0], len(transitions)) if by_action else np.shape(transitions)[:2]
     return EnvTable(transitions, rewards, initial, None, None if allowed is None else _mask(allowed, shape))
 
 
@@ -64,12 +66,14 @@ def _mask(allowed: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     if isinstance(allowed, np.ndarray) and allowed.dtype != np.object_:
         # Anything but true and false is found by TabularMDP.
         return allowed
+    if all(isinstance(row, Sequence) and all(isinstance(entry, (bool, np.bool_)) for entry in row) for row in allowed):
+        return np.array(allowed, dtype=np.bool_)
     mask = np.zeros(shape, dtype=np.bool_)
     if len(allowed) != shape[0]:
         raise ValueError(f"admissible actions must be listed for {shape[0]} states, got {len(allowed)}.")
     for state, actions in enumerate(allowed):
-        for action in actions:
-            if isinstance(action, (bool, np.bool_)) or not 0 <= action < shape[1]:
+        for action in np.atleast_1d(actions).tolist():
+            if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < shape[1]:
                 raise ValueError(
                     f"admissible actions must be numbers from 0 to {shape[1] - 1}, got {action!r} in state {state}."
                 )
@@ -86,6 +90,8 @@ def _from_toy_text(raw: Any, name: str) -> EnvTable:
         # Taxi draws a new destination outside of P.
         raise ValueError(f"{name} does not follow its table P with fickle_passenger=True: make it without.")
     n_states = len(table)
+    if isinstance(table, Mapping) and set(table) != set(range(n_states)):
+        raise ValueError(f"{name}.P must have the states 0 to {n_states - 1} as its keys, got {_first_keys(table)}.")
     n_actions = 1 + max((int(action) for state in range(n_states) for action in table[state]), default=0)
     moves, listed = _moves(table, n_states, n_actions, name)
     row, probability, following, reward, terminated = moves
@@ -106,6 +112,11 @@ def _from_toy_text(raw: Any, name: str) -> EnvTable:
         totals(probability * terminated),
         None if listed.all() else listed,
     )
+
+
+def _first_keys(table: Mapping[Any, Any]) -> str:
+    """The first keys of a table."""
+    return ", ".join(map(repr, list(table)[:5])) + (", ..." if len(table) > 5 else "")
 
 
 def _moves(
