@@ -146,9 +146,10 @@ class TabularMDP:
         env : gymnasium.Env
             Wrappers are looked through: what they change, such as rewards, is not in the table.
             Either with Gymnasium's toy-text table `P[s][a] = [(probability, next state, reward, terminated), ...]` and
-            `initial_state_distrib`: a terminated transition ends the process; an action that P[s] lacks is inadmissible. Or with a mapping `dynamics` of arrays, as medical environments show it:
-            transitions (or tx_mat), (S, A, S); rewards (r_mat), (S, A) or (S, A, S); initial (d_0), (S,); and
-            optionally admissible (admissible_actions): (S, A) of bool, or a list of each state's action numbers.
+            `initial_state_distrib`: a terminated transition ends the process; an action that P[s] lacks is
+            inadmissible. Or with a mapping `dynamics` of arrays, as medical environments show it: transitions
+            (or tx_mat), (S, A, S); rewards (r_mat), (S, A) or (S, A, S); initial (d_0), (S,); and optionally
+            admissible (admissible_actions): (S, A) of bool, or a list of each state's action numbers.
         discount, horizon : optional
             As for `TabularMDP`. A limit on the number of steps that a wrapper sets is not part of the table: give it
             as the horizon, if it is meant.
