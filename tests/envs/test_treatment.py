@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 import re
 import warnings
@@ -323,3 +324,10 @@ def test_rendering_without_a_mode_says_how_to():
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="draws nothing without a render_mode"):
         assert env.render() is None
+
+
+def test_nothing_happening_is_worth_0_and_not_minus_0():
+    env = gymnasium.make("policysim:policysim/Treatment-v0")
+    env.reset(seed=0, options={"record": {}})
+    reward = env.step(0)[1]
+    assert (reward, math.copysign(1, reward)) == (0, 1)

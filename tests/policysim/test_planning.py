@@ -149,3 +149,18 @@ def test_one_day_is_one_decision_and_many_days_tend_to_the_infinite_horizon():
     assert plan(one).q_values[0] == pytest.approx(rewards)
     # A step ends the process with probability 0.2: what is left after 400 is 0.8^400 < 1e-38.
     assert policy_values(long, table) == pytest.approx(dense_value(moves, rewards, table), abs=1e-12)
+
+
+@pytest.mark.parametrize("given", [[], 0.5, iter([1]), None])
+def test_probabilities_that_are_no_table_are_refused(given):
+    mdp = TabularMDP(np.ones((1, 2, 1)), [[0, 1]], [1], horizon=2)
+    with pytest.raises(ValueError, match="probabilities must be"):
+        policy_value(mdp, given)
+
+
+def test_what_is_no_process_and_no_policy_is_named():
+    with pytest.raises(ValueError, match="plan takes a process, such as a TabularMDP, got 5"):
+        plan(5)
+    mdp = TabularMDP(np.ones((1, 2, 1)), [[0, 1]], [1], horizon=2)
+    with pytest.raises(ValueError, match="policy must be a Policy"):
+        plan(mdp, policy="exponential")

@@ -234,6 +234,13 @@ def test_a_process_that_rests_at_once_has_its_initial_distribution():
 def test_other_processes_need_a_horizon():
     class Other:
         horizon = None
+        continuation = None
 
     with pytest.raises(ValueError, match="must be a TabularMDP, got Other"):
         plan(Other())
+
+
+def test_a_huge_value_elsewhere_does_not_hide_a_gain():
+    # State 0 earns 1e15 and ends; state 1 chooses between 1 and 1.02, and both end.
+    mdp = TabularMDP(np.zeros((2, 2, 2)), [[1e15, 1e15], [1.0, 1.02]], [0, 1], ends=np.ones((2, 2)))
+    assert plan(mdp).value == 1.02

@@ -61,6 +61,32 @@ def test_a_private_file_can_be_estimated_again_from_its_note(capsys, data, out):
     assert json.loads(document)["file"] == out.as_posix()
 
 
+def test_rows_keep_their_order_and_screen_and_note_say_so(capsys, data, out):
+    _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
+    assert [row[0] for row in read_rows(out)[1]] == [row[0] for row in people(60)]
+    warning = "do not sort by a column that is to be hidden."
+    assert f"Rows keep their order, which is public: {warning}" in " ".join(printed.split())
+    guarantee = json.loads(Path(f"{out}.privacy.json").read_text())["guarantee"]
+    assert "the number of rows and their order." in guarantee
+    assert f"The rows keep their order: {warning}" in guarantee
+
+
+@pytest.mark.parametrize("legible", [True, False])
+def test_a_file_that_is_private_already_is_warned_about(capsys, data, out, legible):
+    run(capsys, data, *COLUMNS, "--epsilon", 2, *DECLARED, "--out", out)
+    if not legible:
+        Path(f"{out}.privacy.json").write_text("{")
+    again = out.with_name(f"again{out.suffix}")
+    code, _, err = run(capsys, out, "--column", "sex", "--levels", "sex=0,1", "--epsilon", 1, "--out", again)
+    assert code == 0
+    said = "age_band, sex had already been randomised at epsilon = 2"
+    assert err == (
+        f"policysim: warning: {out.name} has an earlier note, {out.name}.privacy.json, which is not carried over: "
+        f"{said if legible else 'its columns may already have been randomised'}, "
+        "and nothing here corrects for that or adds its epsilon\n"
+    )
+
+
 def test_separately_splits_epsilon_and_gives_a_table_for_each_column(capsys, data, out):
     _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--separately", "--json")
     document = json.loads(printed)
@@ -161,6 +187,15 @@ def test_two_releases_differ(capsys, data, tmp_path):
         (
             ("--column", "sex", "--epsilon", "1", "--out", "o.csv", "--seed", "-1"),
             "--seed must be >= 0, got -1",
+        ),
+        (
+            ("--column", "sex", "--epsilon", "1e-300", "--out", "o.csv"),
+            "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits.",
+        ),
+        (("--column", "sex", "--epsilon", "1", "--out", ""), "privatize needs --out FILE"),
+        (
+            ("--column", "sex", "--epsilon", "1", "--out", "o.xlsx"),
+            "--out o.xlsx: the name must end in .csv or .parquet",
         ),
         (("--estimate", "--seed", "0"), "--seed does not go with --estimate"),
         (("--estimate", "--separately"), "--separately does not go with --estimate"),

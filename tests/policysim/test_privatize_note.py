@@ -121,6 +121,7 @@ def changed(document, path, value):
         (("format",), 2, "format must be 1, got 2"),
         (("epsilon",), 2.0, "channels must be "),
         (("epsilon",), -1, "epsilon must be > 0 and finite, got epsilon=-1.0."),
+        (("epsilon",), 1e-300, "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits."),
         (("epsilon",), True, "epsilon must be a number, got True"),
         (("epsilon",), "1", "epsilon must be a number, got '1'"),
         (("rows",), 0, "rows must be a whole number > 0, got 0"),
@@ -177,6 +178,16 @@ def test_junk_anywhere_in_a_note_never_raises_anything_else(tmp_path_factory, da
         read_note(private)
     except DataError as error:
         assert len(str(error).splitlines()) == 1
+
+
+def test_a_consistent_note_of_an_epsilon_that_no_report_can_keep_to_is_one_line(capsys, private):
+    text = note_path(private).read_text()
+    assert text.count('"epsilon": 1.0') == 3  # the whole, the channel's parameter, the channel's loss
+    note_path(private).write_text(text.replace('"epsilon": 1.0', '"epsilon": 1e-300'))
+    code, printed, err = run(capsys, "--estimate", private)
+    assert (code, printed) == (3, "")
+    assert err.startswith(f"policysim: {note_path(private)}: not a mechanism note: epsilon=1e-300 is too small")
+    assert len(err.splitlines()) == 1
 
 
 def test_a_missing_note_is_one_line(capsys, private):

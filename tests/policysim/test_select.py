@@ -225,6 +225,8 @@ def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with
     assert code == 4
     assert err.startswith("policysim: warning: the claim of ε = 1 does not hold: the declared sensitivity 0.5 ")
     assert err.count("\n") == 1
+    assert out.startswith("Release (claimed ε = 1 does NOT hold: loss up to 2, exponential): disease = ")
+    assert "(ε = 1" not in out
     assert "✗ Declared sensitivity: 0.5" in out
     assert "the privacy loss is up to 2" in out.replace("\n", " ")
     code, out, _ = run(capsys, *options, "--json")
@@ -240,7 +242,7 @@ def test_groups_each_have_the_whole_epsilon_and_the_screen_says_when_that_costs_
     found = document(capsys, *options, "--epsilon", "2")
     assert [(choice["group"], choice["epsilon"]) for choice in found["release"]["choices"]] == [("Blue", 2), ("Red", 2)]
     text = run(capsys, *options, "--epsilon", "2")[1].replace("\n", " ")
-    assert "Assumed public: the candidates, everybody's group" in text
+    assert "Assumed public: the candidates, everybody's group, the groups and their sizes, the choice of ε." in text
     assert "If a person's group can change too, two choices change and the cost is up to 2ε = 4." in text
     hidden = run(capsys, *options, "--epsilon", "2", "--adjacency", "add-or-remove-one")[1].replace("\n", " ")
     assert "Assumed public: the candidates, the names of the groups, the choice of ε." in hidden
@@ -304,6 +306,7 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--seed", "-1"], 2, "--seed must be >= 0, got -1"),
         (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),
         (["--candidates", "HIV,,Flu"], 2, "--candidates must be names separated by commas"),
+        (["--candidates", 'HIV,"Flu'], 2, "--candidates 'HIV,\"Flu': unexpected end of data"),
         (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
         (["--column", "desease"], 3, "diseases.csv:1: unknown column 'desease'; did you mean 'disease'? known: "),
     ],
@@ -341,10 +344,60 @@ def test_shares_of_nobody_are_refused(capsys, files):
     assert run(capsys, *options)[0] == 0
 
 
-def test_too_many_candidates_for_exact_probabilities_are_refused_before_anything_is_drawn(capsys, files):
-    rows = "".join(f"{i},{i}\n" for i in range(65))
+@pytest.mark.parametrize(("mechanism", "most"), [("report-noisy-max", 64), ("permute-and-flip", 2000)])
+def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(capsys, files, mechanism, most):
+    rows = "".join(f"{i},{i}\n" for i in range(most + 1))
     (files / "many.csv").write_text(f"industry,people\n{rows}", encoding="utf-8")
-    options = ("many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
+    options = ("many.csv", "--score", "people", "--epsilon", "1", "--mechanism", mechanism)
+    reason = f"The exact analysis of {mechanism} is not available for so many candidates: {most + 1:,}"
     code, out, err = run(capsys, *options)
+    assert (code, err) == (0, "")
+    public, private = out.split(LINE)
+    assert public.startswith(f"Release (ε = 1, {mechanism}): industry = ")
+    assert reason in " ".join(private.split())
+    assert "is chosen with probability" not in out
+    found = document(capsys, *options)
+    assert found["release"]["choices"][0]["candidate"] in map(str, range(most + 1))
+    (group,) = found["analysis_not_private"]["groups"]
+    assert (group["probability_right"], group["expected_rank"]) == (None, None)
+    assert {row["probability"] for row in group["candidates"]} == {None}
+    assert group["not_available"].startswith(reason)
+    # A simulation draws by the probabilities and needs them.
+    code, out, err = run(capsys, *options, "--seed", "1")
     assert (code, out) == (3, "")
-    assert "at most 64 candidates, got 65; exponential has no such limit" in err
+    assert f"at most {most} candidates, got {most + 1}; exponential has no such limit" in err
+
+
+def test_as_many_candidates_as_can_be_analysed_are(capsys, files):
+    (files / "many.csv").write_text("industry,people\n" + "".join(f"{i},{i}\n" for i in range(64)), encoding="utf-8")
+    found = document(capsys, "many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
+    (group,) = found["analysis_not_private"]["groups"]
+    assert sum(row["probability"] for row in group["candidates"]) == pytest.approx(1)
+    assert group["not_available"] is None
+
+
+def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(capsys):
+    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
+    options = (*options, "--epsilon", "1", "--json")
+    code, out, err = run(capsys, *options, "--adjacency", "add-or-remove-one")
+    assert code == 0
+    assert err.startswith("policysim: warning: the names of the groups are taken from the private rows of socks.csv")
+    assert err.count("\n") == 1
+    released = json.loads(out)["release"]
+    assert released["warnings"] == [err.removeprefix("policysim: warning: ").strip()]
+    assert released["assumptions"] == {
+        "hidden": "whether one person is there",
+        "public": ["the candidates", "the names of the groups", "the choice of ε"],
+    }
+    code, out, err = run(capsys, *options)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["release"]["assumptions"] == {
+        "hidden": "what one person's value is",
+        "public": ["the candidates", "everybody's group", "the groups and their sizes", "the choice of ε"],
+    }
+
+
+def test_groups_of_a_file_of_counts_are_no_private_rows(capsys, files):
+    (files / "wards.csv").write_text("name,people,ward\na,4,x\nb,2,x\na,1,y\n", encoding="utf-8")
+    options = ("wards.csv", "--score", "people", "--column", "name", "--by", "ward", "--epsilon", "1")
+    assert document(capsys, *options, "--adjacency", "add-or-remove-one")["release"]["warnings"] == []

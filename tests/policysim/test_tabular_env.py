@@ -3,8 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from scipy import sparse
 from small_processes import random_arrays, toy_text_arrays
 
+from policysim.processes.planning import plan
 from policysim.processes.tabular import TabularMDP
 
 TOY_TEXT = ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1", "CliffWalkingSlippery-v1"]
@@ -111,3 +113,32 @@ def test_action_numbers_are_checked(allowed, message):
     }
     with pytest.raises(ValueError, match=message):
         TabularMDP.from_env(Shown(dynamics=dynamics))
+
+
+NUMBERS = [[0, 1], [2], [3, 0]]
+TRUTHS = [[True, True, False, False], [False, False, True, False], [True, False, False, True]]
+
+
+@pytest.mark.parametrize("admissible", [NUMBERS, TRUTHS])
+def test_admissible_actions_may_be_numbers_or_truth_values_also_beside_sparse_transitions(admissible):
+    class Ward:
+        dynamics = {  # noqa: RUF012
+            "transitions": [sparse.eye_array(3, format="csr") for _ in range(4)],
+            "rewards": np.arange(12.0).reshape(3, 4),
+            "initial": [0, 0, 1],
+            "admissible": admissible,
+        }
+
+    mdp = TabularMDP.from_env(Ward(), horizon=1)
+    expected = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
+    assert np.array_equal(mdp.admissible, expected)
+    assert plan(mdp).value == 11
+
+
+def test_states_that_are_not_numbered_from_0_are_named():
+    class Ward:
+        P = {1: {0: [(1.0, 1, 0.0, True)]}}  # noqa: RUF012
+        initial_state_distrib = (1.0,)
+
+    with pytest.raises(ValueError, match="must have the states 0 to 0 as its keys, got 1"):
+        TabularMDP.from_env(Ward())
