@@ -76,19 +76,14 @@ def select(
     [0.09975049, 0.90024951]
     """
     vector = _score_vector(scores)
-    names: tuple[str | int, ...] = tuple(range(len(vector))) if candidates is None else tuple(candidates)
-    if len(names) != len(vector) or len(set(names)) != len(names):
-        raise ValueError(f"candidates must be {len(vector)} distinct names, got candidates={names!r}.")
+    names = _names(candidates, len(vector))
     if mechanism not in MECHANISMS:
         raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={mechanism!r}.")
-    declared = non_negative(sensitivity, "sensitivity")
-    if declared in {0, math.inf}:
-        raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={sensitivity!r}.")
     return Selection(
         candidates=names,
         scores=vector,
-        epsilon=non_negative(epsilon, "epsilon"),
-        sensitivity=declared,
+        epsilon=_epsilon(epsilon),
+        sensitivity=_sensitivity(sensitivity),
         mechanism=mechanism,
         monotone=bool(monotone) or mechanism == ExponentialMonotone.name,
     )
@@ -125,16 +120,22 @@ class Selection:
             return math.inf
         return (1 if self.monotone else 2) * self.sensitivity / self.epsilon
 
+    @property
+    def analysable(self) -> bool:
+        """Whether there are few enough candidates to compute `probabilities`; a release has no limit."""
+        return len(self.scores) <= MOST_CANDIDATES.get(self.mechanism, math.inf)
+
     @cached_property
     def probabilities(self) -> FloatArray:
         """P(candidate), (k,); sums to 1. ValueError if there are too many candidates to compute it.
 
         It depends on the private scores alone and must not be published.
         """
-        k, most = len(self.scores), MOST_CANDIDATES.get(self.mechanism, math.inf)
-        if k > most:
+        k = len(self.scores)
+        if not self.analysable:
             raise ValueError(
-                f"the probabilities of {self.mechanism} are computed for at most {most} candidates, got {k}; "
+                f"the probabilities of {self.mechanism} are computed for at most {MOST_CANDIDATES[self.mechanism]} "
+                f"candidates, got {k}; "
                 f"{Exponential.name} has no such limit."
             )
         if self.scale in (0, math.inf):
@@ -207,11 +208,54 @@ _RELEASES = {
 }
 MECHANISMS = tuple(_PROBABILITIES)
 
+# Whole numbers may be larger than any float, and longer than a message should be.
+TOO_LARGE = "got a whole number beyond 1.8e308"
+
+
+def _epsilon(epsilon: Any) -> float:
+    try:
+        return non_negative(epsilon, "epsilon")
+    except OverflowError:
+        raise ValueError(f"epsilon must be >= 0 as a float, {TOO_LARGE}.") from None
+
+
+def _sensitivity(sensitivity: Any) -> float:
+    """A float > 0 and finite."""
+    try:
+        declared = non_negative(sensitivity, "sensitivity")
+    except OverflowError:
+        raise ValueError(f"sensitivity must be > 0 and finite as a float, {TOO_LARGE}.") from None
+    except ValueError:
+        declared = 0.0
+    if declared in {0, math.inf}:
+        raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={sensitivity!r}.")
+    return declared
+
+
+def _names(candidates: Any, k: int) -> tuple[str | int, ...]:
+    """k distinct names; their positions by default."""
+    if candidates is None:
+        return tuple(range(k))
+    try:
+        names = tuple(candidates)
+        distinct = len(set(names)) == len(names) == k
+    except TypeError:  # no sequence, or a name that cannot be looked up
+        distinct = False
+    if not distinct:
+        raise ValueError(f"candidates must be {k} distinct names, got candidates={candidates!r}.")
+    return names
+
 
 def _score_vector(scores: ArrayLike) -> FloatArray:
     """A read-only copy of the scores; ValueError names what is wrong with them."""
     try:
-        vector: FloatArray = np.array(scores, dtype=np.float64)
+        given = np.asarray(scores)
+        # NumPy drops the imaginary part of an array of complex numbers, with no more than a warning.
+        if given.dtype.kind == "c":
+            raise TypeError
+        vector: FloatArray = np.array(given, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"scores must be finite as floats, {TOO_LARGE}.") from None
     except (TypeError, ValueError):
         raise ValueError(f"scores must be numbers, got scores={scores!r}.") from None
     if vector.ndim != 1 or not len(vector):

@@ -30,6 +30,8 @@ class Counts:
         For each group, by name, the number of people per candidate. One group named "" where there are none.
     from_private_rows : bool
         Whether the candidates were taken from people's rows, so that a candidate may reveal a person.
+    groups_from_private_rows : bool
+        Whether the names of the groups were.
     """
 
     source: str
@@ -37,6 +39,7 @@ class Counts:
     candidates: tuple[str, ...]
     people: dict[str, tuple[int, ...]]
     from_private_rows: bool
+    groups_from_private_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,4 +193,5 @@ def _finished(tally: Tally, source: str, candidates: Sequence[str] | None) -> Co
         candidates=names,
         people={group: tuple(counts.get(name, 0) for name in names) for group, counts in tally.people.items()},
         from_private_rows=people_rows and candidates is None,
+        groups_from_private_rows=people_rows and layout.group >= 0,
     )

@@ -185,7 +185,7 @@ def _with_columns(
 
 
 def check_out(source: Path, out: Path) -> None:
-    """Refuse an output file that cannot be written or would replace the source: OutputError; make its folder."""
+    """Refuse an output file that cannot be written or would replace the source: OutputError."""
     if check_ending(out) != check_ending(source):
         raise OutputError(f"{out.as_posix()}: must end in {check_ending(source)} as {source.name} does")
     for path in (out, note_path(out)):
@@ -202,6 +202,7 @@ def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path]]:
     parts = tuple(target.with_name(f".{target.name}.part-{token_hex(4)}") for target in (data, note))
     moved: list[Path] = []
     try:
+        data.parent.mkdir(parents=True, exist_ok=True)
         yield parts[0], parts[1]
         for part in parts:
             with part.open("rb") as stream:

@@ -21,8 +21,9 @@ SIMULATION = "simulation, not a release: drawn from a generator that can be run 
 DECLARED, DATA = "declared", "data"
 GUARANTEE = (
     "Any two values of these columns of one row are told apart by the row in this file at most as well as a privacy "
-    "loss of epsilon allows. Public by assumption: the columns, their levels and the number of rows. A person with "
-    "several rows spends epsilon on each; so does each further run over the same rows. Other columns are unchanged."
+    "loss of epsilon allows. Public by assumption: the columns, their levels, the number of rows and their order. The "
+    "rows keep their order: do not sort by a column that is to be hidden. A person with several rows spends epsilon on "
+    "each; so does each further run over the same rows. Other columns are unchanged."
 )
 
 # More combinations of levels than this cannot be estimated to any use, and the table of them would not fit the memory.
@@ -83,7 +84,7 @@ def make_plan(
     levels : mapping of str to sequence of str
         At least two distinct, non-empty levels of each column.
     epsilon : float
-        Of a whole row; > 0 and finite.
+        Of a whole row; > 0 and finite, and not so small that random words of 63 bits cannot keep to it.
     separately : bool
         Each column by itself with epsilon / (number of columns).
     from_data : sequence of str
@@ -114,7 +115,9 @@ def make_plan(
                 f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
-        parts.append(Part(columns, KAry(size, epsilon / len(groups))))
+        channel = KAry(size, epsilon / len(groups))
+        _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
+        parts.append(Part(columns, channel))
     return Plan(checked, epsilon, tuple(parts), tuple(from_data))
 
 

@@ -19,7 +19,8 @@ ROWS_SHOWN = 40
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them as the data itself."
 READING = (
     "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: each further run "
-    "over the same rows adds its ε."
+    "over the same rows adds its ε. Rows keep their order, which is public: do not sort by a "
+    "column that is to be hidden."
 )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -180,12 +178,12 @@ class GroupChoice:
 
     @property
     def right(self) -> float:
-        """The probability that a candidate of the highest score is chosen."""
+        """The probability that a candidate of the highest score is chosen; ValueError if not `selection.analysable`."""
         return float(self.selection.probabilities[self.ranks == 1].sum())
 
     @property
     def expected_rank(self) -> float:
-        """The expected rank of the candidate that is chosen."""
+        """The expected rank of the candidate that is chosen; ValueError if not `selection.analysable`."""
         return float(self.selection.probabilities @ self.ranks)
 
 
@@ -211,76 +209,3 @@ def choices(counts: Counts, terms: Terms) -> list[GroupChoice]:
         )
         found.append(GroupChoice(group, np.array(people, dtype=np.intp), terms.proportions, declared, true, selection))
     return found
-
-
-def warnings_about(counts: Counts, found: list[GroupChoice]) -> list[str]:
-    """What the user must know before publishing, one line each."""
-    lines = []
-    if counts.from_private_rows:
-        lines.append(
-            f"the candidates are taken from the private rows of {counts.source}, so a rare one reveals that somebody "
-            "has it; list all possible ones with --candidates"
-        )
-    for choice in found:
-        if not choice.holds:
-            where = f" for {choice.group}" if choice.group else ""
-            lines.append(
-                f"the claim of ε = {choice.epsilon:.6g} does not hold{where}: the declared sensitivity "
-                f"{choice.sensitivity:.6g} is less than the mechanism needs (true: {choice.true.value:.6g}); "
-                f"the privacy loss is up to {choice.loss:.6g}"
-            )
-    return lines
-
-
-def release_document(
-    counts: Counts, terms: Terms, found: list[GroupChoice], draw: Callable[[Selection], Any]
-) -> dict[str, Any]:
-    """What may be published: the draws, what they claim and what they cost. Nothing else depends on the counts."""
-    return {
-        "column": counts.column,
-        "epsilon": terms.epsilon,
-        "mechanism": terms.mechanism,
-        "adjacency": terms.adjacency,
-        "score": "proportion" if terms.proportions else "count",
-        "choices": [
-            {
-                "group": choice.group or None,
-                "candidate": draw(choice.selection),
-                "epsilon": choice.epsilon,
-                "sensitivity": choice.sensitivity,
-                "true_sensitivity": choice.true.value,
-                "privacy_loss": choice.loss,
-                "claim_holds": choice.holds,
-            }
-            for choice in found
-        ],
-        "privacy_loss": max(choice.loss for choice in found),
-        "warnings": warnings_about(counts, found),
-    }
-
-
-def analysis_document(found: list[GroupChoice]) -> dict[str, Any]:
-    """What must not be published."""
-    return {
-        "note": "computed from the private data; not a release",
-        "groups": [
-            {
-                "group": choice.group or None,
-                "people": int(choice.counts.sum()),
-                "candidates": [
-                    {"candidate": name, "count": int(count), "score": score, "rank": int(rank), "probability": p}
-                    for name, count, score, rank, p in zip(
-                        choice.selection.candidates,
-                        choice.counts,
-                        choice.scores.tolist(),
-                        choice.ranks,
-                        choice.selection.probabilities.tolist(),
-                        strict=True,
-                    )
-                ],
-                "probability_right": choice.right,
-                "expected_rank": choice.expected_rank,
-            }
-            for choice in found
-        ],
-    }

@@ -1,11 +1,13 @@
-"""The screen that `policysim select` prints: what may be published, a line, and what may not."""
+"""What `policysim select` prints, as text and as documents: what may be published, and apart from it what may not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from policies.exponential import Exponential
+from policies.selection import MOST_CANDIDATES, Selection
+from policysim.counts_file import Counts
 from policysim.select_private import REPLACE, GroupChoice, Terms
 from policysim.text import WIDTH, cells, wrap
 
@@ -28,12 +30,13 @@ def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, A
     """
     kind = "Release" if seed is None else f"Simulation with seed {seed}, not a release"
     lines = [
-        f"{kind} (ε = {_number(choice['epsilon'])}, {terms.mechanism}): {drawn['column']}"
+        f"{kind} {_headline(choice, terms)}: {drawn['column']}"
         f"{'' if choice['group'] is None else ' in ' + choice['group']} = {choice['candidate']}"
         for choice in drawn["choices"]
     ]
     grouped = any(choice.group for choice in found)
-    lines += wrap(_assumptions(terms, grouped))
+    hidden, public = assumptions(terms, grouped=grouped)
+    lines += wrap(f"Hidden: {hidden} ({terms.adjacency}). Assumed public: {', '.join(public)}.")
     for text in dict.fromkeys(_cost(terms, choice) for choice in found):
         lines += wrap(text)
     if grouped:
@@ -44,16 +47,117 @@ def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, A
     return "\n".join(lines)
 
 
-def _assumptions(terms: Terms, grouped: bool) -> str:
+def assumptions(terms: Terms, *, grouped: bool) -> tuple[str, list[str]]:
+    """What is hidden, in words, and what is assumed public."""
     hidden, public = "whether one person is there", ["the candidates"]
     if terms.adjacency == REPLACE:
         hidden = "what one person's value is"
-        public += ["everybody's group" if grouped else "the number of people"]
+        public += ["everybody's group", "the groups and their sizes"] if grouped else ["the number of people"]
     elif grouped:
         public += ["the names of the groups"]
     if terms.adjacency != REPLACE and terms.proportions:
         public += ["that no group is empty" if grouped else "that somebody is there"]
-    return f"Hidden: {hidden} ({terms.adjacency}). Assumed public: {', '.join(public)}, the choice of ε."
+    return hidden, [*public, "the choice of ε"]
+
+
+def not_available(choice: GroupChoice) -> str:
+    """Why there is no exact analysis."""
+    name = choice.selection.mechanism
+    return (
+        f"The exact analysis of {name} is not available for so many candidates: {len(choice.counts):,}, "
+        f"and at most {MOST_CANDIDATES[name]:,} can be analysed. {Exponential.name} has no such limit."
+    )
+
+
+def warnings_about(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:
+    """What the user must know before publishing, one line each."""
+    lines = []
+    if counts.from_private_rows:
+        lines.append(
+            f"the candidates are taken from the private rows of {counts.source}, so a rare one reveals that somebody "
+            "has it; list all possible ones with --candidates"
+        )
+    if counts.groups_from_private_rows and terms.adjacency != REPLACE:
+        lines.append(
+            f"the names of the groups are taken from the private rows of {counts.source}, so a rare one reveals that "
+            "somebody is in it"
+        )
+    for choice in found:
+        if not choice.holds:
+            where = f" for {choice.group}" if choice.group else ""
+            lines.append(
+                f"the claim of ε = {choice.epsilon:.6g} does not hold{where}: the declared sensitivity "
+                f"{choice.sensitivity:.6g} is less than the mechanism needs (true: {choice.true.value:.6g}); "
+                f"the privacy loss is up to {choice.loss:.6g}"
+            )
+    return lines
+
+
+def release_document(
+    counts: Counts, terms: Terms, found: list[GroupChoice], draw: Callable[[Selection], Any]
+) -> dict[str, Any]:
+    """What may be published: the draws, what they claim and what they cost. Nothing else depends on the counts."""
+    hidden, public = assumptions(terms, grouped=any(choice.group for choice in found))
+    return {
+        "column": counts.column,
+        "epsilon": terms.epsilon,
+        "mechanism": terms.mechanism,
+        "adjacency": terms.adjacency,
+        "assumptions": {"hidden": hidden, "public": public},
+        "score": "proportion" if terms.proportions else "count",
+        "choices": [
+            {
+                "group": choice.group or None,
+                "candidate": draw(choice.selection),
+                "epsilon": choice.epsilon,
+                "sensitivity": choice.sensitivity,
+                "true_sensitivity": choice.true.value,
+                "privacy_loss": choice.loss,
+                "claim_holds": choice.holds,
+            }
+            for choice in found
+        ],
+        "privacy_loss": max(choice.loss for choice in found),
+        "warnings": warnings_about(counts, terms, found),
+    }
+
+
+def analysis_document(found: list[GroupChoice]) -> dict[str, Any]:
+    """What must not be published; null where there are too many candidates for it."""
+    return {
+        "note": "computed from the private data; not a release",
+        "groups": [
+            {
+                "group": choice.group or None,
+                "people": int(choice.counts.sum()),
+                "candidates": [
+                    {"candidate": name, "count": int(count), "score": score, "rank": int(rank), "probability": p}
+                    for name, count, score, rank, p in zip(
+                        choice.selection.candidates,
+                        choice.counts,
+                        choice.scores.tolist(),
+                        choice.ranks,
+                        choice.selection.probabilities.tolist()
+                        if choice.selection.analysable
+                        else [None] * len(choice.counts),
+                        strict=True,
+                    )
+                ],
+                "probability_right": choice.right if choice.selection.analysable else None,
+                "expected_rank": choice.expected_rank if choice.selection.analysable else None,
+                "not_available": None if choice.selection.analysable else not_available(choice),
+            }
+            for choice in found
+        ],
+    }
+
+
+def _headline(choice: dict[str, Any], terms: Terms) -> str:
+    """What is claimed, or what is lost if that is more."""
+    claimed = f"ε = {_number(choice['epsilon'])}"
+    if not choice["claim_holds"]:
+        claimed = f"claimed {claimed} does NOT hold: loss up to {_number(choice['privacy_loss'])}"
+    return f"({claimed}, {terms.mechanism})"
 
 
 def _cost(terms: Terms, choice: GroupChoice) -> str:
@@ -96,10 +200,12 @@ def _analysis(choice: GroupChoice) -> list[str]:
     scores, names = choice.scores, choice.selection.candidates
     for position in order[:MOST_ROWS]:
         score = f"{scores[position]:.6f}" if choice.proportions else f"{choice.counts[position]:,}"
-        chance = _chance(float(choice.selection.probabilities[position]))
+        chance = _chance(float(choice.selection.probabilities[position])) if choice.selection.analysable else "-"
         lines.append(cells([_short(str(names[position])), score, str(choice.ranks[position]), chance], COLUMNS))
     if len(order) > MOST_ROWS:
         lines.append(f"and {len(order) - MOST_ROWS:,} more, all of them with --json")
+    if not choice.selection.analysable:
+        return [*lines, *wrap(not_available(choice))]
     best = [str(names[position]) for position in order if choice.ranks[position] == 1]
     right = best[0] if len(best) == 1 else f"one of {len(best)} with the highest score"
     lines += wrap(

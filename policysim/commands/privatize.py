@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from policysim.columns_file import ColumnsFile, open_columns
+from policysim.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.console import print_json, progress
 from policysim.options import UsageError
 from policysim.privatize import PrivateTable, check_out, privatize_file, read_private
 from policysim.privatize_codes import levels_in
-from policysim.privatize_note import Note, Plan, make_plan
+from policysim.privatize_note import Note, Plan, make_plan, note_path, read_note
 from policysim.privatize_screen import private_document, private_screen
+from policysim.probability_table import DataError
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed")
 
@@ -48,9 +49,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
     epsilon = _parse_epsilon(chosen.epsilon)
     if chosen.seed is not None and chosen.seed < 0:
         raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
-    if chosen.out is None:
-        raise UsageError("privatize needs --out FILE")
-    out = Path(chosen.out)
+    out = _parse_out(chosen.out)
     _check_options(columns, declared, epsilon, separately=chosen.separately)
     file = open_columns(Path(chosen.data))
     check_out(file.path, out)
@@ -59,7 +58,24 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
     with progress(file.size * passes, file.unit) as advance:
         tell = advance
         plan = _plan(file, columns, declared, epsilon, separately=chosen.separately, advance=tell)
-        return out, privatize_file(file, out, plan, rng=rng, keep_true=chosen.true, advance=tell)
+        made = privatize_file(file, out, plan, rng=rng, keep_true=chosen.true, advance=tell)
+    if note_path(file.path).exists():
+        sys.stderr.write(f"policysim: warning: {_randomised_before(file.path)}\n")
+    return out, made
+
+
+def _randomised_before(path: Path) -> str:
+    """What is lost when a file that is private already is privatised again."""
+    try:
+        before = read_note(path).plan
+    except DataError:
+        what = "its columns may already have been randomised"
+    else:
+        what = f"{', '.join(before.levels)} had already been randomised at epsilon = {before.epsilon:g}"
+    return (
+        f"{path.name} has an earlier note, {note_path(path).name}, which is not carried over: {what}, "
+        "and nothing here corrects for that or adds its epsilon"
+    )
 
 
 def _plan(
@@ -94,6 +110,17 @@ def _chosen_columns(columns: list[str] | None) -> list[str]:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
     return columns
+
+
+def _parse_out(text: str | None) -> Path:
+    if not text:
+        raise UsageError("privatize needs --out FILE")
+    out = Path(text)
+    try:
+        check_ending(out)
+    except DataError as error:
+        raise UsageError(f"--out {error}") from None
+    return out
 
 
 def _parse_epsilon(text: str | None) -> float:

@@ -13,8 +13,8 @@ import numpy as np
 from policysim.console import EXIT_CHECK, print_json
 from policysim.counts_file import read_counts
 from policysim.options import UsageError
-from policysim.select_private import Terms, analysis_document, choices, release_document
-from policysim.select_screen import select_screen
+from policysim.select_private import Terms, choices
+from policysim.select_screen import analysis_document, release_document, select_screen
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -28,7 +28,6 @@ def run(chosen: argparse.Namespace) -> int:
         candidates=_candidates(chosen.candidates),
     )
     found = choices(counts, terms)
-    # What cannot be analysed is refused before anything is drawn.
     analysis = analysis_document(found)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
@@ -87,7 +86,11 @@ def _candidates(text: str | None) -> list[str] | None:
     """Names separated by commas, in quotes if they hold some."""
     if text is None:
         return None
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise UsageError(f"--candidates {text!r}: {error}") from None
+    names = [name.strip() for name in row]
     if not names or "" in names:
         raise UsageError(f"--candidates must be names separated by commas, got {text!r}")
     for position, name in enumerate(names):
