@@ -39,6 +39,11 @@ class ListedPartition(Partition):
     starts: IntArray
 
     @property
+    def whole(self) -> bool:
+        """Whether all rows are in one clique."""
+        return len(self.starts) == 1
+
+    @property
     def sizes(self) -> IntArray:
         """The number of rows of each clique, (n_cliques,)."""
         return np.diff(self.starts, append=len(self.order))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from policysim.processes.chain import EndlessError, chain_values
 from policysim.processes.process import Process
 from policysim.processes.step_problems import Course, require_tabular
 
-# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, so that only one day is ever held.
+# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
 DailyTables = Callable[[int], tuple[FloatArray, FloatArray]]
 
 
@@ -31,6 +32,17 @@ class CourseResult:
 
     means: FloatArray
     spent: tuple[float, ...]
+
+
+def _one_ahead(tables: DailyTables, days: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The tables of each day; the next day's are made while this day's are used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(tables, 0)
+        for day in range(days):
+            current = coming.result()
+            if day + 1 < days:
+                coming = pool.submit(tables, day + 1)
+            yield current
 
 
 class ProcessEvaluator:
@@ -75,8 +87,7 @@ class ProcessEvaluator:
     def _forward(self, tables: DailyTables) -> CourseResult:
         """Follow everyone through the days: one push a day, whatever is counted."""
         process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
-        for day in range(process.horizon or 0):
-            logs, probabilities = tables(day)
+        for day, (logs, probabilities) in enumerate(_one_ahead(tables, process.horizon or 0)):
             spent.append(self._course.plain[day].epsilon_spent(logs))
             for action, chances in enumerate(probabilities.T):
                 flow = mass * chances
