@@ -1,0 +1,88 @@
+"""The columns action, reward and propensity of a data frame, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policysim.offpolicy.checks import refuse_rows
+from policysim.offpolicy.logged import LoggedData
+
+ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
+FEWEST_ROWS = 2  # for a standard error
+
+
+def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> LoggedData:
+    """The log's actions, rewards and propensities as arrays.
+
+    Parameters
+    ----------
+    log : DataFrame
+        With the columns action, reward and propensity.
+    actions : sequence, optional
+        All actions in the order of a policy's columns. By default the categories of a categorical column, else the
+        values that occur, sorted.
+
+    Raises
+    ------
+    ValueError
+        For missing columns, fewer than two rows, and rows with an unknown action, a reward that is missing or
+        infinite, or a propensity outside (0, 1].
+    """
+    if not isinstance(log, pd.DataFrame):
+        raise ValueError(f"log must be a pandas DataFrame, got {type(log).__name__}.")
+    absent = [name for name in COLUMNS if name not in log.columns]
+    if absent:
+        raise ValueError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
+    if not log.columns.is_unique:
+        raise ValueError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
+    if len(log) < FEWEST_ROWS:
+        raise ValueError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
+    known = _declared(log[ACTION], actions)
+    codes = pd.Index(known).get_indexer(pd.Index(log[ACTION]))
+    names = tuple(map(str, known))
+    refuse_rows(codes < 0, log[ACTION].array, f"action must be one of {', '.join(names)}")
+    rewards = _numbers(log[REWARD])
+    refuse_rows(~np.isfinite(rewards), log[REWARD].array, "reward must be a finite number")
+    propensities = _numbers(log[PROPENSITY])
+    outside = ~((propensities > 0) & (propensities <= 1))
+    refuse_rows(outside, log[PROPENSITY].array, "propensity must be > 0 and <= 1")
+    return LoggedData(codes, rewards, propensities, names)
+
+
+def covariate_frame(log: pd.DataFrame, covariates: Sequence[str] | None = None) -> pd.DataFrame:
+    """The log's covariates: those that are named, else all columns but action, reward and propensity."""
+    if covariates is None:
+        return log.drop(columns=list(COLUMNS))
+    wrong = [name for name in covariates if name not in log.columns or name in COLUMNS]
+    if wrong or isinstance(covariates, str) or len(set(covariates)) < len(covariates):
+        known = ", ".join(str(name) for name in log.columns if name not in COLUMNS)
+        raise ValueError(f"covariates must be distinct columns among {known}, got covariates={covariates!r}.")
+    return log[list(covariates)]
+
+
+def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
+    """All actions, in the order of a policy's columns."""
+    if actions is not None:
+        known = list(actions)
+        if isinstance(actions, str) or not known or len(set(known)) < len(known) or pd.isna(pd.Index(known)).any():
+            raise ValueError(f"actions must be distinct actions, got actions={actions!r}.")
+        return known
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    try:
+        return sorted(column.dropna().unique())
+    except TypeError:
+        raise ValueError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    """A column as float64, NaN where it is no number; times are none."""
+    if column.dtype.kind in "mM":
+        return np.full(len(column), np.nan)
+    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
