@@ -1,7 +1,7 @@
 """policysim: what does choosing treatments privately cost the patients?
 
 utility   the expected utility of each record and treatment
-study     what to compute, as a file (built-in ones in studies/)
+study, study_file   what to compute, and as a file (built-in ones in studies/)
 problem   from a study to the decision problem
 evaluate  exact evaluation of action probabilities, overall and per group
 comparison  policies over epsilon, as a tidy table
@@ -16,6 +16,9 @@ simulation   the check by Monte Carlo
 select_private, select_screen   one private choice from counts (counts_file)
 privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
 sources/  the studies of source documents
+offpolicy/  what a policy is worth to the patients of a log, estimated
+logs/     reading logs: declared features, treatments, outcomes
+logged/   policies learned from one part of a log, and their value on the other
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings  what a comparison found, as numbers
 words, text   numbers in words, lines of text
@@ -49,7 +52,8 @@ if TYPE_CHECKING:
     from policysim.processes.tabular import TabularMDP
     from policysim.processes.treatment_course import build_course
     from policysim.search import smallest_epsilon
-    from policysim.study import Study, load_study
+    from policysim.study import Study
+    from policysim.study_file import load_study
 
 _HOME = {
     "AnyRecord": "policies.adjacency",
@@ -66,7 +70,7 @@ _HOME = {
     "build_problem": "policysim.problem",
     "compare": "policysim.comparison",
     "load_scenario": "envs.scenario_file",
-    "load_study": "policysim.study",
+    "load_study": "policysim.study_file",
     "make_policy": "policies.catalogue",
     "plan": "policysim.processes.planning",
     "policy_value": "policysim.processes.planning",

@@ -21,7 +21,7 @@ from policysim.comparison import ACHIEVABLE, UNBEATABLE, applies
 from policysim.evaluate import ALL
 from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 from policysim.sweep import N_THREADS
 from policysim.wrong_prior import FACTORS, wrong_prior
 
@@ -99,19 +99,19 @@ class Findings:
     robustness: Robustness | None
 
 
-def number_of_steps(study: Study) -> int:
+def number_of_steps(study: ScenarioStudy) -> int:
     """How often `find` will call `advance`."""
     return len(_private(study)) + (REDRAWS if study.adjacency == AnyRecord.name else 0)
 
 
 def find(
-    study: Study, problem: DecisionProblem, table: pd.DataFrame, advance: Callable[[], object] = lambda: None
+    study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, advance: Callable[[], object] = lambda: None
 ) -> Findings:
     """Sum up a comparison.
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         What was asked.
     problem : DecisionProblem
         Built from it.
@@ -156,7 +156,7 @@ def find(
     )
 
 
-def _prevalence(study: Study, problem: DecisionProblem, names: list[str]) -> dict[str, dict[str, float]]:
+def _prevalence(study: ScenarioStudy, problem: DecisionProblem, names: list[str]) -> dict[str, dict[str, float]]:
     table = wrong_prior(study, problem, names)
     return {
         name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
@@ -172,7 +172,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
 
 
-def _private(study: Study) -> list[str]:
+def _private(study: ScenarioStudy) -> list[str]:
     return [name for name in study.policies if make_policy(name).uses_epsilon]
 
 

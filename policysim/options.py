@@ -12,7 +12,8 @@ from policies.optimal import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim.choose import Wish
-from policysim.study import Study, load_study
+from policysim.study import AnyStudy, ScenarioStudy, Study, require_scenario
+from policysim.study_file import load_study
 
 DEATHS_PER = 100_000
 
@@ -39,6 +40,14 @@ def chosen_study(chosen: argparse.Namespace) -> Study:
         raise UsageError(str(error)) from None
 
 
+def chosen_scenario_study(chosen: argparse.Namespace) -> ScenarioStudy:
+    """The same, where a log will not do."""
+    try:
+        return require_scenario(chosen_study(chosen))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def _chosen_policies(names: list[str] | None) -> list[str] | None:
     return list(CATALOGUE) if names and "all" in names else names
 
@@ -61,7 +70,7 @@ def output_folder(chosen: argparse.Namespace, study: Study) -> Path:
     return Path(chosen.out) if chosen.out else Path("reports") / study.name
 
 
-def applicable(study: Study, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[Study, list[str]]:
+def applicable(study: AnyStudy, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[AnyStudy, list[str]]:
     """The study with the policies that can be used, and why others of "all" cannot; one that was named is refused."""
     kept, left_out = [], []
     for name in study.policies:

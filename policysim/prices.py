@@ -41,7 +41,7 @@ def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], obj
     best, fixed = problem.value(greedy), float(problem.fixed_values.max())
     least_deaths = expected_deaths(problem, greedy)
     prices = []
-    for name, adjacency in _protections(study.scenario.space):
+    for name, adjacency in _protections(study.space):
         logs = Optimal(study.epsilon).log_probabilities(problem.with_adjacency(adjacency))
         table = np.exp(logs)
         value = problem.value(table)
@@ -62,7 +62,7 @@ def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], obj
 
 def number_of_prices(study: Study) -> int:
     """How often `price_list` will call `advance`."""
-    return len(_protections(study.scenario.space))
+    return len(_protections(study.space))
 
 
 def _protections(space: RecordSpace) -> list[tuple[str, Adjacency]]:

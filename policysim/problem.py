@@ -5,9 +5,8 @@ from __future__ import annotations
 from envs.cohort import prior
 from envs.response import ResponseModel
 from envs.scenario import DEATH
-from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.problem import DecisionProblem
-from policysim.study import Study
+from policysim.study import LoggedStudy, Study, build_adjacency, require_scenario
 from policysim.utility import expected_utilities
 
 
@@ -17,32 +16,30 @@ def build_problem(study: Study) -> DecisionProblem:
     Returns
     -------
     DecisionProblem
-        `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection) per patient.
+        For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
+        per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
+        patients (`policysim.logged.fitting`).
 
     Examples
     --------
-    >>> from policysim.study import load_study
+    >>> from policysim.study_file import load_study
     >>> build_problem(load_study("covid")).utilities.shape
     (1310720, 4)
     """
-    scenario = study.scenario
+    if isinstance(study, LoggedStudy):
+        # Only such a study needs these modules.
+        from policysim.logged.fitting import problem_of_log  # noqa: PLC0415
+
+        return problem_of_log(study)
+    modelled = require_scenario(study)
+    scenario = modelled.scenario
     response = ResponseModel(scenario)
     symptoms = [name for name in scenario.transient if name not in scenario.death.acute]
     return DecisionProblem(
-        expected_utilities(response, study.utility),
+        expected_utilities(response, modelled.utility),
         prior(scenario),
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
         outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
     )
-
-
-def build_adjacency(study: Study) -> Adjacency:
-    """The adjacency of a study, over its scenario's features."""
-    space = study.scenario.space
-    if study.adjacency == OneFeature.name:
-        return OneFeature(space.shape)
-    if study.adjacency == Sensitive.name:
-        return Sensitive(space.shape, tuple(space.axis(name) for name in study.sensitive))
-    return AnyRecord()

@@ -18,7 +18,7 @@ from policies.problem import DecisionProblem
 from policysim import figures, words
 from policysim.findings import KEEP, Findings
 from policysim.screen import prevalence, price_lines, robust, why, worst_off
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 CAPTIONS = {
     "loss-vs-epsilon": ("Loss against ε", "Benefit kept and extra deaths against epsilon, a line per policy."),
@@ -31,7 +31,7 @@ LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
 
 
 def report_files(
-    study: Study,
+    study: ScenarioStudy,
     problem: DecisionProblem,
     table: pd.DataFrame,
     findings: Findings,
@@ -74,7 +74,7 @@ def to_csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode()
 
 
-def build_manifest(study: Study, problem: DecisionProblem) -> dict[str, Any]:
+def build_manifest(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
     """What the numbers depend on; nothing in it changes from run to run on one machine."""
     found = problem.sensitivity
     neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
@@ -102,7 +102,7 @@ def build_manifest(study: Study, problem: DecisionProblem) -> dict[str, Any]:
 
 
 def report_page(
-    study: Study,
+    study: ScenarioStudy,
     problem: DecisionProblem,
     findings: Findings,
     *,

@@ -16,7 +16,7 @@ from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
@@ -53,7 +53,7 @@ class Robustness:
 
 
 def robustness(
-    study: Study,
+    study: ScenarioStudy,
     problem: DecisionProblem,
     policies: tuple[str, ...],
     advance: Callable[[], object] = lambda: None,
@@ -66,7 +66,7 @@ def robustness(
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         Its seed and epsilon are used.
     problem : DecisionProblem
         Built from it.
@@ -137,7 +137,7 @@ def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
     return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
 
 
-def _ranking(problem: DecisionProblem, study: Study, policies: tuple[str, ...]) -> tuple[str, ...]:
+def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
     made = {name: make_policy(name, epsilon=study.epsilon) for name in policies}
     values = {name: problem.value(policy.probabilities(problem)) for name, policy in made.items()}
     return tuple(sorted(policies, key=lambda name: -values[name]))

@@ -7,7 +7,7 @@ import pandas as pd
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.findings import KEEP, Findings, Row
-from policysim.study import Study
+from policysim.study import ScenarioStudy, Study
 from policysim.text import cells, wrap
 from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, events, hidden, level_name, odds, percent, population, rounded
 
@@ -19,7 +19,7 @@ COLUMNS = (28, 9, 14, 17, 8, 13, 11)
 PRICE_COLUMNS = (28, 14, 28)
 
 
-def comparison_screen(study: Study, problem: DecisionProblem, findings: Findings, report: str) -> str:
+def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings, report: str) -> str:
     """Everything that a reader needs to choose, on one screen."""
     deaths = findings.deaths
     count = population(deaths.values())

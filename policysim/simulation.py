@@ -15,7 +15,7 @@ from envs.records import RecordSpace
 from envs.scenario import DEATH
 from policies.arrays import FloatArray
 from policies.policy import draw_actions
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 ENVIRONMENT = "policysim:policysim/Treatment-v0"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.
@@ -85,7 +85,7 @@ class Simulation:
 
 
 def simulate(
-    study: Study,
+    study: ScenarioStudy,
     tables: Sequence[FloatArray],
     *,
     patients: int,
@@ -97,7 +97,7 @@ def simulate(
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         Its scenario and utility.
     tables : sequence of array, (n_records or more, n_actions)
         p(a|x) of each day.
@@ -145,7 +145,7 @@ def simulate(
     return Simulation(patients, exact + total / patients, error, exact, _spread(study, len(tables)))
 
 
-def _spread(study: Study, days: int) -> float:
+def _spread(study: ScenarioStudy, days: int) -> float:
     """How far the returns of two patients can be apart: everything every day and death, against nothing."""
     weights = dict(study.utility.weights)
     death, costs = weights.pop(DEATH, 0.0), study.utility.costs.values()

@@ -10,18 +10,18 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 # The true prevalence as a multiple of the assumed one.
 FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
 
 
-def wrong_prior(study: Study, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
+def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
     """Evaluate policies that were made for the assumed prevalence at others.
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         Its scenario says what is prevalent: the condition that makes outcomes dangerous. Its epsilon is used.
     problem : DecisionProblem
         Built from it, with the assumed prior.
@@ -62,7 +62,7 @@ def wrong_prior(study: Study, problem: DecisionProblem, policies: Sequence[str])
     return pd.DataFrame(rows)
 
 
-def _prevalent(study: Study, problem: DecisionProblem) -> FloatArray:
+def _prevalent(study: ScenarioStudy, problem: DecisionProblem) -> FloatArray:
     """1 for the records with the condition, (n_records,)."""
     ill = np.ones(problem.n_records)
     for name, levels in study.scenario.death.acute.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from policysim.console import print_json, progress
 from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
 from policysim.days.screen import best_mechanisms, days_screen
-from policysim.options import UsageError, applicable, chosen_study, parse_epsilons
+from policysim.options import UsageError, applicable, chosen_scenario_study, parse_epsilons
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
 from policysim.processes.treatment_course import require_any_record
@@ -35,7 +35,7 @@ def run(chosen: argparse.Namespace) -> int:
         if getattr(chosen, name):
             hint = "; give --total-epsilon, the budget of all days" if name == "epsilon" else ""
             raise UsageError(f"--{name.replace('_', '-')} does not go with --horizon{hint}")
-    study = chosen_study(chosen)
+    study = chosen_scenario_study(chosen)
     question = _question(chosen)
     try:
         require_any_record(study)

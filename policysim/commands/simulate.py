@@ -13,13 +13,13 @@ from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.policy import Policy
 from policysim.commands.compare_days import parse_horizon, parse_whole
 from policysim.console import EXIT_CHECK, print_json, progress
-from policysim.options import UsageError, chosen_study, parse_epsilons
+from policysim.options import UsageError, chosen_scenario_study, parse_epsilons
 from policysim.problem import build_problem
 from policysim.processes.planning import policy_value
 from policysim.processes.step_problems import optimal_course
 from policysim.processes.treatment_course import build_course, require_any_record
 from policysim.simulation import MOST_ERRORS, Simulation, simulate
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 from policysim.text import wrap
 from policysim.words import DISCLAIMER, days
 
@@ -31,7 +31,7 @@ def run(chosen: argparse.Namespace) -> int:
     policy = _policy(chosen)
     horizon = parse_horizon(chosen.horizon)
     patients = parse_whole("--patients", chosen.patients, 2, MOST_PATIENTS)
-    study = chosen_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
+    study = chosen_scenario_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
     if chosen.length_public and horizon == 1:
         raise UsageError("--length-public only goes with a --horizon of several days")
     if horizon > 1:
@@ -49,7 +49,9 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if found.agrees else EXIT_CHECK
 
 
-def _tables(study: Study, policy: Policy, horizon: int, *, length_public: bool) -> tuple[Sequence[FloatArray], float]:
+def _tables(
+    study: ScenarioStudy, policy: Policy, horizon: int, *, length_public: bool
+) -> tuple[Sequence[FloatArray], float]:
     """p(a|x) of each day, and the exact value."""
     if horizon == 1:
         problem = build_problem(study)
@@ -70,7 +72,7 @@ def _policy(chosen: argparse.Namespace) -> Policy:
     return replace(template, epsilon=epsilons[0]) if template.uses_epsilon else template
 
 
-def _lines(study: Study, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
     if not found.agrees:
@@ -92,7 +94,7 @@ def _lines(study: Study, policy: Policy, horizon: int, found: Simulation) -> lis
     ]
 
 
-def _document(study: Study, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
     return {
         "study": study.name,
         "policy": policy.name,

@@ -19,7 +19,7 @@ from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.processes.schedule import best_schedule, schedule_tables
 from policysim.processes.step_problems import Course, optimal_course
 from policysim.processes.treatment_course import build_course
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
@@ -54,13 +54,13 @@ class DaysQuestion:
 
 
 def compare_days(
-    study: Study, question: DaysQuestion, advance: Callable[[int], object] = lambda _: None
+    study: ScenarioStudy, question: DaysQuestion, advance: Callable[[int], object] = lambda _: None
 ) -> pd.DataFrame:
     """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         Its scenario, utility, policies and groups.
     question : DaysQuestion
         Horizons and budgets.
@@ -89,18 +89,20 @@ def compare_days(
     return pd.concat(frames, ignore_index=True)
 
 
-def number_of_days(study: Study, question: DaysQuestion) -> int:
+def number_of_days(study: ScenarioStudy, question: DaysQuestion) -> int:
     """How many days `compare_days` will evaluate."""
     return sum(question.horizons) * (1 + len(list(_asked(study, question))))
 
 
-def _asked(study: Study, question: DaysQuestion) -> Iterator[tuple[Policy, float]]:
+def _asked(study: ScenarioStudy, question: DaysQuestion) -> Iterator[tuple[Policy, float]]:
     for name in study.policies:
         for total in question.totals:
             yield make_policy(name), total
 
 
-def _at_horizon(study: Study, question: DaysQuestion, horizon: int, advance: Callable[[int], object]) -> pd.DataFrame:
+def _at_horizon(
+    study: ScenarioStudy, question: DaysQuestion, horizon: int, advance: Callable[[int], object]
+) -> pd.DataFrame:
     process = build_course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
     budgets = [

@@ -17,11 +17,11 @@ from policysim.days.figure import course_figure
 from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
 from policysim.evaluate import ALL
 from policysim.report import LIBRARIES, inline, to_csv
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
 
 
-def days_files(study: Study, question: DaysQuestion, table: pd.DataFrame) -> Mapping[str, bytes]:
+def days_files(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> Mapping[str, bytes]:
     """Everything that `policysim compare --horizon` writes, by relative path."""
     figure = course_figure(table, question.horizon)
     vector = figures.to_svg(figure)
@@ -36,7 +36,7 @@ def days_files(study: Study, question: DaysQuestion, table: pd.DataFrame) -> Map
     }
 
 
-def build_days_manifest(study: Study, question: DaysQuestion) -> dict[str, Any]:
+def build_days_manifest(study: ScenarioStudy, question: DaysQuestion) -> dict[str, Any]:
     """What the numbers depend on."""
     return {
         "study": {"name": study.name, "title": study.title, "sha256": study.digest},
@@ -56,7 +56,7 @@ def build_days_manifest(study: Study, question: DaysQuestion) -> dict[str, Any]:
 
 
 def days_page(
-    study: Study, question: DaysQuestion, table: pd.DataFrame, vector: str, manifest: Mapping[str, Any]
+    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, vector: str, manifest: Mapping[str, Any]
 ) -> str:
     """The page that holds them: one file, nothing fetched from anywhere."""
     environment = Environment(

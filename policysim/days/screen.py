@@ -7,7 +7,7 @@ import pandas as pd
 from policies.optimal import Optimal
 from policysim.days.comparison import DaysQuestion
 from policysim.evaluate import ALL
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 from policysim.text import cells, wrap
 from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, days, events, percent, population, rounded
 
@@ -27,7 +27,7 @@ SCHEDULE_WORDS = (
 )
 
 
-def days_screen(study: Study, question: DaysQuestion, table: pd.DataFrame, report: str) -> str:
+def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, report: str) -> str:
     """What a course of treatment costs under each budget, and the best mechanism at each horizon."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     lines = [
@@ -50,12 +50,12 @@ def days_screen(study: Study, question: DaysQuestion, table: pd.DataFrame, repor
     return "\n".join(lines)
 
 
-def per_day_words(study: Study) -> str:
+def per_day_words(study: ScenarioStudy) -> str:
     """What optimal is and is not here, if it is compared."""
     return PER_DAY if Optimal.name in study.policies else ""
 
 
-def privacy_words(study: Study, question: DaysQuestion) -> str:
+def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
     """What is hidden over the days, and how the days add up."""
     length = (
         "The length of a patient's stay is declared public."

@@ -14,7 +14,7 @@ from envs.response import ResponseModel
 from envs.scenario import DEATH
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, read_only
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 from policysim.utility import expected_utilities
 
 ABSORBED = "no longer treated: recovered or dead"
@@ -96,12 +96,12 @@ class TreatmentCourse:
         return np.append(staying, distribution.sum() - staying.sum())
 
 
-def build_course(study: Study, horizon: int, *, length_public: bool = False) -> TreatmentCourse:
+def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = False) -> TreatmentCourse:
     """Treatment over `horizon` days of a study's scenario.
 
     Parameters
     ----------
-    study : Study
+    study : ScenarioStudy
         Its scenario and utility.
     horizon : int
         Days, >= 1. The hazard of death of one decision is spread evenly over them; weights and costs count each day.
@@ -115,7 +115,7 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
 
     Examples
     --------
-    >>> from policysim.study import load_study
+    >>> from policysim.study_file import load_study
     >>> build_course(load_study("covid"), 14).rewards.shape
     (1310721, 4)
     """
@@ -142,7 +142,7 @@ def build_course(study: Study, horizon: int, *, length_public: bool = False) -> 
     )
 
 
-def require_any_record(study: Study) -> None:
+def require_any_record(study: ScenarioStudy) -> None:
     """ValueError for another adjacency: none but any-record composes over days."""
     if study.adjacency != AnyRecord.name:
         raise ValueError(

@@ -8,7 +8,7 @@ from envs.scenario import Scenario
 from envs.toml_reader import Table, is_number
 from policysim.sources.policy_study import read_names, read_study
 from policysim.sources.reading import Claim, read_claims, read_whole
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 PLAN = "training on private columns"
 LEAST_PATIENTS = 1000
@@ -28,7 +28,7 @@ class Constants:
 
     Attributes
     ----------
-    study : Study
+    study : ScenarioStudy
         Its scenario is who comes.
     outcome : tuple of str
         What is to be foreseen: any of these after no treatment.
@@ -44,7 +44,7 @@ class Constants:
         What the source says.
     """
 
-    study: Study
+    study: ScenarioStudy
     outcome: tuple[str, ...]
     patients: int
     repeats: int
@@ -79,7 +79,7 @@ def read(table: Table) -> Constants:
     )
 
 
-def _read_private(entry: Table, study: Study) -> Private:
+def _read_private(entry: Table, study: ScenarioStudy) -> Private:
     private = Private(entry.text("name"), read_names(entry, "columns", study.scenario.space.names))
     if len(private.columns) == len(study.scenario.space.names):
         entry.fail("must leave at least one column public", "columns")

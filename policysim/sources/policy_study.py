@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envs.toml_reader import InputFileError, Table, unknown
-from policysim.study import Study, load_study
+from policysim.study import ScenarioStudy, require_scenario
+from policysim.study_file import load_study
 
 BUILT_IN = "covid"
 
 
-def read_study(table: Table) -> Study:
+def read_study(table: Table) -> ScenarioStudy:
     """The study of policies that the key `study` names; the built-in one where it cannot be read."""
     name = table.text("study")
     try:
-        return load_study(name or BUILT_IN)
+        return require_scenario(load_study(name or BUILT_IN))
     except InputFileError as error:
         table.mistakes.merge(error, "study")
-        return load_study(BUILT_IN)
+    except ValueError as error:
+        table.fail(str(error), "study")
+    return require_scenario(load_study(BUILT_IN))
 
 
 def read_names(table: Table, key: str, known: Sequence[str], default: Sequence[str] | None = None) -> tuple[str, ...]:

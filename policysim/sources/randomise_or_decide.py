@@ -11,7 +11,7 @@ from policies.problem import DecisionProblem
 from policysim.sources.policy_study import read_names, read_study
 from policysim.sources.reading import Claim, read_claims
 from policysim.sources.two_coins import read_coins
-from policysim.study import Study
+from policysim.study import ScenarioStudy
 
 COST = "two coins for each feature of a record: ε"
 
@@ -23,13 +23,13 @@ class Hidden:
     name: str
     features: tuple[str, ...]
 
-    def problem(self, whole: DecisionProblem, study: Study) -> DecisionProblem:
+    def problem(self, whole: DecisionProblem, study: ScenarioStudy) -> DecisionProblem:
         """The problem with the neighbours that this asks for."""
         space = study.scenario.space
         axes = tuple(space.axis(name) for name in self.features)
         return whole.with_adjacency(Sensitive(space.shape, axes) if axes else AnyRecord())
 
-    def size(self, study: Study) -> int:
+    def size(self, study: ScenarioStudy) -> int:
         """How many features are hidden."""
         return len(self.features or study.scenario.space.names)
 
@@ -40,7 +40,7 @@ class Constants:
 
     Attributes
     ----------
-    study : Study
+    study : ScenarioStudy
         Patients, treatments and utility.
     epsilon : float
         The one that the text is about, among `epsilons`.
@@ -54,7 +54,7 @@ class Constants:
         What the source says.
     """
 
-    study: Study
+    study: ScenarioStudy
     epsilon: float
     epsilons: tuple[float, ...]
     coins: TwoCoin
@@ -84,7 +84,7 @@ def read(table: Table) -> Constants:
     )
 
 
-def _read_hidden(entry: Table, study: Study) -> Hidden:
+def _read_hidden(entry: Table, study: ScenarioStudy) -> Hidden:
     features = read_names(entry, "features", study.scenario.space.names, [])
     hidden = Hidden(entry.text("name"), features)
     entry.close()

@@ -5,7 +5,7 @@ import pytest
 import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.sources.studies import ANALYSES, load_source_study
-from policysim.study import FOLDER
+from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

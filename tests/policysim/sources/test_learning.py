@@ -32,7 +32,7 @@ from policysim.sources.learning_scores import SCORES
 from policysim.sources.learning_summary import reliability_table, score_table
 from policysim.sources.page import source_files
 from policysim.sources.studies import SourceStudy
-from policysim.study import FOLDER
+from policysim.study_file import FOLDER
 
 TEXT = """\
 study = "{study}"

@@ -9,7 +9,7 @@ from small_studies import write_small_study
 
 from policysim.sources.learning_patients import Patients, Split, Ward, indicators
 from policysim.sources.learning_rows import reported_rows, true_rows
-from policysim.study import load_study
+from policysim.study_file import load_study
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from policysim.cli import main
 from policysim.sources.page import source_files
-from policysim.study import FOLDER
+from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

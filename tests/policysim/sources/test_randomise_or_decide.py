@@ -27,7 +27,7 @@ from policysim.sources.randomise_or_decide_curves import (
 from policysim.sources.randomise_or_decide_drawings import NAME
 from policysim.sources.randomise_or_decide_findings import analyse
 from policysim.sources.studies import SourceStudy
-from policysim.study import FOLDER
+from policysim.study_file import FOLDER
 from policysim.words import percent, rounded
 
 TEXT = """\
