@@ -1,0 +1,108 @@
+"""Debian's Chromium without a window, and pages opened in it under watch."""
+
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+REPORTS = HERE.parents[1] / "reports"
+PAGES = sorted(REPORTS.glob("*/report.html"))
+WIDTHS = (400, 1400)
+# Set by .ci/run: there a missing browser must not pass as a skip.
+REQUIRED = "POLICYSIM_BROWSER_REQUIRED"
+MISSING = "no Chromium"
+FLAGS = ["--disable-gpu", "--disable-quic", "--disable-sync"]
+# In CSS pixels: body text; labels of a figure (6 pt, the least that journals print); and what two labels may share,
+# which is less than the gap between two letters.
+BODY_TEXT = 14
+LABEL_TEXT = 8
+OVERLAP = 1.5
+
+
+@dataclass
+class Visit:
+    """A page that was opened, with everything that it complained about or asked for."""
+
+    page: object
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def measure(self, name, **options):
+        """What a script of measures/ finds on the page."""
+        return self.page.evaluate((HERE / "measures" / f"{name}.js").read_text(encoding="utf-8"), options)
+
+    def layout(self):
+        """Faults of the page around its figures."""
+        return self.measure("page_layout", smallest=BODY_TEXT)
+
+    def labels(self):
+        """Faults of the texts in the figures."""
+        return self.measure("figure_text", overlap=OVERLAP, smallest=LABEL_TEXT)
+
+
+def missing(what):
+    (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"{MISSING}: {what}")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Skipped tests are said in one line, whether or not all reasons are asked for."""
+    skipped = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    reasons = [reason.removeprefix("Skipped: ") for reason in skipped if MISSING in reason]
+    if reasons:
+        terminalreporter.write_line(f"{len(reasons)} tests of pages skipped, {reasons[0]}")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for a file of tests and no longer: its event loop would run on under the tests of other folders."""
+    path = shutil.which("chromium")
+    if path is None:
+        missing("apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the other tests run without it
+    except ImportError:
+        missing("pip install -e '.[test]'")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def open_page(browser):
+    @contextmanager
+    def open_page(path, width, *, script=True):
+        """A page from a file, `width` CSS pixels wide, in a context of its own."""
+        context = browser.new_context(viewport={"width": width, "height": 900}, java_script_enabled=script)
+        context.set_default_timeout(5_000)
+        visit = Visit(context.new_page())
+        visit.page.on("console", lambda message: message.type == "error" and visit.errors.append(message.text))
+        visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))
+        visit.page.on("request", lambda request: visit.requests.append(request.url))
+        try:
+            visit.page.goto(path.as_uri())
+            yield visit
+        finally:
+            context.close()
+
+    return open_page
+
+
+def pytest_generate_tests(metafunc):
+    """Tests that ask for a report get every committed one."""
+    if "report" in metafunc.fixturenames:
+        metafunc.parametrize("report", PAGES, ids=lambda path: path.parent.name, scope="module")
+    if "width" in metafunc.fixturenames:
+        metafunc.parametrize("width", WIDTHS, scope="module")
+
+
+@pytest.fixture(scope="module")
+def visit(open_page, report, width):
+    """A report at a width with all that unfolds unfolded, opened once for all tests that only look at it."""
+    with open_page(report, width) as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+        yield visit

@@ -1,0 +1,80 @@
+"""Every committed report, on a telephone and on a wide screen: it opens in peace and can be read."""
+
+from itertools import pairwise
+
+MOST_BYTES = 300_000
+
+
+def nothing(found):
+    """What was found is what is wrong; the first of it is said."""
+    found = list(dict.fromkeys(found))
+    assert len(found) == 0, "\n".join(["", *found[:10], f"{len(found)} in all"])
+
+
+def test_a_report_is_at_most_300_000_bytes(report):
+    assert report.stat().st_size <= MOST_BYTES
+
+
+def test_a_page_opens_without_an_error_and_asks_for_nothing_but_itself(visit, report):
+    nothing(visit.errors)
+    assert visit.requests == [report.as_uri()]
+
+
+def test_a_page_names_no_address_outside_itself(visit):
+    addresses = visit.page.evaluate(
+        """() => [...document.querySelectorAll("*")].flatMap(element =>
+             ["href", "src", "srcset", "action", "poster", "data", "xlink:href"]
+               .map(name => element.getAttribute(name)).filter(value => value !== null))"""
+    )
+    nothing([address for address in addresses if not address.startswith("#")])
+    nothing(visit.page.evaluate("links => links.filter(link => !document.getElementById(link.slice(1)))", addresses))
+
+
+def test_a_page_does_not_scroll_sideways(visit):
+    nothing(visit.layout()["wide"])
+
+
+def test_no_text_is_cut(visit):
+    nothing(visit.layout()["cut"])
+
+
+def test_text_is_large_enough_to_read(visit):
+    nothing(visit.layout()["small"])
+
+
+def test_a_page_has_figures_with_real_text(visit):
+    assert visit.labels()["texts"] > 0
+
+
+def test_labels_of_a_figure_do_not_lie_on_one_another(visit):
+    nothing(visit.labels()["overlapping"])
+
+
+def test_labels_stay_within_their_figure(visit):
+    nothing(visit.labels()["outside"])
+
+
+def test_labels_of_a_figure_are_large_enough_to_read(visit):
+    nothing(visit.labels()["small"])
+
+
+def test_axe_finds_nothing_serious(visit):
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
+
+    violations = Axe().run(visit.page).response["violations"]
+    nothing(
+        f"{violation['id']}: {node['target']}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    )
+
+
+def test_a_page_has_one_main_part_and_headings_in_order(visit):
+    assert visit.page.evaluate("document.documentElement.lang") == "en"
+    parts = visit.page.locator("main").count()
+    assert parts == 1
+    levels = visit.page.evaluate("[...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].map(h => +h.localName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))

@@ -1,0 +1,251 @@
+"""The slider: whatever ε and policy are chosen, and however, the page shows their row of comparison.csv."""
+
+import json
+import math
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from policysim.words import odds
+
+COVID = Path(__file__).parents[2] / "reports" / "covid" / "report.html"
+CONTROL = 'id="epsilon"'
+PAGES = COVID.parents[1].glob("*/report.html")
+WITH_SLIDER = sorted({COVID} | {page for page in PAGES if CONTROL in page.read_text(encoding="utf-8")})
+# How often the text counts what the table has once: per cent, of 1,000.
+COUNTED = {"epsilon": (1,), "loss": (1,), "deaths": (1,), "benefit_kept": (100,), "worse_than_untreated": (100, 1000)}
+
+
+@pytest.fixture(scope="module", params=WITH_SLIDER, ids=lambda path: path.parent.name)
+def path(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def rows(path):
+    table = pd.read_csv(path.with_name("comparison.csv"))
+    return table[(table["group"] == "all") & (table["level"] == "all")].set_index(["policy", "epsilon"]).sort_index()
+
+
+@pytest.fixture(scope="module")
+def epsilons(rows):
+    return sorted(rows.index.unique("epsilon"))
+
+
+@pytest.fixture(scope="module")
+def manifest(path):
+    return json.loads(path.with_name("manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=[1400])
+def slider(open_page, path, request):
+    """A page with a slider, fresh for each test."""
+    with open_page(path, request.param) as visit:
+        assert visit.page.locator("#epsilon").count() == 1, "the page has no slider"
+        yield visit
+        assert visit.errors == []
+
+
+def numbers(visit):
+    return visit.measure("numbers")
+
+
+def says(text, values):
+    """Whether a text states one of the numbers, to two significant digits or to the decimals that it shows."""
+    for sign, digits in re.findall(r"([−-]?)(\d[\d,]*(?:\.\d+)?(?:e[−+-]?\d+)?)", text):
+        stated = float(digits.replace(",", "").replace("−", "-")) * (-1 if sign else 1)
+        decimals = len(digits.partition("e")[0].partition(".")[2])
+        if any(abs(stated - value) <= max(0.05 * abs(value), 0.5 * 10.0**-decimals) for value in values):
+            return True
+    return False
+
+
+def expected(rows, policy, epsilon):
+    """What the table says of this policy and ε: by the page's names, what the table knows."""
+    row = rows.loc[(policy, epsilon)].copy()
+    row["deaths"] = 1000 * row.get("expected_deaths", math.nan)
+    known = {name: row[name] for name in COUNTED if name in row and not math.isnan(row[name])}
+    return {"epsilon": epsilon, "odds": 1 / (1 + math.exp(-epsilon)), **known}
+
+
+def assert_shows(shown, rows, policy, epsilon):
+    """All of what the page shows is the row of this policy and ε."""
+    values = expected(rows, policy, epsilon)
+    assert {name for name in shown["places"] if not name.startswith("p:")} == set(values)
+    for name, value in values.items():
+        for place in shown["places"][name]:
+            # Six significant digits are off by 5e-6 at most; less than 1e-9 is what rounding leaves of 0.
+            assert place["value"] == pytest.approx(value, rel=5.001e-6, abs=1e-9), name
+            if name in COUNTED:
+                assert says(place["text"], [value * times for times in COUNTED[name]]), f"{name} = {value}: {place}"
+    (right,) = re.findall(r"\S+ of 100 times", odds(epsilon, values["odds"]))
+    assert all(f" {right}" in place["text"] for place in shown["places"]["odds"])
+    for name, (place, *_) in shown["places"].items():
+        if name.startswith("p:"):
+            assert says(place["text"], [place["value"] * (100 if "%" in place["text"] else 1)]), f"{name}: {place}"
+    assert shown["policy"] == policy
+    assert says(shown["shown"], [epsilon])
+    assert shown["said"] == f"ε = {epsilon:g}"
+
+
+def patients(shown):
+    """The probabilities of the actions, for each example patient."""
+    found = {}
+    for name, (place, *_) in shown["places"].items():
+        if name.startswith("p:"):
+            _, patient, action = name.split(":", 2)
+            found.setdefault(patient, {})[action] = place["value"]
+    return found
+
+
+def policies(visit):
+    return visit.page.evaluate("[...document.getElementById('policy').options].map(option => option.value)")
+
+
+def choices(visit, epsilons):
+    """Each policy of the list at the first, the middle and the last ε: policy, ε and what the page then shows."""
+    middle = len(epsilons) // 2
+    for keys, position in ((["Home"], 0), (["ArrowRight"] * middle, middle), (["End"], -1)):
+        for key in keys:
+            visit.page.locator("#epsilon").press(key)
+        epsilon = epsilons[position]
+        for policy in policies(visit):
+            visit.page.locator("#policy").select_option(policy)
+            yield policy, epsilon, numbers(visit)
+
+
+def test_the_covid_report_has_a_slider():
+    assert CONTROL in COVID.read_text(encoding="utf-8")
+
+
+def test_a_position_of_the_slider_is_a_computed_epsilon(slider, epsilons, manifest):
+    control = slider.page.locator("#epsilon")
+    assert [control.get_attribute(name) for name in ("type", "min", "max", "step")] == [
+        "range",
+        "0",
+        str(len(epsilons) - 1),
+        "1",
+    ]
+    assert epsilons[numbers(slider)["position"]] == manifest["epsilon"]
+    for end in ("more private", "more useful"):
+        assert slider.page.get_by_text(end, exact=True).first.is_visible()
+
+
+def test_the_keys_visit_every_epsilon_and_all_numbers_follow(slider, rows, epsilons):
+    page = slider.page
+    policy = numbers(slider)["policy"]
+    for _ in range(100):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "epsilon":
+            break
+    page.keyboard.press("Home")
+    for position, epsilon in enumerate(epsilons):
+        assert numbers(slider)["position"] == position
+        assert_shows(numbers(slider), rows, policy, epsilon)
+        page.keyboard.press("ArrowRight")
+    for key, epsilon in (("Home", epsilons[0]), ("End", epsilons[-1]), ("ArrowLeft", epsilons[-2])):
+        page.keyboard.press(key)
+        assert_shows(numbers(slider), rows, policy, epsilon)
+
+
+@pytest.mark.parametrize("slider", [400, 1400], indirect=True)
+def test_the_mouse_sets_epsilon_and_all_numbers_follow(slider, rows, epsilons):
+    page, last = slider.page, len(epsilons) - 1
+    policy = numbers(slider)["policy"]
+    control = page.locator("#epsilon")
+    control.scroll_into_view_if_needed()
+    box = control.bounding_box()
+
+    def on_track(share):
+        return box["x"] + share * box["width"], box["y"] + box["height"] / 2
+
+    for share in (0.25, 0.75):
+        page.mouse.click(*on_track(share))
+        shown = numbers(slider)
+        # The handle's width keeps it within the track, which moves the middle of a step by one at most.
+        assert shown["position"] == pytest.approx(share * last, abs=1.5)
+        assert_shows(shown, rows, policy, epsilons[shown["position"]])
+    page.mouse.move(*on_track(0.75))
+    page.mouse.down()
+    visited = set()
+    for share in (0.6, 0.4, 0.2, 0.01):
+        page.mouse.move(*on_track(share))
+        shown = numbers(slider)
+        visited.add(shown["position"])
+        assert_shows(shown, rows, policy, epsilons[shown["position"]])
+    page.mouse.up()
+    assert len(visited) == min(4, len(epsilons))
+    assert numbers(slider)["position"] == 0
+
+
+def test_every_policy_has_its_own_numbers(slider, rows, epsilons):
+    seen = set()
+    for policy, epsilon, shown in choices(slider, epsilons):
+        assert_shows(shown, rows, policy, epsilon)
+        if epsilon == epsilons[-1]:
+            seen.add(json.dumps(shown["places"]))
+    assert len(seen) > 1
+
+
+def test_markers_stand_at_epsilon_on_the_axis_of_every_figure(slider, epsilons):
+    stands, ticks = [], []
+    slider.page.locator("#epsilon").press("Home")
+    if epsilons[0] == 0:  # for which a log axis has no place
+        slider.page.locator("#epsilon").press("ArrowRight")
+    for epsilon in [epsilon for epsilon in epsilons if epsilon > 0]:
+        found = slider.measure("markers")
+        assert found["unmarked"] == []
+        for marker in found["markers"]:
+            assert marker["name"] == "line"
+            assert marker["width"] == pytest.approx(0, abs=0.01)
+            assert marker["height"] > 10
+            assert marker["frame"] is not None, f"a marker is outside the axes at ε = {epsilon:g}"
+            # The tick with this label is an independent witness of where ε is, to half a pixel.
+            there = [tick["x"] for tick in marker["ticks"] if tick["value"] == epsilon]
+            assert there == pytest.approx([marker["x"]] * len(there), abs=0.5)
+            ticks += there
+        stands.append([marker["x"] for marker in found["markers"]])
+        slider.page.locator("#epsilon").press("ArrowRight")
+    assert stands[0]
+    assert ticks
+    for before, after in pairwise(stands):
+        assert all(left < right for left, right in zip(before, after, strict=True))
+
+
+def test_the_probabilities_of_each_example_patient_sum_to_one(slider, rows, epsilons):
+    actions = sum(column.startswith("p_") for column in rows)
+    seen = set()
+    for _, _, shown in choices(slider, epsilons):
+        found = patients(shown)
+        for probabilities in found.values():
+            assert len(probabilities) == actions
+            assert min(probabilities.values()) >= 0
+            # Each is rounded to six significant digits.
+            assert sum(probabilities.values()) == pytest.approx(1, abs=actions * 5e-7)
+        seen.add(json.dumps(found))
+    assert len(seen) > 1
+
+
+def test_example_patients_are_as_hard_to_tell_apart_as_their_policy_promises(slider, rows, epsilons, manifest):
+    """Any two records are neighbours where the whole record is hidden, so no treatment may tell two of them apart."""
+    if manifest["adjacency"] != "any-record":
+        pytest.skip("example patients need not be neighbours")
+    for policy, epsilon, shown in choices(slider, epsilons):
+        spent = rows.loc[(policy, epsilon), "epsilon_spent"]
+        found = patients(shown).values()
+        for probabilities in zip(*(patient.values() for patient in found), strict=True):
+            if spent < math.inf:
+                # The ratio of two numbers of six digits is off by 1e-5 at most.
+                assert max(probabilities) <= math.exp(spent) * min(probabilities) * (1 + 1.1e-5)
+
+
+def test_without_a_script_the_page_shows_the_same_as_static_text(open_page, path, slider, manifest):
+    with open_page(path, 1400, script=False) as visit:
+        static = numbers(visit)
+        assert not visit.page.locator("#epsilon").is_visible()
+        assert not visit.page.locator("#policy").is_visible()
+    assert static["places"] == numbers(slider)["places"]
+    assert static["places"]["epsilon"][0]["value"] == manifest["epsilon"]
