@@ -43,6 +43,37 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
 
 
+def decimals(half_width: float) -> int:
+    """How many decimals show an interval's half width with two digits; 3 where there is none."""
+    if not math.isfinite(half_width) or half_width <= NEGLIGIBLE:
+        return 3
+    return max(0, DIGITS - 1 - math.floor(math.log10(half_width)))
+
+
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of its half width: −0.015 to 0.040; – for none, 0 if both are."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    if max(abs(low), abs(high)) < NEGLIGIBLE:
+        return "0"
+    shown = decimals((high - low) / 2)
+    return _minus(f"{low:{'+' if sign else ''}.{shown}f} to {high:{'+' if sign else ''}.{shown}f}")
+
+
+def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """A number to the digits that its interval supports; – for none."""
+    if math.isnan(value):
+        return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    return _minus(f"{value:{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
+
+
+def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """An estimate with its interval, in words."""
+    return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
+
+
 def days(number: int) -> str:
     """1 day, 2 days."""
     return f"{number} day" if number == 1 else f"{number} days"

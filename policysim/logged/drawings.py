@@ -1,0 +1,93 @@
+"""The figures of a study of a log, with their words and data."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from policysim import figures, words
+from policysim.evaluate import ALL
+from policysim.report.data_table import DataTable
+from policysim.report.drawings import Drawing
+
+# What the curve draws: the mean with its interval, and what it is measured against.
+MEASURE = "difference"
+
+
+def gain_drawing(table: pd.DataFrame) -> Drawing | None:
+    """What each policy gains over the best single treatment at each epsilon; None without such rows."""
+    drawn = figures.over_epsilon(table)
+    if drawn.empty:
+        return None
+    # Percentages are refused on many logs, and differences never: the same figure for all of them.
+    plain = drawn.assign(benefit_kept=float("nan"))
+    return Drawing(
+        "loss-vs-epsilon",
+        "Against one treatment for all",
+        "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
+        "had no part in making the policy. Shaded: the 95 % interval, which is sampling error and not what privacy costs.",
+        figures.loss_vs_epsilon(plain),
+        _interval_data(drawn, MEASURE),
+        tuple(float(value) for value in sorted(table["epsilon"].unique())),
+    )
+
+
+def spending_drawing(table: pd.DataFrame) -> Drawing | None:
+    """What each policy spends of its epsilon; None if none spends any."""
+    spending = figures.spenders(table)
+    if spending.empty:
+        return None
+    grid = spending.pivot_table(index="epsilon", columns="policy", values="epsilon_spent", sort=False).sort_index()
+    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else words.rounded(v) for v in row)) for e, row in grid.iterrows())
+    return Drawing(
+        "spent-vs-claimed",
+        "Privacy spent against privacy claimed",
+        "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
+        figures.spent_vs_claimed(table),
+        DataTable(("ε", *map(str, grid.columns)), rows),
+        tuple(float(value) for value in sorted(table["epsilon"].unique())),
+    )
+
+
+def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
+    """What example patients get under one policy."""
+    mine = probabilities[probabilities["policy"] == policy]
+    return Drawing(
+        "action-probabilities",
+        f"What example patients get under {policy}",
+        f"The probability of each treatment over ε under {policy} as made from the whole log, a panel for each example "
+        "patient.",
+        figures.action_probabilities(mine),
+        None,
+        tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+    )
+
+
+def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
+    """Who bears the loss; None without groups."""
+    rows = at_epsilon[at_epsilon["loss"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return None
+    return Drawing(
+        "loss-by-group",
+        "Who bears the loss",
+        "The outcome that each group of patients loses against choosing for each without privacy, a dot for each "
+        "policy; bars are 95 % intervals.",
+        figures.loss_by_group(rows),
+        None,
+    )
+
+
+def _interval_data(table: pd.DataFrame, column: str) -> DataTable:
+    """A row for each epsilon, and for each policy the estimate with its interval."""
+    names = [str(name) for name in dict.fromkeys(table["policy"]) if name not in figures.REFERENCE_LINES]
+    rows = []
+    for epsilon, group in table.groupby("epsilon", sort=True):
+        of = {str(row["policy"]): row for _, row in group.iterrows()}
+        cells = [_with_ends(of[name], column) if name in of else "–" for name in names]
+        rows.append((f"{epsilon:g}", *cells))
+    return DataTable(("ε", *names), tuple(rows))
+
+
+def _with_ends(row: pd.Series, column: str) -> str:
+    triple = float(row[column]), float(row[f"{column}_low"]), float(row[f"{column}_high"])
+    return f"{words.estimate(*triple, sign=True)} ({words.interval(*triple[1:], sign=True)})"

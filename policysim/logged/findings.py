@@ -1,0 +1,207 @@
+"""What a comparison on a log found: the numbers and sentences behind the printed screen, the report and --json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from policies.catalogue import CATALOGUE
+from policies.reference import Greedy
+from policysim.evaluate import ALL
+from policysim.logged.arms import arm_means
+from policysim.logs.source import EXCLUDE
+from policysim.logs.trial import Log
+from policysim.offpolicy.logged import LoggedData
+from policysim.study import LoggedStudy
+from policysim.words import rounded, with_interval
+
+
+@dataclass(frozen=True)
+class LoggedRow:
+    """One policy at the study's epsilon; each triple is an estimate with the ends of its 95 % interval.
+
+    `better_from` is the least computed epsilon at which its value is estimated above that of the best single treatment,
+    and `surely_from` the least at which the interval of the difference is above 0; inf where there is none, NaN for
+    policies that do not depend on epsilon.
+    """
+
+    policy: str
+    value: tuple[float, float, float]
+    difference: tuple[float, float, float]
+    loss: tuple[float, float, float]
+    benefit_kept: tuple[float, float, float]
+    epsilon_spent: float
+    better_from: float
+    surely_from: float
+
+
+@dataclass(frozen=True)
+class LoggedFindings:
+    """What a study of a log found at its epsilon.
+
+    Attributes
+    ----------
+    epsilon : float
+        The one that it is about.
+    n_read, n_missing, n_used : int
+        Rows of the log, those without an outcome, and those that the estimates rest on.
+    arms : list of dict
+        For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
+    one_for_all : str
+        The arm of the highest mean.
+    gain : tuple of float
+        What choosing for each patient without privacy gains over the best single treatment, with its 95 % interval.
+    rows : list of LoggedRow
+        The policies of the study.
+    right_guesses : float
+        e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
+    answer : list of str
+        The answer in three sentences.
+    """
+
+    epsilon: float
+    n_read: int
+    n_missing: int
+    n_used: int
+    arms: list[dict[Hashable, Any]]
+    one_for_all: str
+    gain: tuple[float, float, float]
+    rows: list[LoggedRow]
+    right_guesses: float
+    answer: list[str]
+
+
+def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
+    """Sum up a comparison: `table` is from `compare_log`, with greedy and best-fixed among its policies."""
+    overall = table[table["group"] == ALL]
+    now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
+    means = arm_means(log.data)
+    one_for_all = str(means["arm"].iloc[int(means["mean"].argmax())])
+    gain = _triple(now[Greedy.name], "difference")
+    rows = [_row(name, now[name], overall[overall["policy"] == name]) for name in study.policies]
+    return LoggedFindings(
+        epsilon=study.epsilon,
+        n_read=log.n_read,
+        n_missing=sum(log.missing),
+        n_used=log.data.n_rows,
+        arms=[dict(row) for _, row in arms_of(log, study.log.missing).iterrows()],
+        one_for_all=one_for_all,
+        gain=gain,
+        rows=rows,
+        right_guesses=1 / (1 + math.exp(-study.epsilon)),
+        answer=[_without_privacy(one_for_all, gain), _at_epsilon(study, rows), _from_which(rows)],
+    )
+
+
+def arms_of(log: Log, missing: str) -> pd.DataFrame:
+    """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
+
+    `missing` is what the study does with rows without an outcome: those that are excluded are in no other count.
+    """
+    shown = dict(log.outcomes)
+    if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
+        shown = {"utility": log.data.rewards, **shown}
+    excluded = np.array(log.missing if missing == EXCLUDE else (0,) * log.data.n_actions)
+    frames = []
+    for name, values in shown.items():
+        known = np.isfinite(values)
+        without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
+        data = log.data
+        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names)
+        means = arm_means(own)
+        means.insert(0, "outcome", name)
+        means.insert(3, "missing", excluded + without)
+        frames.append(means)
+    return pd.concat(frames, ignore_index=True)
+
+
+def individual(rows: list[LoggedRow]) -> list[LoggedRow]:
+    """The private policies that choose for each patient."""
+    return [row for row in rows if CATALOGUE[row.policy].uses_epsilon]
+
+
+def _triple(row: pd.Series, name: str) -> tuple[float, float, float]:
+    return float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"])
+
+
+def _row(name: str, now: pd.Series, curve: pd.DataFrame) -> LoggedRow:
+    depends = CATALOGUE[name].uses_epsilon
+    return LoggedRow(
+        policy=name,
+        value=_triple(now, "value"),
+        difference=_triple(now, "difference"),
+        loss=_triple(now, "loss"),
+        benefit_kept=_triple(now, "benefit_kept"),
+        epsilon_spent=float(now["epsilon_spent"]),
+        better_from=_first(curve, "difference") if depends else math.nan,
+        surely_from=_first(curve, "difference_low") if depends else math.nan,
+    )
+
+
+def _first(curve: pd.DataFrame, column: str) -> float:
+    """The least epsilon at which a column is above 0."""
+    above = curve.loc[curve[column] > 0, "epsilon"]
+    return float(above.min()) if len(above) else math.inf
+
+
+def _without_privacy(one_for_all: str, gain: tuple[float, float, float]) -> str:
+    _, low, high = gain
+    verdict = (
+        "a gain that these data show"
+        if low > 0
+        else "a loss: where treatments hardly differ between patients, fitted scores follow chance"
+        if high < 0
+        else "with these data, a gain cannot be told from none"
+    )
+    return (
+        "Without any privacy, choosing a treatment for each patient by fitted scores changes the mean outcome by "
+        f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): {verdict}."
+    )
+
+
+def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
+    private = individual(rows)
+    if not private:
+        return "The study compares no private policy that chooses for each patient."
+    same = [row.policy for row in private if not any(row.difference)]
+    others = [row for row in private if any(row.difference)]
+    parts = []
+    if others:
+        best = max(others, key=lambda row: row.difference[0])
+        parts.append(
+            f"the best private choice for each patient ({best.policy}) differs from the best single treatment by "
+            f"{with_interval(*best.difference, sign=True)}"
+        )
+    if same:
+        parts.append(f"{' and '.join(same)} would rather give everyone the same treatment")
+    return f"At ε = {study.epsilon:g}, {'; '.join(parts)}."
+
+
+def _from_which(rows: list[LoggedRow]) -> str:
+    private = individual(rows)
+    better = min((row.better_from for row in private), default=math.inf)
+    surely = min((row.surely_from for row in private), default=math.inf)
+    if math.isinf(better):
+        return (
+            "At which ε is a private choice for each patient better than the best single treatment? At none, with "
+            "these data: not even its estimate is above 0 at any ε that was computed."
+        )
+    first = f"its estimate is above 0 first at ε = {rounded(better)} ({_reached(private, 'better_from', better)})"
+    if math.isinf(surely):
+        return (
+            "At which ε is a private choice for each patient better than the best single treatment? At none by more "
+            f"than its 95 % interval, with these data; {first}."
+        )
+    return (
+        "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
+        f"first at ε = {rounded(surely)} ({_reached(private, 'surely_from', surely)}); {first}."
+    )
+
+
+def _reached(rows: list[LoggedRow], name: str, epsilon: float) -> str:
+    return ", ".join(row.policy for row in rows if getattr(row, name) == epsilon)
