@@ -12,13 +12,14 @@ limit, choose   what no mechanism can do; which epsilon, which mechanism
 sweep     what comparisons share: which policies at which epsilon
 processes/  decisions over days: any tabular process, and treatment over days
 days/     treatment over days within a total privacy budget
-simulation   the check by Monte Carlo
+simulation, simulated_log   the check by Monte Carlo; the simulator's own log
 select_private, select_screen   one private choice from counts (counts_file)
 privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
 sources/  the studies of source documents
 offpolicy/  what a policy is worth to the patients of a log, estimated
 logs/     reading logs: declared features, treatments, outcomes
 logged/   policies learned from one part of a log, and their value on the other
+evaluation/  a policy made elsewhere on a log
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings  what a comparison found, as numbers
 words, text   numbers in words, lines of text
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.comparison import compare
+    from policysim.logs.frame import read_log
+    from policysim.offpolicy.evaluation import evaluate_log
+    from policysim.offpolicy.result import OffPolicyEstimate
     from policysim.problem import build_problem
     from policysim.processes.budget import PrivacyBudget
     from policysim.processes.planning import plan, policy_value
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
+    "OffPolicyEstimate": "policysim.offpolicy.result",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.processes.budget",
     "PrivacyLoss": "policies.privacy_loss",
@@ -69,6 +74,7 @@ _HOME = {
     "build_course": "policysim.processes.treatment_course",
     "build_problem": "policysim.problem",
     "compare": "policysim.comparison",
+    "evaluate_log": "policysim.offpolicy.evaluation",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study_file",
     "make_policy": "policies.catalogue",
@@ -76,6 +82,7 @@ _HOME = {
     "policy_value": "policysim.processes.planning",
     "privacy_loss": "policies.privacy_loss",
     "privatize_policy": "policysim.processes.privatize_policy",
+    "read_log": "policysim.logs.frame",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
     "smallest_epsilon": "policysim.search",
@@ -84,6 +91,7 @@ _HOME = {
 __all__ = [
     "AnyRecord",
     "DecisionProblem",
+    "OffPolicyEstimate",
     "OneFeature",
     "PrivacyBudget",
     "PrivacyLoss",
@@ -95,6 +103,7 @@ __all__ = [
     "build_course",
     "build_problem",
     "compare",
+    "evaluate_log",
     "load_scenario",
     "load_study",
     "make_policy",
@@ -102,6 +111,7 @@ __all__ = [
     "policy_value",
     "privacy_loss",
     "privatize_policy",
+    "read_log",
     "select",
     "sensitivity",
     "smallest_epsilon",

@@ -18,7 +18,7 @@ and tells exactly what that costs: per mechanism, per ε, per group, beside no p
 
 Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report
-  policysim compare study.toml         the same for your own study
+  policysim init trial.csv             a study.toml for your own patients, which compare runs
   policysim choose covid --keep 80%    which ε, which mechanism
   policysim COMMAND --help             all options
 """

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
 from envs.records import RecordSpace
 from envs.scenario import DEATH
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
 from policysim.study import ScenarioStudy
 
@@ -84,6 +85,28 @@ class Simulation:
         return UNSEEN * self.spread / self.patients
 
 
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """One day's decisions on some patients, and what came of them.
+
+    Attributes
+    ----------
+    records : array, (m,)
+        The record of each patient before treatment.
+    actions : array, (m,)
+        The position of the treatment.
+    rewards : array, (m,)
+        The realised utility.
+    outcomes : mapping of name to array of bool, (m,)
+        What the patient has after treatment, of the scenario's outcomes.
+    """
+
+    records: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    outcomes: Mapping[str, NDArray[np.bool_]]
+
+
 def simulate(
     study: ScenarioStudy,
     tables: Sequence[FloatArray],
@@ -92,6 +115,7 @@ def simulate(
     exact: float,
     seed: int,
     advance: Callable[[int], object] = lambda _: None,
+    keep: Callable[[Decisions], object] | None = None,
 ) -> Simulation:
     """Treat simulated patients over `len(tables)` days.
 
@@ -109,6 +133,8 @@ def simulate(
         Environment and policy draw from separate streams made from it.
     advance : callable, optional
         Called with the number of patients that are done.
+    keep : callable, optional
+        Given the decisions of each batch of patients; for one day only. It changes nothing that is drawn.
 
     Returns
     -------
@@ -136,34 +162,44 @@ def simulate(
     while done < patients:
         kept = min(env.num_envs, patients - done)
         # Around the exact value, so that nothing is lost in the squares.
-        apart = _returns(env, space, tables, ward_seed, rng)[:kept] - exact
+        returns, last = _treat(env, space, tables, ward_seed, rng)
+        apart = returns[:kept] - exact
         total, squares = total + float(apart.sum()), squares + float(apart @ apart)
         ward_seed, done = None, done + kept  # the stream goes on
+        if keep:
+            keep(_first(last, kept))
         advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
-    return Simulation(patients, exact + total / patients, error, exact, _spread(study, len(tables)))
+    return Simulation(patients, exact + total / patients, error, exact, spread_of_returns(study, len(tables)))
 
 
-def _spread(study: ScenarioStudy, days: int) -> float:
+def spread_of_returns(study: ScenarioStudy, days: int) -> float:
     """How far the returns of two patients can be apart: everything every day and death, against nothing."""
     weights = dict(study.utility.weights)
     death, costs = weights.pop(DEATH, 0.0), study.utility.costs.values()
     return death + days * (sum(weights.values()) + max(costs, default=0.0) - min(0.0, *costs))
 
 
-def _returns(
+def _treat(
     env: VectorEnv[Any, Any, Any],
     space: RecordSpace,
     tables: Sequence[FloatArray],
     seed: int | None,
     rng: np.random.Generator,
-) -> FloatArray:
-    """The sum of rewards of each patient, (num_envs,); who is no longer treated has reward 0."""
+) -> tuple[FloatArray, Decisions]:
+    """The sum of rewards of each patient, (num_envs,), 0 once no longer treated; and the last day's decisions."""
     observations, _ = env.reset(seed=seed)
     returns = np.zeros(env.num_envs)
     for table in tables:
         records = space.indices(observations[:, : len(space.shape)])
-        observations, rewards, *_ = env.step(draw_actions(table[records], rng))
+        actions = draw_actions(table[records], rng)
+        observations, rewards, _, _, infos = env.step(actions)
         returns += rewards
-    return returns
+    return returns, Decisions(records, actions, rewards, infos.get("outcome", {}))
+
+
+def _first(decisions: Decisions, kept: int) -> Decisions:
+    """The first patients; those beyond were only there to fill a batch."""
+    outcomes = {name: column[:kept] for name, column in decisions.outcomes.items() if not name.startswith("_")}
+    return Decisions(decisions.records[:kept], decisions.actions[:kept], decisions.rewards[:kept], outcomes)

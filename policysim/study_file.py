@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
@@ -69,7 +68,7 @@ def _read(table: Table, path: Path) -> Study:
     if "data" in table:
         return _read_logged(table, path)
     scenario = _read_scenario(table, path)
-    shared = _read_shared(table, path, scenario.space if scenario else None)
+    shared = _read_shared(table, path, list(scenario.space.names) if scenario else None)
     utility = _read_utility(table.table("utility"), scenario)
     table.close()
     table.mistakes.raise_if_any()
@@ -85,19 +84,21 @@ def _read(table: Table, path: Path) -> Study:
 
 def _read_logged(table: Table, path: Path) -> Study:
     if "scenario" in table:
+        table.known.add("scenario")
         table.fail("a study has a scenario or a table data, not both", "scenario")
     from policysim.logs.data_section import read_data_section  # noqa: PLC0415
 
     log = read_data_section(table.table("data"), path.parent)
-    shared = _read_shared(table, path, log.space)
+    # Mistakes in the features are noted already; without any there is nothing to compare names with.
+    features = list(log.features) or None
+    shared = _read_shared(table, path, features)
     table.close()
     table.mistakes.raise_if_any()
     return LoggedStudy(**shared, portable=False, log=log)
 
 
-def _read_shared(table: Table, path: Path, space: RecordSpace | None) -> dict[str, Any]:
-    """What every study has."""
-    features = list(space.names) if space else None
+def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[str, Any]:
+    """What every study has; `features` are those of its records, or None where they could not be read."""
     title = table.text("title", path.stem)
     seed = table.integer("seed", 0)
     privacy = table.table("privacy")

@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.policy import Policy
+from policysim.columns_file import check_ending
 from policysim.commands.compare_days import parse_horizon, parse_whole
 from policysim.console import EXIT_CHECK, print_json, progress
 from policysim.options import UsageError, chosen_scenario_study, parse_epsilons
+from policysim.probability_table import DataError
 from policysim.problem import build_problem
 from policysim.processes.planning import policy_value
 from policysim.processes.step_problems import optimal_course
 from policysim.processes.treatment_course import build_course, require_any_record
+from policysim.simulated_log import check_log_path, open_simulated_log
 from policysim.simulation import MOST_ERRORS, Simulation, simulate
 from policysim.study import ScenarioStudy
 from policysim.text import wrap
@@ -39,14 +44,38 @@ def run(chosen: argparse.Namespace) -> int:
             require_any_record(study)
         except ValueError as error:
             raise UsageError(str(error)) from None
+    log = _log_path(chosen.log, horizon)
     with progress(patients, unit="patient") as advance:
         tables, exact = _tables(study, policy, horizon, length_public=chosen.length_public)
-        found = simulate(study, tables, patients=patients, exact=exact, seed=study.seed, advance=advance)
+        with open_simulated_log(study.scenario, tables[0], log) if log else nullcontext() as keep:
+            found = simulate(study, tables, patients=patients, exact=exact, seed=study.seed, advance=advance, keep=keep)
     if chosen.json:
-        print_json(_document(study, policy, horizon, found))
+        print_json(_document(study, policy, horizon, found) | ({"log": log.as_posix()} if log else {}))
     else:
-        sys.stdout.write("\n".join(_lines(study, policy, horizon, found)) + "\n")
+        sys.stdout.write("\n".join(_lines(study, policy, horizon, found) + _log_lines(log)) + "\n")
     return 0 if found.agrees else EXIT_CHECK
+
+
+def _log_path(text: str | None, horizon: int) -> Path | None:
+    """The file of --log, if it can be written; checked before anything is computed."""
+    if text is None:
+        return None
+    if horizon > 1:
+        raise UsageError(
+            "--log writes single decisions: over several days the propensities of a course multiply, and no estimator "
+            "here weighs whole courses; leave out --horizon"
+        )
+    path = Path(text)
+    try:
+        check_ending(path)
+    except DataError as error:
+        raise UsageError(f"--log {error}") from None
+    check_log_path(path)
+    return path
+
+
+def _log_lines(log: Path | None) -> list[str]:
+    return [f"Log: {log.as_posix()}"] if log else []
 
 
 def _tables(

@@ -1,0 +1,84 @@
+"""Evaluation: what a log says about a policy, all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policysim.evaluation.evaluated_log import EvaluatedLog, extended
+from policysim.evaluation.target import Target
+from policysim.logged.arms import arm_means
+from policysim.logged.best_arm import ArmDifference, difference_from_best_arm
+from policysim.offpolicy.covariates import covariate_matrix
+from policysim.offpolicy.cross_fitting import cross_fit
+from policysim.offpolicy.estimation import NEED_MODEL, estimate_value
+from policysim.offpolicy.evaluation import FOLDS
+from policysim.offpolicy.logged import LoggedData
+from policysim.offpolicy.result import OffPolicyEstimate
+from policysim.offpolicy.support import support_caveats
+from policysim.offpolicy.weights import importance_weights
+from policysim.simulation import Simulation
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A policy on a log.
+
+    Attributes
+    ----------
+    arms : DataFrame
+        See `logged.arms.arm_means`.
+    estimate : OffPolicyEstimate
+        The policy's value.
+    difference : ArmDifference
+        From the best single arm.
+    agreement : Simulation or None
+        The estimate beside the exact value, where that is known.
+    """
+
+    arms: pd.DataFrame
+    estimate: OffPolicyEstimate
+    difference: ArmDifference
+    agreement: Simulation | None
+
+
+def evaluate(
+    log: EvaluatedLog, target: Target, *, estimator: str, outcome_model: str, clip: float | None, seed: int
+) -> Evaluation:
+    """Evaluate a policy on a log.
+
+    The estimate agrees with the exact value if they are at most five standard errors apart, or by no more than outcomes
+    can explain that are too rare to be in the log (`simulation.Simulation`): one row may count as often as the largest
+    importance weight says.
+    """
+    data = extended(log, target.actions)
+    order = [target.actions.index(name) for name in data.names]
+    probabilities = target.probabilities(log.table)[:, order]
+    fitted = None
+    if estimator in NEED_MODEL:
+        folds = min(FOLDS[estimator], data.n_rows)
+        fitted = cross_fit(data, covariate_matrix(log.known), outcome_model=outcome_model, folds=folds, seed=seed)
+    estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
+    estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
+    difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip, seed=seed)
+    return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
+
+
+def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:
+    """To which patients the log seems never to give what the policy would."""
+    weights = importance_weights(data, probabilities)
+    return support_caveats(data, probabilities, weights.raw, log.known)
+
+
+def _agreement(estimate: OffPolicyEstimate, target: Target) -> Simulation | None:
+    if target.exact is None:
+        return None
+    return Simulation(
+        patients=estimate.n_rows,
+        mean=estimate.value,
+        standard_error=estimate.standard_error,
+        exact=target.exact.value,
+        spread=target.exact.spread * max(1.0, estimate.largest_weight),
+    )

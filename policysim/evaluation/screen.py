@@ -1,0 +1,115 @@
+"""What `policysim evaluate` prints: the data before any model, then the policy."""
+
+from __future__ import annotations
+
+from policysim.evaluation.evaluated_log import EvaluatedLog
+from policysim.evaluation.result import Evaluation
+from policysim.evaluation.target import Target
+from policysim.logged.best_arm import ArmDifference
+from policysim.logs.source import EXCLUDE, WORST
+from policysim.offpolicy.estimation import NEED_MODEL
+from policysim.offpolicy.result import OffPolicyEstimate
+from policysim.simulation import MOST_ERRORS, Simulation
+from policysim.text import cells, wrap
+from policysim.words import DISCLAIMER, estimate, interval, percent, rounded, with_interval
+
+ARMS = ("Before any model", "rows", "mean", "95 % interval")
+ARM_COLUMNS = (34, 12, 12, 26)
+ESTIMATORS = {"dr": "doubly robust", "ips": "inverse propensity", "snips": "self-normalised", "dm": "direct method"}
+MISSING = {
+    EXCLUDE: "left out, right only if they are missing by chance within each arm",
+    WORST: "counted with the lowest reward of the declared range",
+}
+PRIVATE = (
+    "Private is the treated patient's record, through the published action: that is what ε protects. Not private are "
+    "the log and all that is computed from it: the outcome model and the numbers above."
+)
+
+
+def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> str:
+    """An evaluation as text, at most 100 columns wide."""
+    lines = [*wrap(rows_words(log)), "", *_arm_lines(found), ""]
+    lines += wrap(f"Policy: {target.title}.")
+    if found.estimate.estimator in NEED_MODEL:
+        lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
+    lines += ["", *_value_lines(found.estimate)]
+    if found.agreement is not None:
+        lines += wrap(_agreement_words(found.agreement, found.estimate))
+    for warning in found.estimate.warnings:
+        lines += wrap(f"Warning: {warning}")
+    lines += ["", *_difference_lines(found.difference)]
+    return "\n".join([*lines, "", *wrap(f"{PRIVATE} {target.privacy}")])
+
+
+def rows_words(log: EvaluatedLog) -> str:
+    """How many rows, what is done with those without an outcome, and where propensities come from."""
+    n_missing = sum(log.missing)
+    by_arm = ", ".join(f"{name} {count:,}" for name, count in zip(log.data.names, log.missing, strict=False) if count)
+    what = (
+        f"{n_missing:,} without an outcome ({by_arm}), {MISSING[log.missing_rule]}"
+        if n_missing
+        else "all with an outcome"
+    )
+    known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
+    return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_rows:,} are used.{known}"
+
+
+def _arm_lines(found: Evaluation) -> list[str]:
+    lines = [cells(list(ARMS), ARM_COLUMNS)]
+    for arm, rows, mean, low, high in found.arms.itertuples(index=False):
+        lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
+    return lines
+
+
+def _value_lines(found: OffPolicyEstimate) -> list[str]:
+    clipped = f", {percent(found.clipped_share)} of the weight clipped" if found.clipped_share else ""
+    return [
+        f"Value ({ESTIMATORS[found.estimator]})   {with_interval(found.value, *found.interval)}",
+        *wrap(
+            f"Standard error {rounded(found.standard_error)}, effective sample size {found.ess:,.0f} of "
+            f"{found.n_rows:,} rows, largest weight {rounded(found.largest_weight)}{clipped}."
+        ),
+    ]
+
+
+def _agreement_words(found: Simulation, estimated: OffPolicyEstimate) -> str:
+    if found.errors_apart <= MOST_ERRORS:
+        verdict = "they agree"
+    elif found.agrees:
+        verdict = "no verdict, as outcomes may matter that are too rare to be in so small a log"
+    else:
+        verdict = f"they DISAGREE, as more than {MOST_ERRORS:g} is no chance. {_why(estimated)}"
+    exact = f"{found.exact:.6f}".replace("-", "−")
+    return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. {DISCLAIMER}"
+
+
+def _why(estimated: OffPolicyEstimate) -> str:
+    """What may be behind an estimate that is not the exact value."""
+    if estimated.clipped_share:
+        return "Clipping biases the estimate"
+    if estimated.estimator == "dm":
+        return "The direct method is as wrong as its outcome model"
+    return "Other patients, utilities or propensities made the log, or overlap fails"
+
+
+def _difference_lines(found: ArmDifference) -> list[str]:
+    low, high = found.interval
+    verdict = "better" if low > 0 else "worse" if high < 0 else "no difference is shown"
+    counts = ", ".join(f"{arm} {found.arms.count(arm)} times" for arm in dict.fromkeys(found.arms))
+    chosen = f"{found.arms[0]} each time" if len(set(found.arms)) == 1 else counts
+    lines = wrap(f"Minus the best single arm   {with_interval(found.value, low, high, sign=True)}: {verdict}.")
+    lines += wrap(
+        f"That arm is chosen on other rows than those it is evaluated on, in {len(found.arms)} folds: {chosen}."
+    )
+    for warning in found.warnings:
+        lines += wrap(f"Warning: {warning}")
+    return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing but the arm"
+
+
+def _not_used(log: EvaluatedLog) -> str:
+    others = [str(name) for name in log.table.frame.columns if name not in log.predictors]
+    return f" Not used: {', '.join(others)}." if others else ""

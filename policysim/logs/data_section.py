@@ -1,0 +1,194 @@
+"""The table [data] of a study file, read into a LogSource."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envs.toml_reader import FINITE, Table, is_number, unknown
+from policysim.logs.binning import Binning, cuts_wrong, levels_wrong
+from policysim.logs.source import (
+    ACTIONS,
+    EQUAL,
+    ESTIMATE,
+    MISSING_CHOICES,
+    MOST_RECORDS,
+    OUTCOME_MODELS,
+    TABLE,
+    THREE_TABLES,
+    LogSource,
+    default_range,
+)
+from policysim.logs.values import level_key
+
+ENDINGS = (".csv", ".parquet")
+# Stands for a feature whose declaration cannot be used, so that its name is known.
+PLACEHOLDER = (0, 1)
+
+
+def read_data_section(table: Table, folder: Path) -> LogSource:
+    """Read a study's table [data]; every mistake is noted in the table, with its line.
+
+    Parameters
+    ----------
+    table : Table
+        The table [data] itself, with its tables treatments and features.
+    folder : Path
+        The study file's folder: files are named relative to it.
+
+    Returns
+    -------
+    LogSource
+        If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
+    """
+    files = _files(table, folder)
+    treatment = _column(table, "treatment", optional=ACTIONS in files)
+    treatments = _treatments(table.table("treatments"))
+    propensity = _column(table, "propensity")
+    outcome = _outcome(table)
+    source = LogSource(
+        files=files,
+        treatment=treatment,
+        treatments=treatments,
+        propensity=propensity,
+        outcome=outcome,
+        utility_range=_range(table, outcome),
+        missing=_choice(table, "missing", MISSING_CHOICES),
+        id=_column(table, "id", optional=True),
+        outcome_model=_choice(table, "model", OUTCOME_MODELS),
+        features=_features(table),
+    )
+    _refuse_two_uses(table, source)
+    table.close()
+    return source
+
+
+def _files(table: Table, folder: Path) -> dict[str, Path]:
+    """One path under `file`, or a table of three."""
+    if isinstance(table.values.get("file"), dict):
+        section = table.table("file")
+        files = {name: _path(section, name, folder) for name in THREE_TABLES}
+        section.close()
+        return files
+    return {TABLE: _path(table, "file", folder)}
+
+
+def _path(table: Table, key: str, folder: Path) -> Path:
+    name = table.text(key)
+    path = folder / name
+    if not name:
+        return path
+    if path.suffix.lower() not in ENDINGS:
+        table.fail(f"must end in .csv or .parquet, got {name!r}", key)
+    elif not path.is_file():
+        table.fail(f"there is no file {path.as_posix()}", key)
+    return path
+
+
+def _column(table: Table, key: str, *, optional: bool = False) -> str:
+    name = table.text(key, "" if optional else None)
+    if key in table and table.values[key] == "":
+        table.fail("must not be empty", key)
+    return name
+
+
+def _choice(table: Table, key: str, choices: Sequence[str]) -> str:
+    """One of some words; the first by default."""
+    word = table.text(key, choices[0])
+    if word not in choices:
+        table.fail(unknown(key, word, choices), key)
+    return word
+
+
+def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
+    """Value and name of each; distinct, and at least two if any."""
+    found: list[tuple[str, str]] = []
+    values: dict[object, str] = {}
+    for value in table.values:
+        name = table.text(value)
+        key = level_key(value)
+        if not name.strip():
+            table.fail("must be a name, not empty", value)
+        elif name in [other for _, other in found]:
+            table.fail(f"two treatments are named {name!r}", value)
+        if key in values:
+            table.fail(f"is the same value as {values[key]!r}", value)
+        values.setdefault(key, value)
+        found.append((value, name))
+    if len(found) == 1:
+        table.fail("a choice needs at least two treatments")
+    return tuple(found)
+
+
+def _outcome(table: Table) -> dict[str, float]:
+    if "outcome" not in table:
+        table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
+    section = table.table("outcome")
+    outcome = {column: section.number(column) for column in section.values}
+    if "outcome" in table and not any(outcome.values()):
+        table.fail("needs a column with a weight other than 0, such as { success = 1.0 }", "outcome")
+    return outcome
+
+
+def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
+    if "range" not in table:
+        table.known.add("range")
+        return default_range(outcome)
+    wanted = "a finite number"
+    ends = table.list_of("range", lambda value: is_number(value, -FINITE, FINITE), wanted, [])
+    if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
+        table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
+    return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
+
+
+def _features(table: Table) -> dict[str, Binning]:
+    if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
+        table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
+    section = table.table("features")
+    features = {name: _binning(name, entry) for name, entry in section.subtables()}
+    shape = [len(binning.feature.levels) for binning in features.values()]
+    if math.prod(shape) > MOST_RECORDS:
+        section.fail(
+            f"{' × '.join(map(str, shape))} = {math.prod(shape):,} records are declared, at most {MOST_RECORDS:,} are "
+            "possible: declare fewer features, or coarser ones"
+        )
+    return features
+
+
+def _binning(name: str, entry: Table) -> Binning:
+    """One feature; a placeholder if something is wrong with it."""
+    before = len(entry.mistakes.found)
+    if ("levels" in entry) == ("cuts" in entry):
+        entry.fail("must be { levels = [...] } or { cuts = [...] }")
+    levels = entry.list_of("levels", _is_level, "a number or text in quotes", [])
+    cuts = entry.list_of("cuts", lambda value: is_number(value, -FINITE, FINITE), "a finite number", [])
+    entry.close()
+    if len(entry.mistakes.found) == before:
+        for key, values, wrong in (("levels", levels, levels_wrong(levels)), ("cuts", cuts, cuts_wrong(cuts))):
+            for position, reason in wrong:
+                entry.fail(f"{values[position]!r} {reason}", key, position)
+        if len(levels) == 1:
+            entry.fail("needs at least two levels", "levels")
+    if len(entry.mistakes.found) > before:
+        return Binning(name, PLACEHOLDER)
+    return Binning(name, tuple(levels), tuple(cuts))
+
+
+def _is_level(value: object) -> bool:
+    return isinstance(value, str) or is_number(value, -FINITE, FINITE)
+
+
+def _refuse_two_uses(table: Table, source: LogSource) -> None:
+    """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
+    uses = {source.treatment: "treatment", source.id: "id"}
+    uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
+    for column in source.outcome:
+        if column in uses and column:
+            table.fail(f"{column!r} is the {uses[column]} already", "outcome", column)
+    uses |= dict.fromkeys(source.outcome, "outcome")
+    for name in source.features:
+        if name in uses and name:
+            table.fail(
+                f"{name!r} is the {uses[name]} already: a feature must be known before treatment", "features", name
+            )

@@ -1,0 +1,111 @@
+"""What a column's name says about what it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# The likelier, the earlier.
+# fmt: off
+TREATMENT = (
+    "treatment", "action", "arm", "arms", "treat", "trt", "treated", "therapy", "intervention", "allocation",
+    "assignment", "randomised", "randomized", "regimen", "group", "a",
+)
+PROPENSITY = ("propensity", "pscore", "ps", "probability", "prob")
+BENEFIT = (
+    "reward", "outcome", "success", "response", "responder", "cured", "cure", "recovered", "recovery", "remission",
+    "improved", "alive", "survived", "utility", "benefit", "result", "y",
+)
+HARM = (
+    "death", "died", "dead", "mortality", "event", "cens", "failure", "relapse", "recurrence", "progression", "adverse",
+    "toxicity", "complication", "readmitted", "readmission", "hospitalised", "hospitalized", "loss", "cost",
+)
+# Known only after treatment, if not outcomes.
+LATER = (
+    "days", "time", "weeks", "months", "survival", "los", "followup", "follow", "fu", "post", "after", "end",
+    "endpoint", "discharge", "off", "ae", "sae", "dropout", "withdrawal", "withdrawn", "compliance", "adherence",
+    "censored", "censoring", "status",
+)
+# Known before, whatever else the name says.
+BEFORE = ("pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous")
+IDS = ("patient", "subject", "subj", "person", "participant", "mrn", "record", "case", "row", "index", "no", "nr")
+# fmt: on
+TREATMENT_STEMS = ("treat", "trt", "therap")
+
+
+def words(name: str) -> list[str]:
+    """The words of a name in lower case: days_toEvent and "Days to event" are days, to, event.
+
+    Examples
+    --------
+    >>> words("days_toEvent2")
+    ['days', 'to', 'event']
+    """
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W\d_]+", parts.lower())
+
+
+def rank(name: str, known: Sequence[str]) -> int | None:
+    """How likely a name is among known ones, 0 first: by the whole name, then by one of its words; None if not."""
+    parts = words(name)
+    if name.strip().lower() in known:
+        return known.index(name.strip().lower())
+    ranks = [known.index(part) for part in parts if part in known]
+    return len(known) + min(ranks) if ranks else None
+
+
+def sounds_like_id(name: str) -> bool:
+    """Whether a name is one of an identifier: id, pidnum, patient."""
+    return "id" in name.lower() or rank(name, IDS) is not None
+
+
+def is_id(name: str) -> bool:
+    """Whether one of a name's words says so beyond doubt."""
+    return not {"id", "pid", "pidnum", "mrn", "patient", "subject"}.isdisjoint(words(name))
+
+
+def is_before(name: str) -> bool:
+    """Whether a name says that it was known before treatment."""
+    return rank(name, BEFORE) is not None or name.lower().startswith(("pre", "prior"))
+
+
+def sounds_later(name: str) -> bool:
+    """Whether a name says that it was known only after treatment."""
+    return any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
+
+
+def sounds_like_treatment(name: str) -> bool:
+    """Whether a name has the treatment in it: offtrt, treat."""
+    return any(stem in name.lower() for stem in TREATMENT_STEMS)
+
+
+def earlier_measurement(name: str, names: Sequence[str]) -> str | None:
+    """The column of which this one is a later measurement: the same stem with a smaller number.
+
+    cd420 is cd4 in week 20 if there is a cd40. Where nothing ends in 0, the smallest number is the first; stems of one
+    letter (x1, x2) only number the columns.
+
+    Examples
+    --------
+    >>> names = ["cd40", "cd420", "cd80", "cd820", "bp_1", "bp_12", "x1", "x2"]
+    >>> [earlier_measurement(name, names) for name in names]
+    [None, 'cd40', None, 'cd80', None, 'bp_1', None, None]
+    """
+    digits = len(name) - len(name.rstrip("0123456789"))
+    for length in range(1, digits + 1):
+        stem, number = name[:-length], name[-length:]
+        if int(number) > 0 and f"{stem}0" in names and len("".join(words(stem))) > 1:
+            return f"{stem}0"
+    stem = name[: len(name) - digits]
+    if not digits or len("".join(words(stem))) < 2 or _has_start(name, names):
+        return None
+    numbers = {int(other[len(stem) :]): other for other in names if re.fullmatch(re.escape(stem) + "[0-9]{1,9}", other)}
+    first = min(numbers, default=0)
+    return numbers[first] if numbers and first < int(name[-digits:]) else None
+
+
+def _has_start(name: str, names: Sequence[str]) -> bool:
+    """Whether it, or what it ends in, is a first measurement: cd80 in a table with cd820."""
+    return name.endswith("0") and any(
+        re.fullmatch(re.escape(name[:-1]) + "[0-9]{1,9}", other) for other in names if other != name
+    )

@@ -1,0 +1,68 @@
+"""Three tables of a log made one: by the patients' ids where there are some, else row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import IntArray
+from policysim.logs.bad_rows import BadRows, LogError
+from policysim.logs.cells import numbers
+from policysim.logs.reading import LogTable
+from policysim.logs.values import MISSING_WORDS
+
+
+def check_ids(tables: Mapping[str, LogTable], column: str, bad: BadRows) -> dict[str, pd.Index]:
+    """The ids of each table as text; those that are missing, there already, or without a match are noted as bad."""
+    ids = {role: _ids(table[column]) for role, table in tables.items()}
+    for role, table in tables.items():
+        _check(table, ids[role], column, {tables[other].name: ids[other] for other in tables if other != role}, bad)
+    return ids
+
+
+def matching_rows(tables: Mapping[str, LogTable], ids: Mapping[str, pd.Index]) -> dict[str, IntArray]:
+    """For each table, its rows in the order of the first table's.
+
+    Raises
+    ------
+    LogError
+        If there are no ids, and tables differ in length.
+    """
+    first = next(iter(tables))
+    if ids:
+        return {role: np.asarray(ids[role].get_indexer(ids[first]), dtype=np.intp) for role in tables}
+    if len({len(table) for table in tables.values()}) > 1:
+        lengths = ", ".join(f"{table.name} {len(table):,}" for table in tables.values())
+        raise LogError(f"tables without an id are matched row by row, but differ in length: {lengths} rows")
+    return {role: np.arange(len(table)) for role, table in tables.items()}
+
+
+def _ids(column: pd.Series) -> pd.Index:
+    """Ids as text, the same for 7, 7.0 and "7"; "007" is another. Missing ids are empty."""
+    if column.dtype.kind in "iu":
+        return pd.Index(column.astype(str))
+    if column.dtype.kind == "f":
+        values = numbers(column)
+        whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2**53)
+        text = np.where(whole, np.where(whole, values, 0).astype(np.int64).astype(str), values.astype(str))
+        return pd.Index(np.where(np.isnan(values), "", text))
+    words = column.astype(str).str.strip()
+    absent = column.isna() | words.str.lower().isin(MISSING_WORDS)
+    return pd.Index(words.mask(absent, ""))
+
+
+def _check(table: LogTable, ids: pd.Index, column: str, others: Mapping[str, pd.Index], bad: BadRows) -> None:
+    absent = np.asarray(ids == "")
+    bad.add(table, absent, column, lambda _: "is missing: each patient needs an id")
+    again = np.asarray(ids.duplicated()) & ~absent
+
+    def say_again(row: int) -> str:
+        first = int(np.flatnonzero(np.asarray(ids == ids[row]))[0])
+        return f"{ids[row]!r} is there already: {table.places([first])[0]}"
+
+    bad.add(table, again, column, say_again)
+    for name, other in others.items():
+        alone = ~np.asarray(ids.isin(other)) & ~absent
+        bad.add(table, alone, column, lambda row, name=name: f"{ids[row]!r} has no row in {name}")  # type: ignore[misc]

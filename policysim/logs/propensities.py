@@ -1,0 +1,107 @@
+"""How probable each row's treatment was: known, the same for all, or estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+from policysim.logs.bad_rows import BadRows, LogError
+from policysim.logs.cells import numbers
+from policysim.logs.reading import LogTable
+
+FOLDS = 5
+
+
+def read_propensities(table: LogTable, column: str, bad: BadRows) -> FloatArray:
+    """A column of probabilities, (n_rows,); those outside (0, 1] are bad rows."""
+    values = numbers(table[column])
+    outside = ~((values > 0) & (values <= 1))
+    bad.add_values(table, outside, column, table[column], "must be a probability > 0 and <= 1")
+    return values
+
+
+def equal_propensities(n_rows: int, n_actions: int) -> FloatArray:
+    """1/k for each row: what equal allocation to k declared treatments gives."""
+    return np.full(n_rows, 1 / n_actions)
+
+
+def estimate_propensities(
+    covariates: FloatArray, groups: IntArray, actions: IntArray, names: Sequence[str]
+) -> FloatArray:
+    """The probability of each row's treatment, by multinomial logistic regression, cross-fitted over five parts.
+
+    Each row's probability comes from a model that was fitted without its part. Nothing is floored or clipped: a tiny
+    propensity is a finding about the log.
+
+    Parameters
+    ----------
+    covariates : array, (n_groups, n_covariates)
+        Distinct patients.
+    groups : array, (n_rows,)
+        Which of them each row is.
+    actions : array, (n_rows,)
+        Positions in `names`.
+    names : sequence of str
+        For messages.
+
+    Returns
+    -------
+    array, (n_rows,)
+
+    Raises
+    ------
+    LogError
+        If a treatment that occurs has a single patient: no model can be fitted without it.
+
+    Notes
+    -----
+    Only differences between patients that the covariates show are accounted for: where treatment was chosen by
+    something else that also matters for the outcome, all estimates from such propensities are confounded. Known
+    propensities of a randomised trial have no such problem.
+
+    References
+    ----------
+    Rosenbaum & Rubin (1983), The central role of the propensity score in observational studies for causal effects.
+    Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
+    """
+    folds = _folds(actions, names)
+    spread = covariates.std(axis=0)
+    scaled: FloatArray = (covariates - covariates.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    found = np.full(len(actions), np.nan)
+    for fold in range(int(folds.max()) + 1):
+        rest, part = folds != fold, np.flatnonzero(folds == fold)
+        present, table = _fit_and_predict(scaled, groups[rest], actions[rest], np.unique(groups[part]))
+        rows = np.searchsorted(np.unique(groups[part]), groups[part])
+        found[part] = table[rows, np.searchsorted(present, actions[part])]
+    return found
+
+
+def _fit_and_predict(
+    covariates: FloatArray, groups: IntArray, actions: IntArray, wanted: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """The treatments that occur, and their probabilities for the wanted groups, (m, k'); equal rows count once."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
+
+    present = np.unique(actions)
+    width = int(present.max()) + 1
+    cells, counts = np.unique(groups * width + actions, return_counts=True)
+    model = LogisticRegression(max_iter=10_000)
+    model.fit(covariates[cells // width], cells % width, sample_weight=counts)
+    return present, np.asarray(model.predict_proba(covariates[wanted]))
+
+
+def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
+    """The part of each row, the same in every run; each treatment is spread evenly over them, so that all have it."""
+    sizes = np.bincount(actions, minlength=len(names))
+    alone = [name for name, size in zip(names, sizes, strict=True) if size == 1]
+    if alone:
+        raise LogError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
+    if np.count_nonzero(sizes) < 2:
+        raise LogError('propensity = "estimate" needs at least two treatments that occur')
+    folds = np.empty(len(actions), dtype=np.intp)
+    rng = np.random.default_rng(0)
+    for action in np.flatnonzero(sizes):
+        folds[actions == action] = rng.permutation(int(sizes[action])) % FOLDS
+    return folds

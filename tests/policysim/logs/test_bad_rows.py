@@ -1,0 +1,181 @@
+"""Every bad row is listed: where it is, what is there, and what is allowed."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from policysim.logs.bad_rows import LogError
+
+
+def refused(load, text, **frames):
+    with pytest.raises(LogError) as error:
+        load(text, **frames)
+    return str(error.value).splitlines()
+
+
+@pytest.fixture
+def known(section):
+    """The section with ids and a column of propensities."""
+    return section.replace('"equal"', '"p"\nid = "pid"')
+
+
+@pytest.fixture
+def trial(small_trial):
+    return small_trial.assign(p=0.5).astype(object)
+
+
+CASES = [
+    ("p", 0, "p: must be a probability > 0 and <= 1, got "),
+    ("p", -0.5, "p: must be a probability > 0 and <= 1, got "),
+    ("p", 1.5, "p: must be a probability > 0 and <= 1, got "),
+    ("p", np.inf, "p: must be a probability > 0 and <= 1, got "),
+    ("p", None, "p: must be a probability > 0 and <= 1, is missing"),
+    ("p", "half", "p: must be a probability > 0 and <= 1, got 'half'"),
+    ("arm", 2, "arm: must be one of the treatments 0, 1, got "),
+    ("arm", "x", "arm: must be one of the treatments 0, 1, got 'x'"),
+    ("arm", None, "arm: must be one of the treatments 0, 1, is missing"),
+    ("success", "yes", "success: must be a finite number, got 'yes'"),
+    ("success", np.inf, "success: must be a finite number, got "),
+    ("success", -np.inf, "success: must be a finite number, got "),
+    ("success", None, 'success: is missing: missing = "exclude" or "worst" takes such rows'),
+    ("success", 1.5, "success: must be within [0, 1], or declare the range, got "),
+    ("success", -0.5, "success: must be within [0, 1], or declare the range, got "),
+    ("age", "old", "age: must be a finite number, got 'old'"),
+    ("age", np.inf, "age: must be a finite number, got "),
+    ("age", None, "age: must be a finite number, is missing"),
+    ("sex", 2, "sex: must be one of 0, 1, got "),
+    ("sex", "f", "sex: must be one of 0, 1, got 'f'"),
+    ("sex", None, "sex: must be one of 0, 1, is missing"),
+    ("pid", None, "pid: is missing: each patient needs an id"),
+    ("pid", 11, "pid: '11' is there already: "),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "said"), CASES)
+def test_a_planted_mistake_is_found_where_it_is(load, known, trial, tmp_path, *, column, value, said):
+    # So that 0 and 1 are the treatments that are known.
+    text = known.replace("[data.features]", '[data.treatments]\n0 = "a"\n1 = "b"\n[data.features]')
+    trial.loc[3, column] = value
+    lines = refused(load, text, trial__csv=trial)
+    # Row 4 of the data is line 5 of the file.
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{(tmp_path / 'trial.csv').as_posix()}:5: row 4: {said}"), lines
+
+
+@pytest.mark.parametrize("value", [1.5, None, -1])
+def test_rows_of_parquet_have_no_line(load, section, small_trial, tmp_path, value):
+    trial = small_trial.assign(sex=small_trial.sex.astype(float))
+    trial.loc[2, "sex"] = value
+    lines = refused(load, section.replace(".csv", ".parquet"), trial__parquet=trial)
+    got = "is missing" if value is None else f"got {float(value)}"
+    assert lines == [f"{(tmp_path / 'trial.parquet').as_posix()}: row 3: sex: must be one of 0, 1, {got}"]
+
+
+def test_all_kinds_are_listed_in_the_order_of_rows(load, known, trial):
+    planted = [(5, "p", 2), (0, "success", "x"), (3, "pid", 11), (3, "sex", 7), (1, "arm", None), (4, "age", "")]
+    for row, column, value in planted:
+        trial.loc[row, column] = value
+    lines = refused(load, known, trial__csv=trial)
+    found = [(int(line.split("row ")[1].split(":")[0]) - 1, line.split(": ")[2]) for line in lines]
+    assert sorted(found) == sorted((row, column) for row, column, _ in planted)
+    assert [row for row, _ in found] == sorted(row for row, _ in found)
+
+
+def test_twenty_are_listed_then_counted(load, section, small_trial):
+    trial = pd.concat([small_trial] * 60, ignore_index=True)
+    trial["sex"] = np.where(np.arange(360) % 3 == 0, trial.sex, 9)
+    trial.loc[100:192, "success"] = 3
+    lines = refused(load, section, trial__csv=trial)
+    assert len(lines) == 21
+    # 240 of sex, 93 of success.
+    assert lines[-1] == "... and 313 more"
+
+
+def test_the_line_is_that_of_the_file_with_its_blank_lines_and_line_breaks(load, section, tmp_path):
+    text = '\ufeffarm,success,age,sex,note\n0,1,30,1,"a\nb"\n\n\n1,1,30,0,"x, ""y"""\n1,7,30,0,\n'
+    (tmp_path / "trial.csv").write_bytes(text.encode())
+    lines = refused(load, section)
+    assert len(lines) == 1
+    assert ":7: row 3: success: " in lines[0]
+
+
+def test_the_total_reward_is_checked_against_a_declared_range(load, section, small_trial):
+    text = section.replace("{ success = 1.0 }", "{ success = 1.0, age = 2.0 }\nrange = [0, 100]")
+    text = text.replace("age = { cuts = [30, 50] }\n", "")
+    lines = refused(load, text, trial__csv=small_trial)
+    assert len(lines) == 2
+    assert "row 4: 1 success + 2 age: the reward must be within the declared range [0, 100], got 101" in lines[0]
+    assert "row 5: " in lines[1]
+
+
+def test_ids_without_a_match_are_told_for_both_tables(load, section, small_trial):
+    text = section.replace('"trial.csv"', '{ features = "f.csv", actions = "a.csv", outcomes = "o.csv" }\nid = "pid"')
+    f, a, o = (small_trial[["pid", *names]] for names in (["age", "sex"], ["arm"], ["success"]))
+    lines = refused(load, text, f__csv=f, a__csv=a.replace({"pid": {13: 99}}), o__csv=o)
+    assert len(lines) == 4
+    for line, file, said in zip(
+        lines,
+        ["f.csv:4: row 3", "a.csv:4: row 3", "a.csv:4: row 3", "o.csv:4: row 3"],
+        ["'13' has no row in", "'99' has no row in", "'99' has no row in", "'13' has no row in"],
+        strict=True,
+    ):
+        assert file in line
+        assert said in line
+
+
+def test_one_hot_rows_must_be_0_and_1_and_sum_to_1(load, section, small_trial):
+    text = section.replace('"trial.csv"', '{ features = "f.csv", actions = "a.csv", outcomes = "o.csv" }')
+    text = text.replace('treatment = "arm"\n', "")
+    hot = pd.DataFrame({"x": [1, 0, 1, 0, 0.5, 1], "y": [0, 0, 1, 1, 0.5, None]})
+    lines = refused(load, text, f__csv=small_trial[["age", "sex"]], a__csv=hot, o__csv=small_trial[["success"]])
+    assert [line.split("row ")[1] for line in lines] == [
+        "2: x, y: must sum to 1, got a sum of 0",
+        "3: x, y: must sum to 1, got a sum of 2",
+        "5: x: must be 0 or 1, got '0.5'",
+        "5: y: must be 0 or 1, got '0.5'",
+        "6: y: must be 0 or 1, is missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty"),
+        ("arm,success,age,sex\n", "has no rows below its header"),
+        ("arm;success;age;sex\n0;1,5;30;1\n", "columns are separated by semicolons: save it with commas"),
+        ("arm\tsuccess\n0\t1\n", "columns are separated by tabs"),
+        ("arm,success,age,sex\n0,1,30\n", "row 1 must have 4 columns as the header has, got 3"),
+        ("arm,arm\n0,1\n", "two columns are named 'arm'"),
+        ("arm,success\n\xff\n", "must be UTF-8 text"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_in_one_line(load, section, tmp_path, content, said):
+    (tmp_path / "trial.csv").write_bytes(content.encode("latin-1"))
+    lines = refused(load, section)
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert "trial.csv" in lines[0]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_exactly_the_planted_rows_are_found(load, section, data):
+    n = data.draw(st.integers(2, 15))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    trial = pd.DataFrame(
+        {
+            "arm": np.arange(n) % 2,
+            "success": rng.integers(0, 2, n),
+            "age": rng.integers(1, 99, n),
+            "sex": rng.integers(0, 2, n),
+        }
+    ).astype(object)
+    cells = st.tuples(st.integers(0, n - 1), st.sampled_from(["success", "age", "sex"]))
+    planted = data.draw(st.sets(cells, min_size=1, max_size=20))
+    for row, column in planted:
+        trial.loc[row, column] = data.draw(st.sampled_from(["?", "inf", "", "nan", "1e999"]))
+    lines = refused(load, section, trial__csv=trial)
+    found = {(int(line.split("row ")[1].split(":")[0]) - 1, line.split(": ")[2]) for line in lines}
+    assert found == planted

@@ -1,0 +1,148 @@
+"""The table [data] of a study: what it means, and every mistake with its line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from envs.toml_reader import InputFileError
+from policysim.logs import source as light
+from policysim.logs.source import default_range
+from policysim.offpolicy import OUTCOME_MODELS
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path):
+    for name in ("trial.csv", "f.csv", "a.parquet", "o.csv"):
+        (tmp_path / name).write_text("")
+
+
+def test_a_section_is_read_as_written(read_section, tmp_path):
+    source = read_section(
+        """
+        [data]
+        file = "trial.csv"
+        treatment = "arms"
+        propensity = "p"
+        outcome = { success = 1, death = -2.5 }
+        range = [-3, 1]
+        missing = "worst"
+        id = "pidnum"
+        model = "logistic"
+        [data.treatments]
+        1 = "both"
+        "0.5" = "half"
+        [data.features]
+        "age at entry" = { cuts = [28, 34] }
+        symptom = { levels = [0, "NA"] }
+        """
+    )
+    assert source.files == {"table": tmp_path / "trial.csv"}
+    assert (source.treatment, source.propensity, source.id) == ("arms", "p", "pidnum")
+    assert source.treatments == (("1", "both"), ("0.5", "half"))
+    assert source.outcome == {"success": 1.0, "death": -2.5}
+    assert source.utility_range == (-3.0, 1.0)
+    assert (source.missing, source.outcome_model) == ("worst", "logistic")
+    assert source.space.names == ("age at entry", "symptom")
+    assert source.space.shape == (3, 2)
+
+
+def test_defaults(read_section, section):
+    source = read_section(section)
+    assert (source.missing, source.id, source.outcome_model, source.treatments) == ("refuse", "", "linear", ())
+    assert source.utility_range == (0.0, 1.0)
+
+
+def test_three_files_may_have_an_action_in_each_column(read_section, section, tmp_path):
+    three = '{ features = "f.csv", actions = "a.parquet", outcomes = "o.csv" }'
+    source = read_section(section.replace('"trial.csv"', three).replace('treatment = "arm"\n', ""))
+    assert source.files == {
+        "features": tmp_path / "f.csv",
+        "actions": tmp_path / "a.parquet",
+        "outcomes": tmp_path / "o.csv",
+    }
+    assert source.treatment == ""
+
+
+def test_the_default_range_is_that_of_outcomes_within_0_and_1():
+    assert default_range({"a": 1.0, "b": 0.5, "c": -2.0}) == (-2.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ('file = "trial.csv"', "", 1, "data: file is missing"),
+        ('"trial.csv"', '"gone.csv"', 3, "data.file: there is no file"),
+        ('"trial.csv"', '"trial.xlsx"', 3, "data.file: must end in .csv or .parquet, got 'trial.xlsx'"),
+        ('"trial.csv"', '{ features = "f.csv", actions = "a.parquet" }', 3, "outcomes is missing"),
+        ('"trial.csv"', "3", 3, "data.file: must be text in quotes, got 3"),
+        ('treatment = "arm"', "", 1, "data: treatment is missing"),
+        ('treatment = "arm"', 'treatment = ""', 4, "data.treatment: must not be empty"),
+        ('treatment = "arm"', 'treatmemt = "arm"', 4, "unknown key 'treatmemt'; did you mean 'treatment'?"),
+        ("{ success = 1.0 }", "{}", 6, "data.outcome: needs a column with a weight other than 0"),
+        ("{ success = 1.0 }", "{ success = 0 }", 6, "data.outcome: needs a column with a weight other than 0"),
+        ("{ success = 1.0 }", '{ success = "1" }', 6, "data.outcome.success: must be a number, got '1'"),
+        ("{ success = 1.0 }", "{ success = inf }", 6, "data.outcome.success: must be a number, got inf"),
+        ("{ success = 1.0 }", '"success"', 6, "data.outcome: must be a table, got 'success'"),
+        ("{ success = 1.0 }", "{ arm = 1.0 }", 6, "data.outcome.arm: 'arm' is the treatment already"),
+        ("[data.features]", "range = [1, 0]\n[data.features]", 7, "data.range: must be [lowest, highest] reward"),
+        ("[data.features]", "range = [1]\n[data.features]", 7, "data.range: must be [lowest, highest] reward"),
+        ("[data.features]", "range = [0, inf]\n[data.features]", 7, "data.range[1]: must be a finite number, got inf"),
+        ("[data.features]", 'missing = "exclud"\n[data.features]', 7, "did you mean 'exclude'?"),
+        ("[data.features]", 'model = "linaer"\n[data.features]', 7, "did you mean 'linear'?"),
+        ("[data.features]", '[data.treatments]\n0 = "a"\n[data.features]', 7, "a choice needs at least two treatments"),
+        ("[data.features]", '[data.treatments]\n0 = "a"\n1 = "a"\n[data.features]', 9, "two treatments are named 'a'"),
+        ("[data.features]", '[data.treatments]\n0 = "a"\n"0.0" = "b"\n[data.features]', 9, "the same value as '0'"),
+        ("[data.features]", '[data.treatments]\n0 = "a"\n1 = " "\n[data.features]', 9, "must be a name, not empty"),
+        ("levels = [0, 1]", "levels = [0, 1], cuts = [3]", 9, "must be { levels = [...] } or { cuts = [...] }"),
+        ("levels = [0, 1]", "", 9, "data.features.sex: must be { levels = [...] } or { cuts = [...] }"),
+        ("levels = [0, 1]", "level = [0, 1]", 9, "unknown key 'level'; did you mean 'levels'?"),
+        ("levels = [0, 1]", "levels = [0]", 9, "data.features.sex.levels: needs at least two levels"),
+        ("levels = [0, 1]", "levels = [0, 1, 1.0]", 9, "data.features.sex.levels[2]: 1.0 is the same level as 1"),
+        ("levels = [0, 1]", "levels = [0, true]", 9, "must be a number or text in quotes, got True"),
+        ("cuts = [30, 50]", "cuts = [50, 30]", 8, "data.features.age.cuts[1]: 30 must be greater"),
+        ("cuts = [30, 50]", 'cuts = ["30"]', 8, "data.features.age.cuts[0]: must be a finite number, got '30'"),
+        ("sex =", "success =", 9, "'success' is the outcome already: a feature must be known before treatment"),
+    ],
+)
+def test_each_mistake_is_told_with_its_line(read_section, section, *, old, new, line, said):
+    assert old in section
+    with pytest.raises(InputFileError) as error:
+        read_section(section.replace(old, new))
+    found = [text for text in str(error.value).splitlines() if said in text]
+    assert found, str(error.value)
+    if line > 1:
+        assert f"study.toml:{line}: " in found[0]
+
+
+def test_all_mistakes_are_told_at_once(read_section, section):
+    text = section.replace("equal", "").replace("1.0", '"x"').replace("[30, 50]", "[]") + "colour = 3\n"
+    with pytest.raises(InputFileError) as error:
+        read_section(text)
+    lines = str(error.value).splitlines()
+    for key in ("data.propensity", "data.outcome.success", "data.features.age", "data.features.colour"):
+        assert any(key in line for line in lines)
+
+
+def test_features_must_be_declared(read_section, section):
+    with pytest.raises(InputFileError, match="features are missing"):
+        read_section(section.partition("[data.features]")[0])
+
+
+def test_a_domain_too_large_is_refused_in_one_line(read_section, section):
+    many = "".join(f"f{i} = {{ levels = [0, 1] }}\n" for i in range(19))
+    assert read_section(section + many[: many.rindex("f18")]).space.size == 6 * 2**18
+    with pytest.raises(InputFileError) as error:
+        read_section(section + many)
+    assert "3,145,728 records are declared, at most 2,000,000" in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_the_outcome_models_are_those_of_offpolicy():
+    assert light.OUTCOME_MODELS == OUTCOME_MODELS
+
+
+def test_a_study_is_read_without_heavy_libraries():
+    code = "import sys, policysim.logs.data_section; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"pandas", "pyarrow", "sklearn"} & set(loaded)

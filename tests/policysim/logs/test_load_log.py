@@ -1,0 +1,211 @@
+"""load_log: what a study's log becomes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from policysim.logs.bad_rows import LogError
+
+
+def test_a_csv_file_becomes_arrays(load, section, small_trial):
+    log = load(section, trial__csv=small_trial)
+    assert log.data.names == ("0", "1")
+    assert log.data.actions.tolist() == [0, 1, 0, 1, 1, 0]
+    assert log.data.rewards.tolist() == [1, 0, 1, 1, 0, 0]
+    assert log.data.propensities.tolist() == [0.5] * 6
+    # Bins of age 0, 1, 1, 2, 2, 0; two sexes, which vary fastest.
+    assert log.records.tolist() == [0, 3, 2, 5, 4, 1]
+    assert log.space.shape == (3, 2)
+    assert (log.missing, log.n_read) == ((0, 0), 6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.astype({"sex": float, "arm": float, "success": bool}),
+        lambda d: d.astype({"sex": bool, "arm": str, "age": float}),
+        lambda d: d.astype({"sex": "category", "arm": "category", "success": "Int8", "age": "Float32"}),
+        lambda d: d.astype(str),
+        lambda d: d.assign(sex=d.sex.map({0: "FALSE", 1: "TRUE"}), success=d.success.map({0: "false", 1: "true"})),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_types_and_endings_do_not_matter(load, section, small_trial, change, ending):
+    text = section.replace("trial.csv", f"trial.{ending}")
+    plain = load(text, **{f"trial__{ending}": small_trial})
+    other = load(text, **{f"trial__{ending}": change(small_trial)})
+    assert np.array_equal(plain.records, other.records)
+    for name in ("actions", "rewards", "propensities"):
+        assert np.array_equal(getattr(plain.data, name), getattr(other.data, name))
+    assert other.data.names == plain.data.names
+
+
+def test_the_domain_is_declared_and_not_what_occurs(load, section, small_trial):
+    log = load(section, trial__csv=small_trial[small_trial.sex == 0])
+    assert log.space.size == 6
+    assert log.records.tolist() == [0, 2, 4]
+
+
+def test_declared_treatments_keep_their_order_and_names_whether_they_occur_or_not(load, section, small_trial):
+    declared = '[data.treatments]\n2 = "never"\n"1.0" = "new"\n0 = "old"\n[data.features]'
+    log = load(section.replace("[data.features]", declared), trial__csv=small_trial)
+    assert log.data.names == ("never", "new", "old")
+    assert log.data.actions.tolist() == [2, 1, 2, 1, 1, 2]
+    assert log.data.propensities.tolist() == [1 / 3] * 6
+    assert log.missing == (0, 0, 0)
+
+
+def test_undeclared_treatments_are_sorted_as_numbers_then_as_text(load, section, small_trial):
+    log = load(section, trial__csv=small_trial.assign(arm=["10", "9", "b", "a", "9", "10"]))
+    assert log.data.names == ("9", "10", "a", "b")
+
+
+def test_a_reward_is_the_weighted_sum_of_outcomes(load, section, small_trial):
+    trial = small_trial.assign(death=[0, 1, 0, 0, 1, 0])
+    log = load(section.replace("success = 1.0", "success = 1.0, death = -2.5"), trial__csv=trial)
+    assert log.data.rewards.tolist() == [1, -2.5, 1, 1, -2.5, 0]
+
+
+def test_a_declared_range_takes_other_outcomes(load, section, small_trial):
+    text = section.replace("{ success = 1.0 }", "{ days = 0.1 }\nrange = [0, 10]")
+    log = load(text, trial__csv=small_trial.assign(days=[0, 10, 99.9, 100, 3, 4]))
+    assert log.data.rewards == pytest.approx([0, 1, 9.99, 10, 0.3, 0.4])
+
+
+@pytest.fixture
+def gappy(small_trial):
+    return small_trial.assign(success=[1, None, 1, None, None, 0], toxic=[0, 1, None, 0, 1, 0])
+
+
+TWO = "{ success = 1.0, toxic = -3.0 }"
+
+
+def test_missing_outcomes_are_refused_unless_something_else_is_declared(load, section, gappy):
+    with pytest.raises(LogError) as error:
+        load(section.replace("{ success = 1.0 }", TWO), trial__csv=gappy)
+    lines = str(error.value).splitlines()
+    assert [line.split(": ")[1:3] for line in lines] == [
+        ["row 2", "success"],
+        ["row 3", "toxic"],
+        ["row 4", "success"],
+        ["row 5", "success"],
+    ]
+
+
+def test_excluded_rows_are_counted_by_arm(load, section, gappy):
+    log = load(section.replace("{ success = 1.0 }", f'{TWO}\nmissing = "exclude"'), trial__csv=gappy)
+    assert log.data.rewards.tolist() == [1, 0]
+    assert log.records.tolist() == [0, 1]
+    assert (log.missing, log.n_read) == ((1, 3), 6)
+
+
+def test_the_worst_is_the_low_end_of_the_range(load, section, gappy):
+    log = load(section.replace("{ success = 1.0 }", f'{TWO}\nmissing = "worst"'), trial__csv=gappy)
+    assert log.data.rewards.tolist() == [1, -3, -3, -3, -3, 0]
+    assert (log.missing, log.n_read) == ((1, 3), 6)
+    wider = load(section.replace("{ success = 1.0 }", f'{TWO}\nrange = [-9, 2]\nmissing = "worst"'), trial__csv=gappy)
+    assert wider.data.rewards.tolist() == [1, -9, -9, -9, -9, 0]
+
+
+def test_with_too_few_outcomes_nothing_can_be_said(load, section, small_trial):
+    trial = small_trial.assign(success=[1, *[None] * 5])
+    with pytest.raises(LogError, match="at least 2 rows with an outcome, got 1"):
+        load(section.replace("[data.features]", 'missing = "exclude"\n[data.features]'), trial__csv=trial)
+
+
+def three(section, ids=True, treatment=True):
+    text = section.replace('"trial.csv"', '{ features = "f.csv", actions = "a.parquet", outcomes = "o.csv" }')
+    text = text.replace('treatment = "arm"\n', 'treatment = "arm"\n' if treatment else "")
+    return text.replace("[data.features]", 'id = "pid"\n[data.features]') if ids else text
+
+
+def parts(trial):
+    return trial[["pid", "age", "sex"]], trial[["pid", "arm"]], trial[["pid", "success"]]
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_three_tables_are_joined_by_id_whatever_their_order(load, section, small_trial, kind):
+    one = load(section, trial__csv=small_trial)
+    f, a, o = parts(small_trial)
+    log = load(
+        three(section), f__csv=f, a__parquet=a.iloc[[3, 1, 0, 5, 4, 2]].astype({"pid": kind}), o__csv=o.iloc[::-1]
+    )
+    assert np.array_equal(log.records, one.records)
+    assert np.array_equal(log.data.actions, one.data.actions)
+    assert np.array_equal(log.data.rewards, one.data.rewards)
+
+
+def test_three_tables_without_ids_go_row_by_row(load, section, small_trial):
+    f, a, o = parts(small_trial)
+    log = load(three(section, ids=False), f__csv=f, a__parquet=a, o__csv=o)
+    assert log.data.actions.tolist() == small_trial.arm.tolist()
+    with pytest.raises(LogError, match=r"differ in length: .*f.csv 6, .*a.parquet 5, .*o.csv 6 rows"):
+        load(three(section, ids=False), f__csv=f, a__parquet=a[:5], o__csv=o)
+
+
+def test_a_table_of_actions_may_have_a_column_for_each(load, section, small_trial):
+    f, a, o = parts(small_trial)
+    hot = pd.DataFrame({"pid": a.pid, "old": 1 - a.arm, "new": a.arm.astype(float)})
+    log = load(three(section, treatment=False), f__csv=f, a__parquet=hot, o__csv=o)
+    assert log.data.names == ("old", "new")
+    assert log.data.actions.tolist() == a.arm.tolist()
+    declared = '[data.treatments]\nnew = "N"\nold = "O"\n[data.features]'
+    log = load(
+        three(section, treatment=False).replace("[data.features]", declared).replace('"equal"', '"p"'),
+        f__csv=f,
+        a__parquet=hot.assign(p=[0.25, 0.5, 0.5, 0.5, 0.5, 1]),
+        o__csv=o,
+    )
+    assert log.data.names == ("N", "O")
+    assert log.data.actions.tolist() == (1 - a.arm).tolist()
+    assert log.data.propensities.tolist() == [0.25, 0.5, 0.5, 0.5, 0.5, 1]
+
+
+def test_simulated_logs_are_read_with_their_propensities(load):
+    rng = np.random.default_rng(3)
+    n = 200
+    exported = pd.DataFrame(
+        {
+            "action": pd.Categorical.from_codes(rng.integers(0, 4, n), ["a0", "a1", "a2", "a3"]),
+            "reward": -rng.exponential(3, n),
+            "propensity": rng.uniform(0.01, 1, n),
+            "covid_positive": rng.integers(0, 2, n).astype(np.int8),
+            "age": pd.Categorical.from_codes(rng.integers(0, 3, n), ["0-19", "20-39", "40-59"]),
+        }
+    )
+    text = """
+    [data]
+    file = "log.parquet"
+    treatment = "action"
+    propensity = "propensity"
+    outcome = { reward = 1.0 }
+    range = [-130, 0]
+    [data.features]
+    covid_positive = { levels = [0, 1] }
+    age = { levels = ["0-19", "20-39", "40-59", "60-79"] }
+    """
+    log = load(text, log__parquet=exported)
+    assert np.array_equal(log.data.rewards, exported.reward)
+    assert np.array_equal(log.data.propensities, exported.propensity)
+    assert log.data.names == ("a0", "a1", "a2", "a3")
+    back = log.space.decode(log.records)
+    assert (back.age == exported.age.astype(str)).all()
+    assert (back.covid_positive == exported.covid_positive).all()
+
+
+def test_columns_that_are_not_there_are_all_named(load, section, small_trial):
+    text = section.replace('"arm"', '"arms"').replace("success", "succes").replace("sex =", "gender =")
+    with pytest.raises(LogError, match="unknown column 'gender'"):
+        load(text, trial__csv=small_trial)
+    with pytest.raises(LogError) as error:
+        load(text.replace("gender", "sex"), trial__csv=small_trial)
+    assert "'arms'; did you mean 'arm'?" in str(error.value)
+    assert "'succes'; did you mean 'success'?" in str(error.value)
+
+
+def test_a_single_treatment_or_far_too_many_are_refused(load, section, small_trial):
+    with pytest.raises(LogError, match="at least two treatments, only '1' occurs"):
+        load(section, trial__csv=small_trial.assign(arm=1))
+    many = pd.concat([small_trial] * 20, ignore_index=True)
+    with pytest.raises(LogError, match="arm: has 120 distinct values"):
+        load(section, trial__csv=many.assign(arm=np.arange(120)))

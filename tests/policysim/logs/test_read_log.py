@@ -1,0 +1,143 @@
+"""read_log: from files and data frames to a data frame that evaluate_log takes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from policysim.logs.bad_rows import LogError
+from policysim.logs.frame import read_log
+from policysim.offpolicy import evaluate_log
+
+
+@pytest.fixture
+def log_table(small_trial):
+    return small_trial.rename(columns={"arm": "action", "success": "reward"}).assign(propensity=0.5)
+
+
+def test_a_table_with_the_usual_names_needs_no_options(log_table):
+    log = read_log(log_table)
+    assert log.columns.tolist() == ["action", "reward", "propensity", "pid", "age", "sex"]
+    assert log.action.tolist() == ["0", "1", "0", "1", "1", "0"]
+    assert log.reward.dtype == log.propensity.dtype == float
+    assert log.reward.tolist() == log_table.reward.tolist()
+    pd.testing.assert_frame_equal(log[["pid", "age", "sex"]], log_table[["pid", "age", "sex"]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("as_path", [str, lambda path: path])
+def test_files_and_frames_are_the_same(tmp_path, log_table, ending, as_path):
+    path = tmp_path / f"log.{ending}"
+    table = log_table.assign(ward=["a", "b", None, "007", "b", ""], weight=[1.5, None, 2, 3, 4, 5], flag=[True] * 6)
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    log = read_log(as_path(path))
+    pd.testing.assert_frame_equal(log.drop(columns="ward"), read_log(table).drop(columns="ward"))
+    assert log.ward.isna().tolist() == [False, False, True, False, False, ending == "csv"]
+    assert log.ward[3] == "007"
+
+
+def test_the_log_is_what_evaluate_log_takes(log_table):
+    log = read_log(log_table, treatments={"2": "never", "1": "new", "0": "old"}, id="pid")
+    assert log.action.cat.categories.tolist() == ["never", "new", "old"]
+    # Only "old": the mean over six rows of reward / 0.5 where it was taken (rewards 1, 1, 0).
+    found = evaluate_log(log, [[0, 0, 1]] * 6, estimator="ips")
+    assert found.value == pytest.approx(2 * 2 / 6)
+
+
+def test_ids_become_the_index(log_table):
+    assert read_log(log_table, id="pid").index.tolist() == [11, 12, 13, 14, 15, 16]
+    assert read_log(log_table, id="pid").columns.tolist() == ["action", "reward", "propensity", "age", "sex"]
+
+
+def test_three_tables_are_one(tmp_path, log_table):
+    shuffled = log_table.iloc[[5, 3, 1, 0, 2, 4]]
+    shuffled[["pid", "reward"]].assign(later=1).to_csv(tmp_path / "o.csv", index=False)
+    hot = pd.DataFrame({"pid": log_table.pid, "new": log_table.action, "old": 1 - log_table.action, "propensity": 0.5})
+    one = read_log(log_table, id="pid")
+    for actions, names in ((log_table[["pid", "action", "propensity"]], {}), (hot, {"0": "old", "1": "new"})):
+        three = read_log(
+            features=log_table[["pid", "age", "sex"]], actions=actions, outcomes=tmp_path / "o.csv", id="pid"
+        )
+        expected = one.assign(action=one.action.cat.rename_categories(names)) if names else one
+        assert three.action.tolist() == expected.action.tolist()
+        pd.testing.assert_frame_equal(three.drop(columns="action"), expected.drop(columns="action"))
+
+
+def test_outcomes_are_weighted_and_no_covariates(small_trial):
+    trial = small_trial.assign(death=[0, 1, 0, 0, 0, 0])
+    weights = {"success": 1, "death": -2}
+    log = read_log(trial, treatment="arm", outcome=weights, propensity="equal")
+    assert log.reward.tolist() == [1, -2, 1, 1, 0, 0]
+    assert log.columns.tolist() == ["action", "reward", "propensity", "pid", "age", "sex"]
+
+
+def test_missing_outcomes(log_table):
+    table = log_table.assign(reward=[1.0, None, 0.5, None, None, 0.0])
+    with pytest.raises(LogError, match="table: row 1: reward: is missing"):
+        read_log(table)
+    excluded = read_log(table, missing="exclude")
+    assert excluded.index.tolist() == [0, 2, 5]
+    assert excluded.attrs["missing"] == {"0": 0, "1": 3}
+    worst = read_log(table, missing="worst", range=(-4, 1))
+    assert worst.reward.tolist() == [1, -4, 0.5, -4, -4, 0]
+
+
+def test_covariates_are_left_as_they_are(log_table):
+    table = log_table.assign(cd496=[np.nan, np.inf, 3, 4, 5, 6])
+    assert read_log(table).cd496.tolist()[1:] == [np.inf, 3, 4, 5, 6]
+
+
+def test_a_range_is_checked_if_it_is_declared(log_table):
+    table = log_table.assign(reward=[0, 5, -1, 2, 3, 4])
+    assert read_log(table).reward.tolist() == [0, 5, -1, 2, 3, 4]
+    with pytest.raises(LogError, match=r"row 2: reward: the reward must be within the declared range \[0, 5\], got -1"):
+        read_log(table, range=(0, 5))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": None}, "one table, or all three"),
+        ({"features": pd.DataFrame({"x": [1]})}, "one table, or all three"),
+        ({"missing": "worse"}, "missing must be one of refuse, exclude, worst, got missing='worse'"),
+        ({"missing": "worst"}, "needs the lowest possible reward"),
+        ({"range": (1, 1)}, r"range must be \(low, high\)"),
+        ({"range": (0, np.inf)}, r"range must be \(low, high\)"),
+        ({"treatments": {"0": "a", "1": "a"}}, "distinct values and names"),
+        ({"treatments": {"0": "a", "0.0": "b"}}, "distinct values and names"),
+        ({"outcome": {}}, "outcome must be columns and finite weights"),
+        ({"outcome": {"reward": np.nan}}, "outcome must be columns and finite weights"),
+        ({"outcome": "rewards"}, "table: unknown column 'rewards'; did you mean 'reward'"),
+        ({"id": "pidnum"}, "table: unknown column 'pidnum'; did you mean 'pid'"),
+        ({"propensity": "equal"}, "the covariate propensity has the name of a log's own column"),
+        ({"table": 3}, "table must be a path or a pandas DataFrame, got int"),
+        ({"table": "nowhere.csv"}, "nowhere.csv: cannot be read"),
+        ({"table": "log.txt"}, "must end in .csv or .parquet"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_in_one_line(log_table, options, said):
+    with pytest.raises(ValueError, match=said) as error:
+        read_log(**{"table": log_table, **options})
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_without_propensities_the_three_choices_are_told(log_table):
+    with pytest.raises(LogError, match=r"propensity='equal' .*, 'estimate', or the column"):
+        read_log(log_table.drop(columns="propensity"))
+
+
+def test_bad_rows_of_frames_are_counted_from_0(log_table):
+    log_table.loc[2, "propensity"] = 2
+    with pytest.raises(LogError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
+        read_log(log_table)
+
+
+def test_propensities_are_estimated_from_the_covariates():
+    rng = np.random.default_rng(5)
+    n = 20_000
+    sick = rng.integers(0, 2, n)
+    taken = (rng.random(n) < np.where(sick == 1, 0.8, 0.3)).astype(int)
+    table = pd.DataFrame({"action": taken, "reward": 0.0, "sick": sick, "ward": rng.choice(["a", "b"], n)})
+    log = read_log(table, propensity="estimate")
+    truth = np.where(taken == 1, np.where(sick == 1, 0.8, 0.3), np.where(sick == 1, 0.2, 0.7))
+    # Each of four shares is estimated from 8,000 rows or more: standard errors up to 0.0056; five folds each.
+    assert np.abs(log.propensity - truth).max() < 6 * 0.0056
