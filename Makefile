@@ -1,19 +1,19 @@
-# make report: everything from nothing to the report. make test: the tests. Both share one virtual environment.
+# make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
+# All share one virtual environment.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STUDY ?= covid
-SOURCES := sock-groups adult-age-sex common-disease marital-status randomise-or-decide learning-on-private-columns
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report sources test lint clean
+.PHONY: report reports test lint clean
 
 report: $(VENV)/.installed
-	$(BIN)/policysim compare $(STUDY) --out reports/$(STUDY)
+	$(BIN)/policysim compare covid --price-list --out reports/covid
 
-sources: $(VENV)/.installed
-	for study in $(SOURCES); do $(BIN)/policysim compare $$study --out reports/$$study || exit 1; done
+# What there is to make stands in the manifests: a new study is run by hand once, into a folder of its own.
+reports: $(VENV)/.installed
+	$(BIN)/python -m policysim.gallery reports --make
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(ARGS)

@@ -22,6 +22,7 @@ accounting     what several uses cost together; log_range: eta of a policy, how 
 masked         policies where not every record allows every action
 listed         adjacency over a list of rows instead of all records
 arrays, per_problem  checks of arrays; results kept for each problem
+html_table     how notebooks show the objects of this package
 
 Arrays in, arrays out: this package knows no patients, no files and no figures.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
+from policies.html_table import html_table
 from policies.problem import DecisionProblem
 
 # Below exp(-745) a float64 is 0.
@@ -70,6 +71,19 @@ class Policy(ABC):
         The actions are drawn from the exact table by inverting its cumulative sums.
         """
         return draw_actions(self.probabilities(problem)[records], rng)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, what it promises, and its other parameters."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        promised = given.pop("epsilon") if self.uses_epsilon else "has none"
+        rows: list[tuple[str, object]] = [
+            ("what it is", (type(self).__doc__ or "").strip().partition("\n")[0]),
+            ("epsilon", promised),
+            ("privacy loss at most", self.guarantee),
+            ("depends on the prior", self.uses_prior),
+            *((name, "default" if value is None else value) for name, value in given.items() if name != "epsilon"),
+        ]
+        return html_table(f"policy {getattr(self, 'name', type(self).__name__)}", rows)
 
 
 def draw_actions(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:

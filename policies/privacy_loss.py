@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, Difference, largest_difference, require_adjacency
 from policies.arrays import FloatArray, probability_table
+from policies.html_table import html_table
 from policies.sensitivity import Witness
 
 
@@ -26,6 +28,17 @@ class PrivacyLoss:
 
     epsilon: float
     witness: Witness
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the loss, what it means to who guesses, and who shows it."""
+        rows: list[tuple[str, object]] = [
+            ("epsilon", self.epsilon),
+            ("better guess between two equally likely neighbours right, of 100", 100 / (1 + math.exp(-self.epsilon))),
+            ("record", str(self.witness.record)),
+            ("neighbour", str(self.witness.neighbour)),
+            ("action", str(self.witness.action)),
+        ]
+        return html_table("exact privacy loss", rows)
 
 
 def privacy_loss(probabilities: ArrayLike, adjacency: Adjacency) -> PrivacyLoss:

@@ -12,7 +12,11 @@ from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
 from policies.arrays import FloatArray, IntArray, finite_table, probability_vector, read_only
+from policies.html_table import html_table
 from policies.sensitivity import Sensitivity, sensitivity
+
+# Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
+SOON_COMPUTED = 4_000_000
 
 
 class Records(Protocol):
@@ -161,6 +165,31 @@ class DecisionProblem:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
         columns = zip(self._weighted_utilities.T, probabilities.T, strict=True)
         return sum(float(np.dot(weighted, chosen)) for weighted, chosen in columns)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: size, stakes, and what each action is worth if everyone gets it."""
+        best = float(self.prior @ self.utilities.max(axis=1))
+        size = self.n_records * len(self.adjacency.partitions(self.n_records))
+        known = "sensitivity" in self.__dict__ or size <= SOON_COMPUTED
+        facts: list[tuple[str, object]] = [
+            ("records", self.n_records),
+            ("adjacency", self.adjacency.name),
+            ("value of the best action for each", best),
+            ("value of the best action for all", float(self.fixed_values.max())),
+            ("sensitivity Δ", self.sensitivity.value if known else "not computed"),
+            ("range Γ", self.sensitivity.range if known else "not computed"),
+        ]
+        shares = np.bincount(self.best_actions, weights=self.prior, minlength=self.n_actions)
+        means = {name: self.prior @ table for name, table in self.outcomes.items()}
+        header = (
+            "action",
+            "value if given to all",
+            "share for whom it is best",
+            *(f"{name}, to all" for name in means),
+        )
+        columns = (self.fixed_values, shares, *means.values())
+        rows = [(action, *(column[place] for column in columns)) for place, action in enumerate(self.actions)]
+        return html_table("decision problem", facts) + html_table("actions", rows, header)
 
     @cached_property
     def _weighted_utilities(self) -> FloatArray:

@@ -16,11 +16,15 @@ from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, non_negative, read_only
 from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential, softmax
+from policies.html_table import html_table
 from policies.noisy_max import ReportNoisyMax, log_win_probabilities
 from policies.permute_and_flip import PermuteAndFlip, win_integrals
 from policies.scores import scaled_scores
 from policies.selection_release import by_flips, by_noise, by_weights, grid_gaps, release_weights
 
+# Candidates that a notebook shows, and among how many a mechanism's probabilities are there at once.
+MOST_SHOWN = 10
+SOON_COMPUTED = {ReportNoisyMax.name: 16, PermuteAndFlip.name: 200}
 # The most candidates whose probabilities are computed: the work grows with the fourth and the third power.
 MOST_CANDIDATES = {ReportNoisyMax.name: 64, PermuteAndFlip.name: 2000}
 
@@ -144,6 +148,23 @@ class Selection:
         with np.errstate(over="ignore"):
             row: FloatArray = _PROBABILITIES[self.mechanism](self.scores[None, :], self.scale)[0]
         return read_only(row / row.sum())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the terms, and the candidates of the highest scores with their probabilities."""
+        terms: list[tuple[str, object]] = [
+            ("epsilon", self.epsilon),
+            ("sensitivity", self.sensitivity),
+            ("monotone", self.monotone),
+            ("scale s", self.scale),
+            ("candidates", len(self.scores)),
+        ]
+        soon = "probabilities" in self.__dict__ or len(self.scores) <= SOON_COMPUTED.get(self.mechanism, math.inf)
+        known: Any = self.probabilities if soon else ["not computed"] * len(self.scores)
+        order = np.argsort(-self.scores, kind="stable")[:MOST_SHOWN]
+        rows = [(str(self.candidates[place]), self.scores[place], known[place]) for place in order]
+        caption = "highest scores: these depend on private data, and must not be published"
+        header = ("candidate", "score", "probability")
+        return html_table(f"private selection: {self.mechanism}", terms) + html_table(caption, rows, header)
 
     def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
         """Draw candidates by their probabilities: one, or an array (size,). For simulation, never for a release.

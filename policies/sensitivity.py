@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
 from policies.arrays import FloatArray, finite_table
+from policies.html_table import html_table
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,23 @@ class Sensitivity:
     witness: Witness
     range_witness: Witness
     monotone_witness: Witness | None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: each number, and the two records and the actions that attain it."""
+        numbers = [
+            ("value Δ", self.value, self.witness),
+            ("range Γ", self.range, self.range_witness),
+            ("monotone", self.monotone, self.monotone_witness),
+        ]
+        header = ("", "", "record", "neighbour", "actions")
+        rows = [(name, shown, *_cells(witness)) for name, shown, witness in numbers]
+        return html_table("sensitivity of utilities between neighbours", rows, header)
+
+
+def _cells(witness: Witness | None) -> tuple[str, str, str]:
+    if witness is None:
+        return ("", "", "")
+    return (str(witness.record), str(witness.neighbour), ", ".join(map(str, witness.actions)))
 
 
 def sensitivity(utilities: ArrayLike, adjacency: Adjacency) -> Sensitivity:

@@ -20,10 +20,13 @@ offpolicy/  what a policy is worth to the patients of a log, estimated
 logs/     reading logs: declared features, treatments, outcomes
 logged/   policies learned from one part of a log, and their value on the other
 evaluation/  a policy made elsewhere on a log
+record/   the decision record: one page that people sign, and a methods paragraph
+notebooks/   what notebooks show of tables
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
-findings  what a comparison found, as numbers
+findings, drivers, patient_losses, example_patients   what a comparison found, as numbers
 words, text   numbers in words, lines of text
-screen, choice_screen, audit_screen, figures, report, output   what people see and keep
+screen, choice_screen, audit_screen, figures/, report/, output   what people see and keep
+reproduce/, gallery   a report made again, and all of them on one page
 cli, parsers, options, console, commands/   the command line, a module each command
 
 The names below are loaded when they are first used, so that `import policysim` costs nothing; registration adds the

@@ -6,29 +6,27 @@ import math
 from typing import Any
 
 from policysim.choose import Choice, Choices, Wish
-from policysim.study import Study
+from policysim.record.basis import basis
+from policysim.study import LoggedStudy, Study
 from policysim.text import cells, wrap
-from policysim.words import DISCLAIMER, events, hidden, percent, population, rounded
+from policysim.words import events, hidden, percent, population, rounded
 
 COLUMNS = (26, 10, 15, 28, 21)
+DEATHS = 3
 # How many of the groups that force a bound are named.
 GROUPS_NAMED = 3
 
 
 def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> str:
     """The answer first, then what each policy needs, then the proof if there is one."""
-    count = population(row.extra_deaths for row in choices.rows)
-    heading = ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"]
     lines = [
         study.title,
-        DISCLAIMER,
+        basis(study).disclaimer,
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
         "",
         *wrap(answer(choices)),
         "",
-        cells(heading, COLUMNS),
-        cells(["any mechanism at all", rounded(choices.limit), "", "", ""], COLUMNS),
-        *(cells(_row(row, count), COLUMNS) for row in choices.rows),
+        *_table(study, choices),
     ]
     if any(row.epsilon < math.inf and not row.allowed for row in choices.rows):
         lines.append("* more than is allowed")
@@ -85,6 +83,19 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
             f"    {' > '.join(group['order'])}: {percent(group['prior'])} of patients, {percent(share)} of the loss"
         )
     return lines
+
+
+def _table(study: Study, choices: Choices) -> list[str]:
+    """What each policy needs; a log has no deaths."""
+    count = population(row.extra_deaths for row in choices.rows)
+    rows = [
+        ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"],
+        ["any mechanism at all", rounded(choices.limit), "", "", ""],
+        *(_row(row, count) for row in choices.rows),
+    ]
+    shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
+    widths = tuple(COLUMNS[place] for place in shown)
+    return [cells([row[place] for place in shown], widths) for row in rows]
 
 
 def _row(row: Choice, count: int) -> list[str]:

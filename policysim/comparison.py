@@ -18,6 +18,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.evaluate import ALL, Evaluator
+from policysim.notebooks.comparison import Comparison
 from policysim.processes.comparison import compare_process
 from policysim.processes.process import Process
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
@@ -74,6 +75,7 @@ def compare(
     Returns
     -------
     DataFrame
+        Which notebooks show below its figure (`policysim.notebooks.comparison.Comparison`).
         One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
         group, under the prior; V is the expected utility.
 
@@ -114,7 +116,7 @@ def compare(
             else:
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
-    return pd.concat(frames, ignore_index=True)
+    return Comparison(pd.concat(frames, ignore_index=True))
 
 
 def applies(policy: Policy, problem: DecisionProblem) -> bool:

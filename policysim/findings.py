@@ -149,7 +149,7 @@ def find(
         one_for_all=problem.actions[problem.best_fixed_action],
         rows=rows,
         right_guesses=1 / (1 + math.exp(-study.epsilon)),
-        worst=_worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
+        worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
         typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
         prevalence=prevalence,
         robustness=redraws.result(),
@@ -208,8 +208,17 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 
-def _worst_group(at_epsilon: pd.DataFrame, private: set[str]) -> WorstGroup | None:
-    candidates = at_epsilon[at_epsilon["policy"].isin(private)]
+def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:
+    """The group that loses most under the best of some policies; None without groups, or without such policies.
+
+    Parameters
+    ----------
+    at_epsilon : DataFrame
+        Rows of a comparison at one epsilon.
+    among : set of str
+        Names of policies.
+    """
+    candidates = at_epsilon[at_epsilon["policy"].isin(among)]
     groups = candidates[(candidates["group"] != ALL) & (candidates["share"] > 0)]
     if groups.empty:
         return None

@@ -16,6 +16,7 @@ from envs.toml_reader import is_number, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, unknown_policy
+from policies.html_table import html_table
 
 if TYPE_CHECKING:
     from policysim.logs.source import LogSource
@@ -138,6 +139,23 @@ class Study:
                 changed = replace(changed, sensitive=())
             changed = replace(changed, adjacency=adjacency)
         return changed
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the question, what is hidden from whom, and what is compared."""
+        rows: list[tuple[str, object]] = [
+            ("title", self.title),
+            ("records", self.space.size),
+            ("adjacency", self.adjacency),
+            *([("hidden features", ", ".join(self.sensitive))] if self.sensitive else []),
+            ("hidden from", self.hidden_from),
+            ("ε", self.epsilon),
+            ("ε of the curve", ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)),
+            ("policies", ", ".join(self.policies)),
+            ("groups", ", ".join(self.by) or "none"),
+            ("seed", str(self.seed)),
+            ("SHA-256", self.digest),
+        ]
+        return html_table(f"study {self.name}", rows)
 
     def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
         for name in names:

@@ -16,6 +16,7 @@ from policysim.logs.trial import load_log
 from policysim.options import UsageError, applicable, output_folder
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
+from policysim.reproduce.manifest import finished
 from policysim.study import LoggedStudy
 from policysim.text import wrap
 
@@ -41,7 +42,7 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.logged.report import build_logged_manifest, logged_files  # noqa: PLC0415
 
-    write_files(folder, logged_files(study, problem, table, findings))
+    write_files(folder, finished(logged_files(study, problem, table, findings), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

@@ -9,12 +9,14 @@ from dataclasses import asdict
 from policysim import screen
 from policysim.comparison import REFERENCES, compare, number_of_jobs
 from policysim.console import print_json, progress
+from policysim.example_patients import number_of_examples
 from policysim.findings import find
 from policysim.findings import number_of_steps as number_of_findings
 from policysim.options import applicable, output_folder
 from policysim.output import check_writable, write_files
 from policysim.prices import number_of_prices, price_list
 from policysim.problem import build_problem
+from policysim.reproduce.manifest import finished
 from policysim.study import ScenarioStudy
 from policysim.text import wrap
 
@@ -29,14 +31,16 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
     evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *study.policies]))
     steps = number_of_jobs(evaluated, study.epsilons) + number_of_findings(study)
     steps += number_of_prices(study) if chosen.price_list else 0
+    steps += number_of_examples(evaluated, study.epsilons)
     with progress(steps) as advance:
         table = compare(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=advance)
         findings = find(study, problem, table, advance)
         prices = price_list(study, problem, advance) if chosen.price_list else None
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.report import build_manifest, report_files  # noqa: PLC0415
+        # matplotlib is the slowest import of all; everything before may still fail without it.
+        from policysim.report import build_manifest, report_files  # noqa: PLC0415
 
-    write_files(folder, report_files(study, problem, table, findings, prices))
+        files = report_files(study, problem, table, findings, prices, advance=advance)
+    write_files(folder, finished(files, chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

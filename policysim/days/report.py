@@ -9,23 +9,23 @@ from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from policysim import figures
 from policysim.days.comparison import DaysQuestion
-from policysim.days.figure import course_figure
 from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
 from policysim.evaluate import ALL
-from policysim.report import LIBRARIES, inline, to_csv
+from policysim.processes.schedule import NAME as SCHEDULE
+from policysim.report import LIBRARIES, inline, page_environment, to_csv
+from policysim.reproduce.manifest import scenario_digest
 from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
 
 
 def days_files(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> Mapping[str, bytes]:
     """Everything that `policysim compare --horizon` writes, by relative path."""
-    figure = course_figure(table, question.horizon)
+    figure = figures.value_over_days(table)
     vector = figures.to_svg(figure)
-    manifest = build_days_manifest(study, question)
+    manifest = {**build_days_manifest(study, question), "answer": answer(question, table)}
     return {
         "comparison.csv": to_csv(table),
         "figures/course.svg": vector.encode(),
@@ -41,6 +41,7 @@ def build_days_manifest(study: ScenarioStudy, question: DaysQuestion) -> dict[st
     return {
         "study": {"name": study.name, "title": study.title, "sha256": study.digest},
         "scenario": study.scenario.name,
+        "scenario_sha256": scenario_digest(study),
         "records": study.scenario.space.size,
         "actions": list(study.scenario.actions),
         "adjacency": study.adjacency,
@@ -55,29 +56,46 @@ def build_days_manifest(study: ScenarioStudy, question: DaysQuestion) -> dict[st
     }
 
 
+def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
+    """Which mechanism keeps most over the whole course, in a sentence, and what it means that the schedule does."""
+    best = best_mechanisms(table)
+    rows = best[best["horizon"] == question.horizon].to_dict("records")
+    most = ", ".join(
+        f"of {row['total_epsilon']:g} {'is ' if row is rows[0] else ''}{row['policy']} ({percent(row['benefit_kept'])})"
+        for row in rows
+    )
+    sentence = f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}."
+    return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
+
+
 def days_page(
     study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, vector: str, manifest: Mapping[str, Any]
 ) -> str:
     """The page that holds them: one file, nothing fetched from anywhere."""
-    environment = Environment(
-        loader=PackageLoader("policysim"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     best = best_mechanisms(table)
-    return environment.get_template("course.html").render(
-        study=study,
-        question=question,
-        disclaimer=DISCLAIMER,
-        privacy=privacy_words(study, question),
-        per_day=per_day_words(study),
-        days=days,
-        schedule_words=SCHEDULE_WORDS,
-        totals=[(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],
-        best=[(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
-        count=population(overall["extra_deaths"]),
-        drawing=inline(vector, "course"),
-        manifest=manifest,
-        rounded=rounded,
-        percent=percent,
-        events=events,
+    return (
+        page_environment()
+        .get_template("course.html")
+        .render(
+            study=study,
+            question=question,
+            disclaimer=DISCLAIMER,
+            privacy=privacy_words(study, question),
+            per_day=per_day_words(study),
+            days=days,
+            schedule_words=SCHEDULE_WORDS,
+            totals=[
+                (total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals
+            ],
+            best=[(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
+            count=population(overall["extra_deaths"]),
+            drawing=inline(vector, "course"),
+            description=f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of "
+            "days at each total ε, a line for each policy.",
+            manifest=manifest,
+            rounded=rounded,
+            percent=percent,
+            events=events,
+        )
     )

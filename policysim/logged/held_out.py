@@ -13,6 +13,7 @@ from policysim.logged.estimates import NOTHING, over_repeats
 from policysim.logged.measures import QUANTITIES, SHARE_OF, Group, Measure, Measured, groups_of
 from policysim.logged.splits import FOLDS, REPEATS, split_log
 from policysim.logs.trial import Log
+from policysim.notebooks.comparison import Comparison
 from policysim.study import LoggedStudy
 from policysim.sweep import N_THREADS, asked_for, at, at_each
 
@@ -61,7 +62,7 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
         for template in templates
         for epsilon in epsilons
     ]
-    return pd.concat(frames, ignore_index=True)
+    return Comparison(pd.concat(frames, ignore_index=True))
 
 
 def number_of_steps(policies: Sequence[Policy], epsilons: Sequence[float]) -> int:

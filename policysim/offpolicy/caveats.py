@@ -14,8 +14,9 @@ SMALLEST_ESS = 200
 # Skewness^2 / n beyond which intervals covered less than 93 % in simulations (docs/off-policy-coverage.md), although
 # they are made wider for skewness: that of the population is not in a sample that lacks its rare rows.
 MOST_SKEWNESS = 0.1
-# Standard deviations beyond which a share of the evaluated policy is called missing; about 1 false alarm in 700.
-SURPRISE = 3.0
+# Standard deviations beyond which a share of the evaluated policy is called missing: 1 false alarm in 2,000 for each
+# action, were sums of its weights normal.
+SURPRISE = 3.5
 
 
 def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) -> list[str]:
@@ -68,11 +69,11 @@ def weight_caveats(weights: Weights, clip: float | None) -> list[str]:
 def spread_caveats(found: Moments) -> list[str]:
     """Contributions too skewed for an interval of this kind, or that do not vary at all."""
     if found.standard_error == 0:
-        return ["no two rows say anything different: the standard error of 0 is no sign of certainty."]
+        return ["nothing varies from row to row: the standard error of 0 is no sign of certainty."]
     if found.skewness**2 > MOST_SKEWNESS * found.n:
         return [
             f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
-            "the 95 % interval covers less than it says."
+            "the 95 % interval may cover less than it says."
         ]
     return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,11 @@ def one_of(value: object, known: Sequence[str], name: str) -> None:
     """ValueError unless `value` is a known name."""
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {name}={value!r}.")
+
+
+def several(values: object) -> list[Any] | None:
+    """What was given as several, as a list; None if it was one value or a string."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
 
 
 def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> FloatArray:

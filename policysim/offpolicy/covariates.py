@@ -29,7 +29,7 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
 
 def _block(column: pd.Series, name: str) -> FloatArray:
     refuse_rows(column.isna().to_numpy(), np.asarray(column.array), f"covariate {name!r} must not be missing")
-    if pd.api.types.is_bool_dtype(column) or _is_real(column):
+    if is_real(column):
         numbers: FloatArray = column.to_numpy(dtype=np.float64)
         refuse_rows(~np.isfinite(numbers), numbers, f"covariate {name!r} must be finite")
         return numbers[:, None]
@@ -47,5 +47,6 @@ def _block(column: pd.Series, name: str) -> FloatArray:
     return indicators
 
 
-def _is_real(column: pd.Series) -> bool:
+def is_real(column: pd.Series) -> bool:
+    """Whether a column holds numbers, or bool as 0 and 1."""
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.offpolicy.logged import LoggedData
 from policysim.offpolicy.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
 
@@ -93,7 +93,8 @@ def direct_method(probabilities: FloatArray, fitted: CrossFit) -> tuple[float, f
         left_out.append(float(row_values(probabilities[rest], model.predict(fitted.covariates[rest])).mean()))
     spread = np.array(left_out) - np.mean(left_out)
     n_folds = len(left_out)
-    return value, float(np.sqrt((n_folds - 1) / n_folds * (spread @ spread)))
+    error = float(np.sqrt((n_folds - 1) / n_folds * (spread @ spread)))
+    return value, 0.0 if error <= ROUNDING * abs(value) else error
 
 
 def row_values(probabilities: FloatArray, predictions: FloatArray) -> FloatArray:

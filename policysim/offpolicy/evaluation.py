@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from policysim.offpolicy.checks import one_of, row_probabilities
 from policysim.offpolicy.covariates import covariate_matrix
 from policysim.offpolicy.cross_fitting import cross_fit
 from policysim.offpolicy.estimation import ESTIMATORS, NEED_MODEL, estimate_value
-from policysim.offpolicy.log_frame import covariate_frame, read_log_frame
+from policysim.offpolicy.log_frame import covariate_frame, read_log_frame, require_frame
+from policysim.offpolicy.policy_frame import policy_columns
 from policysim.offpolicy.result import OffPolicyEstimate
-
-if TYPE_CHECKING:
-    import pandas as pd
+from policysim.offpolicy.support import support_caveats
+from policysim.offpolicy.weights import importance_weights
 
 FOLDS = {"dr": 5, "dm": 20}
 
 
 def evaluate_log(
     log: pd.DataFrame,
-    probabilities: ArrayLike,
+    probabilities: ArrayLike | pd.DataFrame,
     *,
     estimator: str = "dr",
     actions: Sequence[Any] | None = None,
@@ -39,17 +41,19 @@ def evaluate_log(
     log : DataFrame, n_rows
         A row for each decision: `action`, `reward` (more is better), `propensity` (the probability with which the
         logged action was taken) and covariates, which are all other columns.
-    probabilities : array, (n_rows, k)
+    probabilities : array, (n_rows, k), or DataFrame
         The evaluated policy: the probability of each action for the patient of each row, in the log's order of rows.
-        Where the policy was learned from these same rows, every estimate is too good.
+        The columns of a DataFrame are the actions, in any order. Where the policy was learned from these same rows,
+        every estimate is too good.
     estimator : str
         "ips": inverse propensity scores. "snips": self-normalised ones. "dm": the direct method, which believes the
         outcome model. "dr": doubly robust, cross-fitted; right if the propensities are, whatever the outcome model.
     actions : sequence, optional
-        The k actions in the order of the columns of `probabilities`. By default the categories of a categorical
-        column, else the actions that occur, sorted.
+        The k actions in the order of the columns of `probabilities`. By default those that name the columns of a
+        DataFrame; for an array, the categories of a categorical column `action`, else the actions that occur, sorted.
     covariates : sequence of str, optional
-        The columns to predict the reward from, for "dm" and "dr"; by default all that remain.
+        The columns to predict the reward from, for "dm" and "dr", and to look for missing overlap in; by default all
+        that remain. Without any, a mean for each action is the outcome model.
     outcome_model : str
         "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1) or "gradient-boosting".
     folds : int
@@ -111,11 +115,15 @@ def evaluate_log(
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
     one_of(estimator, ESTIMATORS, "estimator")
+    if isinstance(probabilities, pd.DataFrame):
+        probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
     table = row_probabilities(probabilities, data.n_rows, data.names)
+    known = covariate_frame(log, covariates)
     fitted = None
     if estimator in NEED_MODEL:
         folds = min(FOLDS[estimator], data.n_rows) if folds is None else folds
-        matrix = covariate_matrix(covariate_frame(log, covariates))
-        fitted = cross_fit(data, matrix, outcome_model=outcome_model, folds=folds, seed=seed)
-    return estimate_value(data, table, estimator=estimator, fitted=fitted, clip=clip)
+        fitted = cross_fit(data, covariate_matrix(known), outcome_model=outcome_model, folds=folds, seed=seed)
+    found = estimate_value(data, table, estimator=estimator, fitted=fitted, clip=clip)
+    where = support_caveats(data, table, importance_weights(data, table).raw, known)
+    return replace(found, warnings=(*where, *found.warnings))

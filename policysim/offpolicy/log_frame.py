@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policysim.offpolicy.checks import refuse_rows
+from policysim.offpolicy.checks import refuse_rows, several
 from policysim.offpolicy.logged import LoggedData
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
@@ -33,8 +33,7 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
         For missing columns, fewer than two rows, and rows with an unknown action, a reward that is missing or
         infinite, or a propensity outside (0, 1].
     """
-    if not isinstance(log, pd.DataFrame):
-        raise ValueError(f"log must be a pandas DataFrame, got {type(log).__name__}.")
+    require_frame(log)
     absent = [name for name in COLUMNS if name not in log.columns]
     if absent:
         raise ValueError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
@@ -54,22 +53,30 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
     return LoggedData(codes, rewards, propensities, names)
 
 
+def require_frame(log: pd.DataFrame) -> pd.DataFrame:
+    """The log itself; ValueError if it is no data frame."""
+    if not isinstance(log, pd.DataFrame):
+        raise ValueError(f"log must be a pandas DataFrame, got {type(log).__name__}.")
+    return log
+
+
 def covariate_frame(log: pd.DataFrame, covariates: Sequence[str] | None = None) -> pd.DataFrame:
     """The log's covariates: those that are named, else all columns but action, reward and propensity."""
     if covariates is None:
         return log.drop(columns=list(COLUMNS))
-    wrong = [name for name in covariates if name not in log.columns or name in COLUMNS]
-    if wrong or isinstance(covariates, str) or len(set(covariates)) < len(covariates):
-        known = ", ".join(str(name) for name in log.columns if name not in COLUMNS)
-        raise ValueError(f"covariates must be distinct columns among {known}, got covariates={covariates!r}.")
-    return log[list(covariates)]
+    named = several(covariates)
+    usable = [name for name in log.columns if name not in COLUMNS]
+    if named is None or not set(named) <= set(usable) or len(set(named)) < len(named):
+        among = ", ".join(map(str, usable))
+        raise ValueError(f"covariates must be distinct columns among {among}, got covariates={covariates!r}.")
+    return log[named]
 
 
 def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
-        known = list(actions)
-        if isinstance(actions, str) or not known or len(set(known)) < len(known) or pd.isna(pd.Index(known)).any():
+        known = several(actions) or []
+        if not known or len(set(map(str, known))) < len(known) or pd.isna(pd.Index(known)).any():
             raise ValueError(f"actions must be distinct actions, got actions={actions!r}.")
         return known
     if isinstance(column.dtype, pd.CategoricalDtype):

@@ -96,7 +96,18 @@ def _fit(name: str, covariates: FloatArray, rewards: FloatArray, seed: int) -> C
 
         logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
-    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+    return _fit_trees(covariates, rewards, seed)
 
-    trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards)
-    return lambda rows: np.asarray(trees.predict(rows))
+
+def _fit_trees(covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
+    """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    def predict(rows: FloatArray) -> FloatArray:
+        with threadpool_limits(1):
+            return np.asarray(trees.predict(rows))
+
+    with threadpool_limits(1):
+        trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards)
+    return predict

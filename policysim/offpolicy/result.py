@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from policies.html_table import html_table
+
 
 @dataclass(frozen=True)
 class OffPolicyEstimate:
@@ -41,3 +43,17 @@ class OffPolicyEstimate:
     warnings: tuple[str, ...]
     estimator: str
     n_rows: int
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the value with its interval, what it rests on, and what may be wrong with it."""
+        rows: list[tuple[str, object]] = [
+            ("value per patient", self.value),
+            ("standard error", self.standard_error),
+            ("95 % interval", f"{self.interval[0]:.6g} to {self.interval[1]:.6g}"),
+            ("rows", self.n_rows),
+            ("effective sample size", self.ess),
+            ("largest weight", self.largest_weight),
+            ("clipped share of the weight", self.clipped_share),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+        return html_table(f"value estimated from a log ({self.estimator})", rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 
@@ -57,7 +58,11 @@ def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float |
     ValueError
         For a clip that is not > 0 and finite.
     """
-    if clip is not None and not 0 < clip < np.inf:
+    if clip is not None and not _is_bound(clip):
         raise ValueError(f"clip must be > 0 and finite, got clip={clip!r}.")
     raw = log.of_taken(probabilities) / log.propensities
     return Weights(raw, raw if clip is None else np.minimum(raw, clip))
+
+
+def _is_bound(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 < float(value) < np.inf

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from policysim.figures import STYLE, TICKS
+from policysim.figures.looks import STYLE
+from policysim.figures.ticks import TICKS
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
 LOOKS = (

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.style import context
 
-from policysim.figures import STYLE
+from policysim.figures.looks import STYLE
 from policysim.sources.drawing import draw_lines, headed, log_axis, panels
 from policysim.sources.learning_runs import CONSTANT, CORRECTED, KNOWN, LEFT_OUT, LIMIT, REPORTED, REPORTS, TRUE
 from policysim.sources.model import Drawing

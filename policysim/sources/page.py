@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from policysim.figures import to_png, to_svg
-from policysim.report import inline
+from policysim.report import inline, page_environment
 from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
 from policysim.sources.studies import SourceStudy
 from policysim.words import rounded
 
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "matplotlib", "scikit-learn")
-# Inches; wider figures take the whole width of the page.
-WIDE = 8
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z(])")
+# Of the answer, those that the manifest quotes.
+MOST_SENTENCES = 2
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 
@@ -28,17 +29,21 @@ def source_files(study: SourceStudy, findings: Findings, seed: int) -> Mapping[s
     """Everything that `policysim compare` writes for such a study, by relative path."""
     drawn = {drawing.name: drawing.draw(drawing.table) for drawing in findings.drawings}
     vectors = {name: to_svg(figure) for name, figure in drawn.items()}
-    wide = {name for name, figure in drawn.items() if figure.get_figwidth() > WIDE}
-    manifest = build_manifest(study, seed)
+    manifest = {**build_manifest(study, seed), "answer": answer(findings)}
     return {
         "comparison.csv": _csv(rows_table(findings)),
         **{f"figures/{drawing.name}.csv": _csv(drawing.table) for drawing in findings.drawings},
         **{f"figures/{name}.svg": svg.encode() for name, svg in vectors.items()},
         **{f"figures/{name}.png": to_png(figure) for name, figure in drawn.items()},
-        "report.html": source_page(study, findings, vectors, seed, wide=wide).encode(),
+        "report.html": source_page(study, findings, vectors, seed).encode(),
         "study.toml": study.text.encode(),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
     }
+
+
+def answer(findings: Findings) -> list[str]:
+    """The first sentences of the lead."""
+    return SENTENCE_END.split(" ".join(findings.lead))[:MOST_SENTENCES]
 
 
 def rows_table(findings: Findings) -> pd.DataFrame:
@@ -77,24 +82,22 @@ def build_manifest(study: SourceStudy, seed: int) -> dict[str, Any]:
     }
 
 
-def source_page(
-    study: SourceStudy, findings: Findings, vectors: Mapping[str, str], seed: int, *, wide: Collection[str]
-) -> str:
+def source_page(study: SourceStudy, findings: Findings, vectors: Mapping[str, str], seed: int) -> str:
     """The page: one file, nothing fetched from anywhere."""
-    environment = Environment(
-        loader=PackageLoader("policysim"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_tied
-    )
-    return environment.get_template("source.html").render(
-        study=study,
-        findings=findings,
-        seed=seed,
-        summary=summary(findings),
-        random=any(row.band is not None for row in findings.rows),
-        marks=MARKS,
-        number=number,
-        wide=wide,
-        rounded=rounded,
-        svg={name: inline(vector, f"f{place}") for place, (name, vector) in enumerate(vectors.items())},
+    return (
+        page_environment(_tied)
+        .get_template("source.html")
+        .render(
+            study=study,
+            findings=findings,
+            seed=seed,
+            summary=summary(findings),
+            random=any(row.band is not None for row in findings.rows),
+            marks=MARKS,
+            number=number,
+            rounded=rounded,
+            svg={name: inline(vector, f"f{place}") for place, (name, vector) in enumerate(vectors.items())},
+        )
     )
 
 

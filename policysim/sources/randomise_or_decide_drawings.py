@@ -11,7 +11,7 @@ from matplotlib.style import context
 from matplotlib.ticker import PercentFormatter
 
 from policies.catalogue import CATALOGUE
-from policysim.figures import COLOURS, MARKERS, REFERENCE_LINES, STYLE
+from policysim.figures.looks import COLOURS, MARKERS, REFERENCE_LINES, STYLE
 from policysim.sources.drawing import log_axis
 from policysim.sources.model import Drawing
 from policysim.sources.randomise_or_decide import Constants

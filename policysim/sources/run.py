@@ -10,6 +10,7 @@ from pathlib import Path
 from policysim.console import print_json
 from policysim.options import UsageError
 from policysim.output import check_writable, write_files
+from policysim.reproduce.manifest import finished
 from policysim.sources.model import OUTSIDE, WRONG, Findings
 from policysim.sources.page import build_manifest, rows_table, source_files, summary
 from policysim.sources.studies import SourceStudy, load_source_study
@@ -32,7 +33,7 @@ def run_source_study(chosen: argparse.Namespace, path: Path) -> int:
     folder = Path(chosen.out) if chosen.out else Path("reports") / study.name
     check_writable(folder)
     findings = study.findings(seed)
-    write_files(folder, source_files(study, findings, seed))
+    write_files(folder, finished(source_files(study, findings, seed), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

@@ -186,7 +186,7 @@ def test_a_bug_is_one_line_and_no_traceback(capsys, study, tmp_path, monkeypatch
     def broken(*_, **__):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("policysim.commands.compare.compare", broken)
+    monkeypatch.setattr("policysim.commands.compare_scenario.compare", broken)
     code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "out"))
     assert (code, out) == (1, "")
     assert err == "policysim: this is a bug in policysim, please report it: KeyError: 'surprise'\n"

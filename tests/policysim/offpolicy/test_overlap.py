@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 
 from policysim.offpolicy import evaluate_log
+from policysim.offpolicy.log_frame import covariate_frame, read_log_frame
+from policysim.offpolicy.support import SURPRISE, support_caveats
+from policysim.offpolicy.weights import importance_weights
 
 
 def trial(n=2000, seed=0, *, share=(1 / 3, 1 / 3, 1 / 3), avoid=False, stated=None):
@@ -37,7 +40,8 @@ def test_an_action_that_the_log_never_takes_is_named_with_its_share(estimator):
 
 def test_an_action_that_some_patients_never_get_is_named_with_about_the_share_that_is_missing():
     # Half of the patients (x > 0) never get c, to which the policy gives 0.6: 30 % are missing.
-    (said,) = evaluate_log(trial(avoid=True), POLICY, estimator="dr").warnings
+    where, said = evaluate_log(trial(avoid=True), POLICY, estimator="dr").warnings
+    assert where.startswith("overlap fails for c where ") and "x: the log" not in where
     assert said.startswith("overlap fails for c: about ")
     missing = float(said.split("about ")[1].split("%")[0]) / 100
     # The mean of w 1{c} has variance at most 0.6 * 1.8 / 2000, a standard deviation of 0.023; four of them.
@@ -50,16 +54,91 @@ def test_propensities_that_are_too_small_are_noticed():
 
 
 def test_full_overlap_is_seldom_doubted_however_rare_an_action():
-    # At most 0.3 % each for three actions, were sums of few large weights normal; they are not quite: 2 % are allowed,
-    # of 500 logs in which c has about four rows of weight 60.
+    # At most 0.05 % each for three actions, were sums of few large weights normal. But c has Poisson(4) rows of weight
+    # 60, and 11 of them (0.3 %) are beyond 3.5 standard deviations: of 200 logs 0.8, and four deviations more.
     rng = np.random.default_rng(1)
     share, doubted = np.array([0.6, 0.39, 0.01]), 0
-    for _ in range(500):
+    for _ in range(200):
         actions = rng.choice(3, 400, p=share)
         log = pd.DataFrame({"action": actions, "reward": rng.normal(size=400), "propensity": share[actions]})
         said = evaluate_log(log, POLICY[:400], estimator="ips", actions=[0, 1, 2]).warnings
         doubted += any(word.startswith(("overlap", "propensities")) for word in said)
-    assert doubted <= 10
+    assert doubted <= 4
+
+
+def sites(n, seed, closed=None):
+    """A trial at twenty sites; at the closed one, c is never given."""
+    rng = np.random.default_rng(seed)
+    site = rng.integers(20, size=n)
+    c = np.where(site == closed, 0, 1 / 3)
+    share = np.column_stack([(1 - c) / 2, (1 - c) / 2, c])
+    actions = (rng.random(n)[:, None] >= np.cumsum(share, axis=1)).sum(axis=1)
+    columns = {"action": np.array(list("abc"))[actions], "propensity": share[np.arange(n), actions]}
+    named = [f"s{number}" for number in site.tolist()]
+    return pd.DataFrame(columns | {"reward": rng.normal(size=n), "site": named, "x": rng.normal(size=n)})
+
+
+@pytest.mark.parametrize("estimator", ["ips", "dr"])
+def test_a_small_group_that_never_gets_an_action_is_named(estimator):
+    # 3 % of the policy are missing: 1.6 of the standard deviations that all rows together have. Only its site, of about
+    # 150 patients and sqrt(0.6 * 150 / 1.8) = 7 deviations, gives it away.
+    log = sites(3000, 1, closed=7)
+    there = int((log["site"] == "s7").sum())
+    said = evaluate_log(log, np.tile([0.2, 0.2, 0.6], (3000, 1)), estimator=estimator).warnings
+    assert said == (
+        f"overlap fails for c where site = s7: the log gives it to 0 of {there} patients there, and the evaluated "
+        f"policy puts {0.6 * there / 3000:.1%} of its probability on that.",
+    )
+
+
+def test_good_logs_are_seldom_doubted():
+    # All rows together: two-sided beyond 3.5 standard deviations, 0.05 % for each of three actions, of 200 logs 0.3 and
+    # four deviations more. Groups: Maurer's bound, 72 of them in 200 logs at exp(-12.5): 0.05.
+    doubted, located = 0, 0
+    for seed in range(200):
+        said = evaluate_log(sites(500, seed), POLICY[:500], estimator="ips").warnings
+        located += any(" where " in word for word in said)
+        doubted += any(word.startswith(("overlap fails for c:", "propensities")) for word in said)
+    assert doubted <= 2
+    assert located == 0
+
+
+def test_a_group_is_doubted_where_its_weights_sum_to_far_too_little():
+    # The same from the definition, by loops over rows, for logs in which propensities are wrong here and there.
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        log = sites(800, seed)
+        log["group"] = rng.choice(["u", "v", None], 800, p=[0.3, 0.6, 0.1])
+        log["propensity"] *= np.where(log["group"] == "u", rng.uniform(1, 2.9), 1)
+        table = rng.dirichlet(np.ones(3), 800)
+        data = read_log_frame(log)
+        w = importance_weights(data, table).raw
+        expected, groups = [], log["group"].tolist()
+        for action, name in enumerate("abc"):
+            worst = []
+            for group in ("u", "v"):
+                rows = [i for i in range(800) if groups[i] == group]
+                mass = sum(table[i, action] for i in rows)
+                got = sum(w[i] for i in rows if data.actions[i] == action)
+                most = w[data.actions == action].max()
+                worst.append(((mass - got) / np.sqrt(mass * most), f"overlap fails for {name} where group = {group}:"))
+            if max(worst)[0] > SURPRISE:
+                expected.append(max(worst)[1])
+        found = support_caveats(data, table, w, log[["group"]])
+        assert [said.split(" the log")[0] for said in found] == expected
+
+
+def test_groups_are_quarters_of_many_numbers_and_never_identifiers():
+    log = trial(avoid=True)
+    frame = log[["x"]].assign(name=[f"p{i}" for i in range(2000)], notes=[[] for _ in range(2000)])
+    frame.loc[frame.index[:5], "x"] = [np.nan, np.inf, -np.inf, np.nan, np.inf]
+    data = read_log_frame(log)
+    (said,) = support_caveats(data, POLICY, importance_weights(data, POLICY).raw, frame)
+    # Quartiles of normal numbers: those above the median never get c.
+    low, _, _, high = np.quantile(log["x"], (0.49, 0.51, 0.74, 0.76))
+    bounds = said.split("where ")[1].split(":")[0].replace("x", "").replace("<", "").replace(">=", "").split()
+    assert all(low < float(bound) < high for bound in bounds)
+    assert covariate_frame(log).columns.tolist() == ["x"]
 
 
 def test_few_effective_rows_are_said():
@@ -77,11 +156,12 @@ def test_rare_and_large_losses_are_said():
         )
 
 
-def test_rewards_that_do_not_vary_are_no_certainty():
+@pytest.mark.parametrize("estimator", ["snips", "dm", "dr"])
+def test_rewards_that_do_not_vary_are_no_certainty(estimator):
     log = trial().assign(reward=1.0)
-    found = evaluate_log(log, POLICY, estimator="snips")
+    found = evaluate_log(log, POLICY, estimator=estimator)
     assert found.standard_error == 0
-    assert found.warnings == ("no two rows say anything different: the standard error of 0 is no sign of certainty.",)
+    assert found.warnings == ("nothing varies from row to row: the standard error of 0 is no sign of certainty.",)
 
 
 def test_an_action_of_too_few_rows_to_model_is_named():

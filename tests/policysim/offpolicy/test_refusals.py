@@ -100,10 +100,15 @@ def test_what_is_no_log_is_refused(log, said):
         ),
         ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
         ({"clip": np.nan}, "clip must be > 0 and finite, got clip=nan"),
+        ({"clip": "2"}, "clip must be > 0 and finite, got clip='2'"),
+        ({"clip": True}, "clip must be > 0 and finite, got clip=True"),
         ({"folds": 31}, r"folds must be from 2 to the number of rows \(30\), got folds=31"),
         ({"actions": "ab"}, "actions must be distinct actions, got actions='ab'"),
         ({"actions": ["a", "a"]}, "actions must be distinct actions"),
         ({"actions": ["a", None]}, "actions must be distinct actions"),
+        ({"actions": 2}, "actions must be distinct actions, got actions=2"),
+        ({"actions": ["a", "b", 1, "1"]}, "actions must be distinct actions"),
+        ({"covariates": 3}, "covariates must be distinct columns among age, got covariates=3"),
         ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
         ({"covariates": ["reward"]}, "covariates must be distinct columns among age"),
         ({"covariates": "age"}, "covariates must be distinct columns among age"),
@@ -137,6 +142,61 @@ def test_numbers_may_come_in_any_column_type():
         np.array(["1", "0", "1", "1"], dtype=object),
     ):
         np.testing.assert_array_equal(read_log_frame(long_log(4, reward=column)).rewards, plain.rewards)
+
+
+def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
+    rng = np.random.default_rng(0)
+    chance = rng.dirichlet(np.ones(3), 30)
+    log = long_log()  # of a and b; c is never taken
+    declared = evaluate_log(log, chance, estimator="ips", actions=["a", "b", "c"])
+    frame = pd.DataFrame(chance, columns=["a", "b", "c"])
+    for columns in (["a", "b", "c"], ["c", "a", "b"]):
+        assert evaluate_log(log, frame[columns], estimator="ips") == declared
+    assert evaluate_log(log, frame[["b", "c", "a"]], estimator="ips", actions=["a", "b", "c"]) == declared
+    # Another index is no other order of rows.
+    assert evaluate_log(log, frame.set_axis(range(5, 35)), estimator="ips") == declared
+    # Numbers and their names as text, as in a file, are the same actions; of two, an array and a frame agree.
+    numbered = log.assign(action=[0, 1] * 15)
+    two = pd.DataFrame({"1": chance[:, 0], "0": 1 - chance[:, 0]})
+    found = evaluate_log(numbered, two, estimator="snips")
+    assert found == evaluate_log(numbered, two[["0", "1"]].to_numpy(), estimator="snips")
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        (
+            pd.DataFrame(policy(), columns=["a", "a"]),
+            {},
+            "columns of probabilities must be distinct actions, got 'a', 'a'",
+        ),
+        (
+            pd.DataFrame(policy(), columns=["a", "x"]),
+            {},
+            r"action must be one of a, x; not so in 15 of 30 rows: 1 \('b'",
+        ),
+        (
+            pd.DataFrame(policy(), columns=["a", "x"]),
+            {"actions": ["a", "b"]},
+            "must be the actions 'a', 'b', got 'a', 'x'",
+        ),
+        (pd.DataFrame(policy(), columns=["a", "b"])[:29], {}, r"got shape \(29, 2\)"),
+        (
+            pd.DataFrame(policy(), columns=["a", "b"])[::-1],
+            {},
+            "its rows in the log's order: its index is the log's, reo",
+        ),
+        (pd.DataFrame([["x", "y"]] * 30, columns=["a", "b"]), {}, "probabilities must be an array of numbers"),
+    ],
+)
+def test_data_frames_that_are_no_policy_of_the_log_are_refused(frame, options, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(long_log(), frame, estimator="ips", **options)
+
+
+def test_a_data_frame_of_probabilities_needs_a_log_that_is_one():
+    with pytest.raises(ValueError, match="log must be a pandas DataFrame, got list"):
+        evaluate_log([1, 2], pd.DataFrame({"a": [1.0]}))
 
 
 def test_rows_are_matched_by_position_whatever_the_index():

@@ -1,0 +1,21 @@
+"""`policysim reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from policysim.console import EXIT_CHECK, print_json
+from policysim.reproduce.reproduction import reproduce
+from policysim.reproduce.screen import reproduction_document, reproduction_screen
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """`policysim reproduce`; exit code 4 if a number differs."""
+    found = reproduce(Path(chosen.manifest))
+    if chosen.json:
+        print_json(reproduction_document(found))
+    else:
+        sys.stdout.write(reproduction_screen(found) + "\n")
+    return EXIT_CHECK if found.differences else 0

@@ -1,0 +1,41 @@
+"""Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
+
+benefit, spending, choices, groups, weights, patients, over_days   the figures
+curves      what the figures over epsilon share
+end_labels, wrapping, ticks, layout   names beside their lines, words that fit, and no two that touch
+looks, sizes   colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
+tables      what is asked of a table
+files       SVG, PNG and PDF
+"""
+
+from policysim.figures.benefit import loss_vs_epsilon
+from policysim.figures.choices import action_probabilities
+from policysim.figures.files import to_pdf, to_png, to_svg
+from policysim.figures.groups import loss_by_group
+from policysim.figures.looks import REFERENCE_LINES, look
+from policysim.figures.over_days import value_over_days
+from policysim.figures.patients import patient_losses
+from policysim.figures.sizes import SIZES
+from policysim.figures.spending import spent_vs_claimed
+from policysim.figures.tables import over_epsilon, spenders
+from policysim.figures.ticks import set_epsilon_axis
+from policysim.figures.weights import sensitivity_by_weight
+
+__all__ = [
+    "REFERENCE_LINES",
+    "SIZES",
+    "action_probabilities",
+    "look",
+    "loss_by_group",
+    "loss_vs_epsilon",
+    "over_epsilon",
+    "patient_losses",
+    "sensitivity_by_weight",
+    "set_epsilon_axis",
+    "spenders",
+    "spent_vs_claimed",
+    "to_pdf",
+    "to_png",
+    "to_svg",
+    "value_over_days",
+]

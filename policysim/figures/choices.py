@@ -1,0 +1,82 @@
+"""What a policy gives to single patients at each epsilon."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from policysim.figures.curves import NAMES_SHARE, line_end
+from policysim.figures.end_labels import EndLabels
+from policysim.figures.layout import settle
+from policysim.figures.looks import look_of_action
+from policysim.figures.sizes import Canvas, SizeName, canvas
+from policysim.figures.tables import checked, names_of, nonempty
+from policysim.figures.ticks import set_epsilon_axis
+
+NAME = "action_probabilities"
+# Panels side by side.
+MOST = {"page": 3, "column": 1, "slide": 3}
+COLUMNS = ["policy", "epsilon", "patient", "action", "probability"]
+
+
+def action_probabilities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """The probability of each action over epsilon under one policy, a panel for each patient.
+
+    Parameters
+    ----------
+    table : DataFrame
+        policy (one), epsilon, patient (in words), action, probability; rows with 0 < epsilon < inf are drawn.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows, or of several policies.
+    """
+    checked(table, NAME, COLUMNS)
+    policies = names_of(table, "policy")
+    if len(policies) > 1:
+        raise ValueError(f"{NAME} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
+    rows = nonempty(table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))], NAME, "with 0 < epsilon < inf")
+    patients = names_of(rows, "patient")
+    across = min(MOST.get(size, 1), len(patients))
+    down = -(-len(patients) // across)
+    with canvas(size, page=(max(3.2 * across, 4.8), 0.4 + 2.5 * down), column=0.3 + 1.75 * down) as made:
+        grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
+        for empty in grid[len(patients) :]:
+            empty.remove()
+        grid = grid[: len(patients)]
+        labels = [
+            _panel(made, axes, rows[rows["patient"] == patient], patient, made.width / across)
+            for axes, patient in zip(grid, patients, strict=True)
+        ]
+        for place, axes in enumerate(grid):
+            # What has nothing below it shows its numbers.
+            bottom = place + across >= len(patients)
+            axes.tick_params(labelbottom=bottom)
+            axes.set_xlabel("ε (log scale)" if bottom else "")
+            axes.set_ylabel("" if place % across else "probability")
+        made.head(f"What these patients get under {policies[0]}")
+        settle(made, labels)
+    return made.figure
+
+
+def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, patient: str, width: float) -> EndLabels:
+    ends = []
+    for place, action in enumerate(names_of(rows, "action")):
+        line = rows[rows["action"] == action].sort_values("epsilon")
+        drawn = look_of_action(place)
+        axes.plot(line["epsilon"], line["probability"], label=action, **drawn)
+        ends.append(line_end(action, line["epsilon"], line["probability"], drawn))
+    set_epsilon_axis(axes, rows["epsilon"])
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_title(patient, loc="left", fontsize="medium")
+    return EndLabels(made, axes, ends, width=NAMES_SHARE * width)

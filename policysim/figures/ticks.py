@@ -1,0 +1,60 @@
+"""Log axes with plain numbers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, NullLocator
+
+TICKS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
+    """A log axis with plain numbers at the ticks within these epsilons."""
+    axes.set_xscale("log")
+    set_log_ticks(axes.xaxis, epsilons.min(), epsilons.max())
+    axes.set_xlabel("ε (log scale): more private to the left")
+
+
+def set_log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, with plain numbers."""
+    ticks = [tick for tick in TICKS if low <= tick <= high] or [low]
+    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def thin_ticks(axes: Axes) -> None:
+    """Leave out numbers of log axes where they would touch; the figure must have been laid out."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if isinstance(axis.get_major_locator(), FixedLocator) and axis.get_scale() == "log":
+            thin(axis)
+
+
+def thin(axis: Axis) -> None:
+    """Leave out numbers of an axis where they would touch; the figure must have been laid out."""
+    texts = axis.get_majorticklabels()
+    kept = _without_touching(texts, 0 if axis.axis_name == "x" else 1)
+    labels = [text.get_text() if text in kept else "" for text in texts]
+    axis.set_ticks(list(axis.get_majorticklocs()), labels=labels)
+
+
+def _without_touching(texts: list[Text], along: int) -> list[Text]:
+    """All of them, or else the powers of ten, or else as many as do not touch."""
+    powers = [text for text in texts if text.get_text().strip("0.") == "1"]
+    for candidates in (texts, powers):
+        if len(candidates) > 1 and not any(_touch(*pair, along) for pair in pairwise(candidates)):
+            return candidates
+    kept: list[Text] = []
+    for text in texts:
+        if not any(_touch(text, other, along) for other in kept):
+            kept.append(text)
+    return kept
+
+
+def _touch(one: Text, other: Text, along: int) -> bool:
+    first, second = sorted((text.get_window_extent() for text in (one, other)), key=lambda box: float(box.min[along]))
+    return bool(first.max[along] + 0.4 * first.height > second.min[along])

@@ -1,0 +1,136 @@
+"""The page that shows all reports of a folder: `python -m policysim.gallery FOLDER [--make]`.
+
+Nothing on it is typed: which studies there are, their answers and the commands that make them stand in the manifests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from envs.toml_reader import InputFileError
+from policysim import cli
+from policysim.output import OutputError, write_files
+from policysim.reproduce.manifest import MANIFEST, STUDY
+from policysim.reproduce.reading import Manifest, read_manifest
+from policysim.reproduce.rerun import arguments_of
+from policysim.study_file import study_names
+from policysim.words import days
+
+PAGE = "README.md"
+INTRODUCTION = (
+    "A folder for each study: the study that was run and what policysim made of it. `make reports` makes all of them "
+    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come out."
+)
+PATIENTS, SOURCES = "Patients", "Source documents, figure by figure"
+
+
+def gallery(folder: Path) -> str:
+    """The page, in Markdown.
+
+    Parameters
+    ----------
+    folder : Path
+        Has a folder for each study, with its manifest.json.
+
+    Raises
+    ------
+    InputFileError
+        If a manifest cannot be used, or has no answer or no figure.
+    """
+    found = manifests(folder)
+    lines = ["# Reports", "", INTRODUCTION]
+    for heading, of_sources in ((PATIENTS, False), (SOURCES, True)):
+        chosen = [manifest for manifest in found if ("analysis" in manifest.document) == of_sources]
+        if chosen:
+            lines += ["", f"## {heading}"]
+        for manifest in chosen:
+            lines += ["", *_entry(manifest, folder.resolve().name)]
+    return "\n".join(lines) + "\n"
+
+
+def manifests(folder: Path) -> list[Manifest]:
+    """The manifests of all studies in a folder, by name."""
+    return [read_manifest(path) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+
+
+def make(folder: Path) -> int:
+    """Run each study's command again, into its folder, with a progress bar; the exit code of the first that fails."""
+    bar = tqdm(manifests(folder), disable=None, leave=False, unit="study", file=sys.stderr)
+    for manifest in bar:
+        bar.set_description(manifest.folder.name)
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = cli.main(_arguments(manifest, folder))
+        if code:
+            return code
+    return 0
+
+
+def _entry(manifest: Manifest, folder: str) -> list[str]:
+    """One study: its question, answer, figure, and where the rest is."""
+    name = manifest.folder.name
+    command = shlex.join(["policysim", *_arguments(manifest, Path(folder))])
+    return [
+        f"### {_title(manifest)}",
+        "",
+        " ".join(_answer(manifest)),
+        "",
+        f"![{_figure(manifest).stem.replace('-', ' ')}]({name}/{_figure(manifest).as_posix()})",
+        "",
+        f"[Report]({name}/report.html) · [numbers]({name}/comparison.csv) · `{command}`",
+    ]
+
+
+def _arguments(manifest: Manifest, folder: Path) -> list[str]:
+    """The command line that makes a report where it is."""
+    place = folder / manifest.folder.name
+    study = manifest.command[1] if manifest.command[1] in study_names() else (place / STUDY).as_posix()
+    return arguments_of(manifest, study, place)
+
+
+def _title(manifest: Manifest) -> str:
+    """The question, and over how many days."""
+    title, horizon = manifest.document["study"].get("title", manifest.name), manifest.document.get("horizon")
+    return title if horizon is None else f"{title} Over {days(horizon)}."
+
+
+def _answer(manifest: Manifest) -> list[str]:
+    answer = manifest.document.get("answer")
+    if not isinstance(answer, list) or not answer or not all(isinstance(sentence, str) for sentence in answer):
+        raise InputFileError(f"{manifest.path.as_posix()}: answer must be a list of sentences")
+    return answer
+
+
+def _figure(manifest: Manifest) -> Path:
+    """The first figure of the page."""
+    figures = [name for name in manifest.results if name.endswith(".png")]
+    if not figures:
+        raise InputFileError(f"{manifest.path.as_posix()}: results name no .png file")
+    return Path(figures[0])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page into a folder of reports; with --make, make the reports first."""
+    parser = argparse.ArgumentParser(prog="python -m policysim.gallery", description="The page of all reports.")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
+    parser.add_argument("--make", action="store_true", help="first run the command of each study again")
+    chosen = parser.parse_args(arguments)
+    try:
+        code = make(chosen.folder) if chosen.make else 0
+        if code == 0:
+            write_files(chosen.folder, {PAGE: gallery(chosen.folder).encode()})
+    except (InputFileError, OutputError) as error:
+        sys.stderr.write(f"policysim: {error}\n")
+        return cli.EXIT_USAGE
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The paragraph that can be pasted into a paper: every number from the run, every method with its source."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from policies.adjacency import AnyRecord, OneFeature
+from policies.problem import DecisionProblem
+from policysim.choice_screen import asked
+from policysim.choose import Choice, Choices
+from policysim.record.basis import basis
+from policysim.record.citations import DEFINITION, LIMIT, METHODS, Work, cited
+from policysim.record.price import Price
+from policysim.search import TOLERANCE
+from policysim.study import Study
+from policysim.words import events, percent, population, rounded
+
+
+@dataclass(frozen=True)
+class Methods:
+    """A paragraph for a paper, and the works that it cites, in full."""
+
+    paragraph: str
+    references: tuple[str, ...]
+
+
+def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> Methods:
+    """Describe how a decision was found, or that none was.
+
+    Parameters
+    ----------
+    study : Study
+        What was asked.
+    problem : DecisionProblem
+        Built from it.
+    choices : Choices
+        From `policysim.choose.choose`.
+    price : Price or None
+        Of the least choice, if there is one.
+    """
+    least = choices.least
+    limit = LIMIT if choices.limit < math.inf else ()
+    works = (*(METHODS[least.policy].works if least else ()), *DEFINITION, *limit)
+    found = (
+        [_chosen(choices, least), _privacy(study, problem, price), _utilities(study, problem), _cost(problem, price)]
+        if least and price
+        else [_nothing(choices), _privacy(study, problem, None), _utilities(study, problem)]
+    )
+    sentences = [*found, *_limit(choices), _software(study)]
+    return Methods(" ".join(sentences), tuple(work.full for work in _alphabetical(works)))
+
+
+def shown(epsilon: float) -> str:
+    """An epsilon that was found, with the digits that are known of it."""
+    return f"{epsilon:.5g}"
+
+
+def lower_bound(epsilon: float) -> str:
+    """A limit that was found to `TOLERANCE`, rounded down to three digits: what is said of all below it stays true."""
+    if epsilon == 0:
+        return "0"
+    certain = epsilon * (1 - TOLERANCE)
+    step = 10.0 ** (math.floor(math.log10(certain)) - 2)
+    return f"{math.floor(certain / step) * step:.3g}"
+
+
+def _chosen(choices: Choices, least: Choice) -> str:
+    method = METHODS[least.policy]
+    return (
+        f"Treatments are chosen by {method.words} {cited(method.works)}, at ε = {shown(least.epsilon)}: the least ε "
+        f"(to {TOLERANCE:g} relative) at which it does what was asked for ({asked(choices.wish)})."
+    )
+
+
+def _nothing(choices: Choices) -> str:
+    compared = ", ".join(row.policy for row in choices.rows)
+    who = f"none of the mechanisms compared ({compared}) can" if choices.possible else "no mechanism can"
+    return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
+
+
+def _privacy(study: Study, problem: DecisionProblem, price: Price | None) -> str:
+    spent = f", whose exact maximum is {shown(price.epsilon_spent)}" if price else ""
+    return (
+        f"Here ε bounds the log-ratio of the probabilities of any treatment between neighbouring records "
+        f"{cited(DEFINITION)}{spent}. Neighbours are {_neighbours(study)}, of {problem.n_records:,} possible records."
+    )
+
+
+def _neighbours(study: Study) -> str:
+    if study.adjacency == AnyRecord.name:
+        return "any two records (the local model)"
+    if study.adjacency == OneFeature.name:
+        return "any two records that differ in one feature"
+    return f"any two records that differ in nothing but {', '.join(name.replace('_', ' ') for name in study.sensitive)}"
+
+
+def _utilities(study: Study, problem: DecisionProblem) -> str:
+    found = problem.sensitivity
+    return (
+        f"{basis(study).utilities}; between neighbours they differ by at most Δ = {rounded(found.value)}, and their "
+        f"differences between treatments by at most Γ = {rounded(found.range)}."
+    )
+
+
+def _cost(problem: DecisionProblem, price: Price) -> str:
+    fixed = problem.actions[problem.best_fixed_action]
+    cost = (
+        f"Values are exact sums over all records, weighted by the prior: against the best treatment for each record, "
+        f"{rounded(price.loss)} in utility is lost per patient, and {percent(price.benefit_kept)} is kept of what that "
+        f"gains over one treatment for all ({fixed})"
+    )
+    if math.isnan(price.extra_deaths):
+        return f"{cost}."
+    count = population([price.extra_deaths])
+    return f"{cost}; expected deaths change by {events(price.extra_deaths, count, sign=True)} per {count:,} patients."
+
+
+def _limit(choices: Choices) -> list[str]:
+    if choices.limit == math.inf:
+        return ["Not even the best treatment for each patient, without any privacy, does that."]
+    proof = " (certificate.json holds a dual solution that proves it)" if choices.certificate else ""
+    return [
+        f"No mechanism at all can below ε = {lower_bound(choices.limit)}, by linear programming {cited(LIMIT)}{proof}."
+    ]
+
+
+def _software(study: Study) -> str:
+    return (
+        f"Computed with policysim {version('policysim')} (to be cited as in its CITATION.cff) from the study "
+        f"{study.name} (SHA-256 {study.digest[:12]})."
+    )
+
+
+def _alphabetical(works: tuple[Work, ...]) -> list[Work]:
+    return sorted(set(works), key=lambda work: work.full)

@@ -1,0 +1,191 @@
+"""The figures of a study with their words and their data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from policies.catalogue import CATALOGUE
+from policysim import figures, words
+from policysim.evaluate import ALL
+from policysim.report.data_table import DataTable, Panel, wide
+from policysim.report.markers import epsilon_markers
+from policysim.report.svg import inline
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words and data.
+
+    Attributes
+    ----------
+    name : str
+        Of its files.
+    title, description : str
+        What it is about; what is in it, for who cannot see it.
+    figure : Figure
+        Laid out.
+    data : DataTable or None
+        What is drawn; None where the page shows it as a table of its own.
+    epsilons : tuple of float
+        The positions of the slider, if epsilon is its horizontal axis.
+    """
+
+    name: str
+    title: str
+    description: str
+    figure: Figure
+    data: DataTable | None
+    epsilons: tuple[float, ...] = ()
+
+    @cached_property
+    def svg(self) -> str:
+        """As a file of its own."""
+        return figures.to_svg(self.figure, title=self.title, description=self.description)
+
+    def markup(self, position: int) -> Markup:
+        """As a part of a page; the markers of epsilon stand at a position of the slider."""
+        vector = self.svg
+        # Only a figure that has been drawn knows where its axes are.
+        markers = epsilon_markers(self.figure, self.epsilons) if self.epsilons else []
+        return inline(vector, self.name, markers=markers, position=position)
+
+
+def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:
+    """The figures over epsilon.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A comparison.
+    choices : DataFrame
+        From `example_probabilities`, of one policy.
+    """
+    drawn = figures.over_epsilon(table)
+    if drawn.empty:
+        return []
+    epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
+    drawings = [
+        Drawing(
+            "loss-vs-epsilon",
+            "Loss against ε",
+            "Benefit kept (0 % is one treatment for all, 100 % the best for each) and extra deaths against ε, a line "
+            "for each policy; where the limit is known, what no mechanism can reach is shaded.",
+            figures.loss_vs_epsilon(table),
+            _loss_data(drawn),
+            epsilons,
+        )
+    ]
+    spending = figures.spenders(table)
+    if not spending.empty:
+        drawings.append(
+            Drawing(
+                "spent-vs-claimed",
+                "Privacy spent against privacy claimed",
+                "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
+                "all of it, one below wastes some.",
+                figures.spent_vs_claimed(table),
+                _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
+                epsilons,
+            )
+        )
+    (policy,) = choices["policy"].unique()
+    drawings.append(
+        Drawing(
+            "action-probabilities",
+            f"What example patients get under {policy}",
+            f"The probability of each treatment over ε under {policy}, a panel for each example patient.",
+            figures.action_probabilities(choices),
+            _over_epsilon(
+                [
+                    Panel(str(patient), rows, "probability", words.percent)
+                    for patient, rows in choices.groupby("patient", sort=False)
+                ],
+                "action",
+            ),
+            epsilons,
+        )
+    )
+    return drawings
+
+
+def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
+    """Who bears the loss; None without groups."""
+    rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return None
+    return Drawing(
+        "loss-by-group",
+        "Who bears the loss",
+        "The utility that each group of patients loses, a dot for each policy; the group that loses most under a "
+        "policy is named.",
+        figures.loss_by_group(rows),
+        None,
+    )
+
+
+def weights_drawing(drivers: pd.DataFrame) -> Drawing:
+    """Which outcome drives the sensitivity."""
+    return Drawing(
+        "sensitivity-by-weight",
+        "What drives the sensitivity",
+        "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
+        "sensitivity it makes between the two that attain it.",
+        figures.sensitivity_by_weight(drivers),
+        DataTable(
+            ("outcome", "weight", "of itself", "in the sensitivity", "share"),
+            tuple(
+                (
+                    str(row["outcome"]).replace("_", " "),
+                    words.rounded(row["weight"]),
+                    words.rounded(row["sensitivity"]),
+                    words.rounded(row["contribution"]),
+                    words.percent(row["share"]),
+                )
+                for row in drivers.to_dict("records")
+            ),
+            (("in units of utility", 3), ("of Δ", 1)),
+        ),
+    )
+
+
+def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
+    """How losses vary between patients."""
+    per = losses.groupby("policy").size().max()
+    return Drawing(
+        "patient-losses",
+        f"How much single patients lose, at ε = {epsilon:g}",
+        f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
+        figures.patient_losses(losses),
+        wide(
+            [Panel("utility that a patient loses at most", losses, "loss", words.rounded)],
+            index="quantile",
+            columns="policy",
+            name_index=lambda share: f"{100 * share:g} %",
+        ),
+    )
+
+
+def _loss_data(drawn: pd.DataFrame) -> DataTable:
+    """What follows epsilon as columns, and what is the same at every epsilon in words."""
+    level = drawn["policy"].isin([name for name, kind in CATALOGUE.items() if not kind.uses_epsilon])
+    lines = drawn if level.all() else drawn[~level]
+    panels = [Panel("benefit kept", lines, "benefit_kept", words.percent)]
+    if "extra_deaths" in drawn and drawn["extra_deaths"].notna().any():
+        count = words.population(drawn["extra_deaths"])
+        title = f"extra deaths per {count:,}"
+        panels.append(Panel(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
+    said = [
+        f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
+        for row in drawn[level].drop_duplicates("policy").to_dict("records")
+    ]
+    return _over_epsilon(panels, "policy", note=f"The same at every ε: {'; '.join(said)}." if said else "")
+
+
+def _over_epsilon(panels: Sequence[Panel], columns: str, note: str = "") -> DataTable:
+    return wide(panels, index="epsilon", columns=columns, name_index=lambda epsilon: f"{epsilon:g}", note=note)

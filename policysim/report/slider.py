@@ -1,0 +1,195 @@
+"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from policies.catalogue import CATALOGUE
+from policysim import words
+from policysim.evaluate import ALL
+from policysim.report.shown import six_digits
+
+DEATHS_PER = 1000
+# The columns of a comparison that follow the slider: by what name, times what.
+COLUMNS = {
+    "loss": ("loss", 1),
+    "benefit_kept": ("benefit_kept", 1),
+    "deaths": ("expected_deaths", DEATHS_PER),
+    "worse_than_untreated": ("worse_than_untreated", 1),
+}
+
+
+@dataclass(frozen=True)
+class Patient:
+    """An example patient on the page: name, description, and p(a) of each action."""
+
+    label: str
+    description: str
+    probabilities: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Slider:
+    """What the page says at the study's epsilon, and what its script says at the others.
+
+    Attributes
+    ----------
+    epsilons : tuple of float
+        The positions.
+    position : int
+        That of the study's epsilon.
+    policy : str
+        The one whose numbers are shown first.
+    policies : tuple of str
+        Those that can be chosen.
+    now : mapping of str to float
+        The entries of `COLUMNS` that the comparison has, at this position.
+    odds : str
+        What epsilon means to somebody who guesses.
+    right_guesses : float
+        How often the better guess is right.
+    patients : tuple of Patient
+        What example patients get.
+    numbers : Markup
+        All of it at every epsilon, as JSON that can stand in a script element.
+    """
+
+    epsilons: tuple[float, ...]
+    position: int
+    policy: str
+    policies: tuple[str, ...]
+    now: Mapping[str, float]
+    odds: str
+    right_guesses: float
+    patients: tuple[Patient, ...]
+    numbers: Markup
+
+    @property
+    def epsilon(self) -> float:
+        """At this position."""
+        return self.epsilons[self.position]
+
+
+def make_slider(
+    table: pd.DataFrame,
+    probabilities: pd.DataFrame,
+    descriptions: Mapping[str, str],
+    *,
+    epsilon: float,
+    policy: str,
+) -> Slider:
+    """Gather what the slider shows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A comparison: policy, epsilon, group and, of `COLUMNS`, what it has.
+    probabilities : DataFrame
+        From `example_probabilities`.
+    descriptions : mapping of str to str
+        The records of the patients in words, by their labels, in the order of the page.
+    epsilon, policy : float, str
+        What is shown first.
+    """
+    overall = table[(table["group"] == ALL) & table["policy"].isin(list(CATALOGUE))]
+    epsilons = tuple(float(value) for value in sorted(overall["epsilon"].unique()))
+    policies = choosable(overall)
+    position = epsilons.index(epsilon)
+    actions = [str(name) for name in dict.fromkeys(probabilities["action"])]
+    series = {
+        name: _series(overall[overall["policy"] == name], probabilities[probabilities["policy"] == name])
+        for name in policies
+    }
+    guesses = [1 / (1 + math.exp(-value)) for value in epsilons]
+    odds = [words.odds(value, right) for value, right in zip(epsilons, guesses, strict=True)]
+    at_start = series[policy]
+    numbers = {
+        "epsilons": [_short(value) for value in epsilons],
+        "labels": [f"{value:g}" for value in epsilons],
+        "guesses": [_short(value) for value in guesses],
+        "odds": odds,
+        "actions": actions,
+        "policies": {name: _compact(found) for name, found in series.items()},
+    }
+    return Slider(
+        epsilons=epsilons,
+        position=position,
+        policy=policy,
+        policies=policies,
+        now={name: values[position] for name, values in at_start.items() if name != "p"},
+        odds=odds[position],
+        right_guesses=guesses[position],
+        patients=tuple(
+            Patient(
+                label,
+                words_for,
+                {action: found[position] for action, found in zip(actions, at_start["p"][place], strict=True)},
+            )
+            for place, (label, words_for) in enumerate(descriptions.items())
+        ),
+        numbers=_script_json(numbers),
+    )
+
+
+def choosable(table: pd.DataFrame) -> tuple[str, ...]:
+    """The policies of a comparison that can be used, those that spend epsilon first; not the bounds of the limit."""
+    names = [str(name) for name in dict.fromkeys(table["policy"]) if name in CATALOGUE]
+    return tuple(sorted(names, key=lambda name: not CATALOGUE[name].uses_epsilon))
+
+
+def first_policy(table: pd.DataFrame, epsilon: float) -> str:
+    """The best at an epsilon among those that spend it, or the first that can be used."""
+    names = choosable(table)
+    rows = table[(table["group"] == ALL) & (table["epsilon"] == epsilon) & table["policy"].isin(names)]
+    values = dict(zip(rows["policy"], rows["value"], strict=True))
+    private = [name for name in names if CATALOGUE[name].uses_epsilon]
+    return max(private, key=lambda name: values[name]) if private else names[0]
+
+
+def _series(rows: pd.DataFrame, probabilities: pd.DataFrame) -> dict[str, Any]:
+    """The numbers of one policy over epsilon; under "p", of each example patient and action."""
+    ordered = rows.sort_values("epsilon")
+    found: dict[str, Any] = {
+        name: (ordered[column] * scale).tolist()
+        for name, (column, scale) in COLUMNS.items()
+        if column in ordered and not ordered[column].isna().all()
+    }
+    grid = probabilities.pivot_table(index=["patient", "action"], columns="epsilon", values="probability", sort=False)
+    curves = grid.sort_index(axis=1).to_numpy().tolist()
+    n_actions = probabilities["action"].nunique()
+    found["p"] = [curves[start : start + n_actions] for start in range(0, len(curves), n_actions)]
+    return found
+
+
+def _compact(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Six digits, and one number where it is the same at every epsilon."""
+
+    def short(values: list[Any]) -> list[Any]:
+        if isinstance(values[0], list):
+            return [short(value) for value in values]
+        listed = [_short(value) for value in values]
+        return listed[:1] if len(set(listed)) == 1 else listed
+
+    return {name: short(values) for name, values in found.items()}
+
+
+def _short(value: float) -> float | int | str | None:
+    text = six_digits(value)
+    if not text or math.isinf(value):
+        # JSON has neither.
+        return text or None
+    number = float(text)
+    return int(number) if number == int(number) else number
+
+
+def _script_json(document: Mapping[str, Any]) -> Markup:
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Nothing in a script element may look like its end.
+    return Markup(text.replace("<", "\\u003c"))

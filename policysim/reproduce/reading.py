@@ -1,0 +1,111 @@
+"""A manifest.json read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from envs.toml_reader import InputFileError
+from policysim.reproduce.manifest import MANIFEST
+
+COMMAND = "compare"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a run wrote down about itself.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    document : mapping
+        All of it.
+    name, study_digest : str
+        The study, and the SHA-256 of its file.
+    command : tuple of str
+        The command line, without the program's name and without --out.
+    results : mapping of relative path to str
+        The SHA-256 of each file that the run made, in the order of the page.
+    data : mapping of path to str
+        The SHA-256 of each data file that the study names.
+    """
+
+    path: Path
+    document: Mapping[str, Any]
+    name: str
+    study_digest: str
+    command: tuple[str, ...]
+    results: Mapping[str, str]
+    data: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        """Where the report is."""
+        return self.path.parent
+
+    @property
+    def tables(self) -> list[str]:
+        """The CSV files among the results."""
+        return [name for name in self.results if name.endswith(".csv")]
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest; InputFileError, in one line, for anything that is not one."""
+    document = _read_json(path)
+    study, command = document.get("study"), document.get("command")
+    if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
+        raise _no_manifest(path, "study must have a name and a sha256")
+    if not isinstance(command, list) or len(command) < 2 or not _all_text(command) or command[0] != COMMAND:
+        raise _no_manifest(path, f'command must be a list like ["{COMMAND}", "{study["name"]}"]')
+    results, data = _digests(document, "results", path), _digests(document, "data", path)
+    found = Manifest(path, document, study["name"], study["sha256"], tuple(command), results, data)
+    if not found.tables:
+        raise _no_manifest(path, "results must name a CSV file")
+    return found
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if (path / MANIFEST).is_file():
+        hint = (path / MANIFEST).as_posix()
+        raise InputFileError(f"{path.as_posix()} is a folder: did you mean {hint}?", located=False)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(f"{path.as_posix()}: is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise _no_manifest(path, "it is not a table of names and values")
+    return document
+
+
+def _no_manifest(path: Path, why: str) -> InputFileError:
+    return InputFileError(f"{path.as_posix()}: is no manifest of policysim {COMMAND}: {why}")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value not in ("", "..") and PurePosixPath(value).name == value
+
+
+def _all_text(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
+    """Digests by paths that stay below their folder; none if the key is absent."""
+    values = document.get(key, {})
+    if not isinstance(values, dict) or not all(
+        isinstance(value, str) and _stays_below(name) for name, value in values.items()
+    ):
+        raise _no_manifest(path, f"{key} must be a table of relative paths and their SHA-256")
+    return values
+
+
+def _stays_below(name: str) -> bool:
+    return not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts

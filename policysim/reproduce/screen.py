@@ -1,0 +1,84 @@
+"""What `policysim reproduce` prints, in words and as a document."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from dataclasses import asdict
+from typing import Any
+
+from policysim.reproduce.reproduction import Reproduction
+from policysim.reproduce.tables import Difference
+from policysim.text import WIDTH
+
+MOST_SHOWN = 20
+
+
+def reproduction_screen(found: Reproduction) -> str:
+    """The command that was run again, and what agrees."""
+    lines = [f"Run again: {shlex.join(['policysim', *found.manifest.command])}"]
+    numbers, files = sum(found.n_numbers.values()), list(found.n_numbers)
+    if found.differences:
+        lines += [f"{_count(len(found.differences), 'difference')} in {numbers:,} numbers:"]
+        lines += [f"  {difference_words(difference)}" for difference in found.differences[:MOST_SHOWN]]
+        if len(found.differences) > MOST_SHOWN:
+            lines += [f"  and {len(found.differences) - MOST_SHOWN:,} more"]
+    else:
+        lines += _wrap(f"All {numbers:,} numbers in {_count(len(files), 'file')} agree: {', '.join(files)}.")
+    for name in found.edited:
+        lines += _wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
+    if found.same_bytes:
+        lines.append(f"The same bytes: {_page_and_figures(found.same_bytes)}.")
+    if found.other_bytes:
+        lines += _wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
+    if found.inputs:
+        changes = ", ".join(
+            f"{name} {_short(then)} then, {_short(now)} now" for name, (then, now) in found.inputs.items()
+        )
+        reason = ", a possible reason" if found.differences or found.other_bytes else ""
+        lines += _wrap(f"Not as it was{reason}: {changes}.")
+    return "\n".join(lines)
+
+
+def difference_words(difference: Difference) -> str:
+    """One difference in one line."""
+    if difference.row == 0:
+        return f"{difference.file}: {difference.column}: {difference.old}; now {difference.new}"
+    key = ", ".join(f"{column} {text}" for column, text in difference.key.items())
+    place = f"{difference.file}, row {difference.row}{f' ({key})' if key else ''}"
+    return f"{place}: {difference.column} {difference.old or '–'}; now {difference.new or '–'}"
+
+
+def reproduction_document(found: Reproduction) -> dict[str, Any]:
+    """The same for --json, with all differences."""
+    return {
+        "manifest": found.manifest.path.as_posix(),
+        "command": list(found.manifest.command),
+        "agree": not found.differences,
+        "numbers": found.n_numbers,
+        "differences": [asdict(difference) for difference in found.differences],
+        "edited": list(found.edited),
+        "same_bytes": list(found.same_bytes),
+        "other_bytes": list(found.other_bytes),
+        "inputs": {name: {"then": then, "now": now} for name, (then, now) in found.inputs.items()},
+    }
+
+
+def _wrap(text: str) -> list[str]:
+    """Lines in which no file name is broken."""
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+
+
+def _page_and_figures(names: tuple[str, ...]) -> str:
+    pages = [name for name in names if name.endswith(".html")]
+    figures = len(names) - len(pages)
+    return " and ".join([*pages, *([_count(figures, "figure file")] if figures else [])])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _short(text: str) -> str:
+    """A version as it is, a digest by its beginning."""
+    return text if len(text) <= 20 else f"{text[:12]}…"

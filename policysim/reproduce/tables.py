@@ -1,0 +1,135 @@
+"""CSV files as text, and the cells in which two of them differ."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.toml_reader import InputFileError
+
+# Tables are written with twelve significant digits, so one unit of the last is at most 1e-11 of a number; the rest is
+# for the rounding of this comparison itself.
+LAST_DIGIT = 1.5e-11
+# Smaller numbers are what rounding leaves of 0.
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file as text: its header and its rows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def n_numbers(self) -> int:
+        """How many of its cells are numbers."""
+        return sum(_number(cell) is not None for row in self.rows for cell in row)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One cell that differs.
+
+    Attributes
+    ----------
+    file, column : str
+        Where it is.
+    row : int
+        Counted from 1 below the header; 0 if it is about the whole file.
+    key : mapping of column to text
+        The old cells that tell this row from all others.
+    old, new : str
+        As printed.
+    """
+
+    file: str
+    row: int
+    key: dict[str, str]
+    column: str
+    old: str
+    new: str
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
+    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise InputFileError(f"{path.as_posix()}: row {number} must have {len(header)} cells, got {len(row)}")
+    return Table(tuple(header), tuple(tuple(row) for row in rows))
+
+
+def differences(name: str, old: Table, new: Table) -> list[Difference]:
+    """Where two tables differ: in columns or the number of rows, or else cell by cell.
+
+    Cells agree if their texts do, or if both are numbers that one unit of the last printed digit may separate.
+
+    Examples
+    --------
+    >>> old, new = (Table(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
+    >>> differences("t.csv", old, new)
+    [Difference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
+    """
+    if old.columns != new.columns:
+        return [Difference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
+    if len(old.rows) != len(new.rows):
+        return [Difference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
+    if old == new:
+        return []
+    keys = key_columns(old)
+    return [
+        Difference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
+        for place, column, was, now in _unequal_cells(old, new)
+    ]
+
+
+def key_columns(table: Table) -> list[int]:
+    """The first columns that tell the rows apart; those that tell nothing beyond the ones before are left out.
+
+    Examples
+    --------
+    >>> key_columns(Table(("policy", "title", "epsilon", "loss"), (("a", "A", "1", "3"), ("a", "A", "2", "1"))))
+    [2]
+    """
+    keys: list[int] = []
+    told_apart = 1
+    for column in range(len(table.columns)):
+        found = len({tuple(row[key] for key in (*keys, column)) for row in table.rows})
+        if found > told_apart:
+            keys.append(column)
+            told_apart = found
+    return keys
+
+
+def _unequal_cells(old: Table, new: Table) -> Iterator[tuple[int, str, str, str]]:
+    for place, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
+        if before == after:
+            continue
+        for column, was, now in zip(old.columns, before, after, strict=True):
+            if was != now and not _equal_numbers(was, now):
+                yield place, column, was, now
+
+
+def _equal_numbers(one: str, other: str) -> bool:
+    left, right = _number(one), _number(other)
+    if left is None or right is None:
+        return False
+    return math.isclose(left, right, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

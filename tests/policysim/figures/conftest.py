@@ -1,0 +1,108 @@
+"""Tables for the figures: of the small study, and made up where it has none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policies.catalogue import CATALOGUE
+from policysim.drivers import sensitivity_by_outcome
+from policysim.patient_losses import patient_losses
+
+EPSILONS = [0.1, 1.0, 5.0, 20.0]
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("figures"), STUDY))
+
+
+@pytest.fixture(scope="session")
+def problem(study):
+    return ps.build_problem(study)
+
+
+@pytest.fixture(scope="session")
+def policies():
+    left_out = ("exponential-monotone", "exponential-capped", "report-noisy-max")
+    return [name for name in CATALOGUE if name not in left_out]
+
+
+@pytest.fixture(scope="session")
+def comparison(problem, policies):
+    """All policies that apply, over epsilon."""
+    return ps.compare(problem, policies=policies, epsilons=EPSILONS, by=["age", "infected"])
+
+
+@pytest.fixture(scope="session")
+def at_one(comparison):
+    return comparison[comparison["epsilon"] == 1]
+
+
+@pytest.fixture(scope="session")
+def logged(comparison):
+    """What a comparison on logged data looks like: no deaths, intervals, benefit kept refused."""
+    kept = comparison.drop(columns=[name for name in comparison if "deaths" in name])
+    return kept.assign(
+        benefit_kept=np.nan,
+        difference=kept["value"],
+        difference_low=kept["value"] - 0.02,
+        difference_high=kept["value"] + 0.03,
+        loss_low=kept["loss"] - 0.01,
+        loss_high=kept["loss"] + 0.02,
+    )
+
+
+@pytest.fixture(scope="session")
+def choices(problem):
+    """Action probabilities of three records, one with a long name, under one policy."""
+    rows = [
+        ("exponential", epsilon, patient, action, probability)
+        for epsilon in EPSILONS
+        for patient, record in (("aged 60-79, with every symptom and every comorbidity", 3), ("healthy", 0), ("x", 1))
+        for action, probability in zip(
+            problem.actions,
+            ps.make_policy("exponential", epsilon=epsilon).probabilities(problem)[record],
+            strict=True,
+        )
+    ]
+    return pd.DataFrame(rows, columns=["policy", "epsilon", "patient", "action", "probability"])
+
+
+@pytest.fixture(scope="session")
+def drivers(study, problem):
+    return sensitivity_by_outcome(study, problem)
+
+
+@pytest.fixture(scope="session")
+def losses(problem, policies):
+    return patient_losses(problem, policies, 1.0)
+
+
+@pytest.fixture(scope="session")
+def course():
+    """What `compare_days` returns, with values that are made up."""
+    rng = np.random.default_rng(5)
+    names = ["best-fixed", "best-schedule", "greedy", "uniform", "exponential", "randomized-response", "optimal"]
+    rows = [
+        (name, "all", horizon, total, rng.uniform(-0.5, 1))
+        for name in names
+        for horizon in (1, 2, 5, 14)
+        for total in (0.0, 1.0, 5.0, 10.0)
+    ]
+    return pd.DataFrame(rows, columns=["policy", "group", "horizon", "total_epsilon", "benefit_kept"])
+
+
+@pytest.fixture(scope="session")
+def drawn(request):
+    """Each figure once: a function of what draws it, its table and its size."""
+    kept = {}
+
+    def once(draw, name, size):
+        key = draw, name, size
+        if key not in kept:
+            kept[key] = draw(request.getfixturevalue(name), size=size)
+        return kept[key]
+
+    return once

@@ -1,0 +1,58 @@
+"""What holds for every figure at every size: nothing overlaps or is cut off, sizes, clear errors."""
+
+from itertools import combinations
+
+import pandas as pd
+import pytest
+from figure_cases import every_figure, every_size
+from svg_boxes import overlap, text_boxes
+
+from policysim import figures
+
+
+@every_size
+@every_figure
+def test_no_words_overlap_and_none_are_cut_off(drawn, draw, name, size):
+    figure = drawn(draw, name, size)
+    boxes = text_boxes(figures.to_svg(figure))
+    assert len(boxes) > 8
+    assert [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)] == []
+    right, bottom = (72 * side for side in figure.get_size_inches())
+    cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]
+    assert cut == []
+
+
+def test_words_that_overlap_or_are_cut_off_would_be_found(comparison):
+    """The planted mistake: a name on top of another, and one beyond the edge."""
+    figure = figures.spent_vs_claimed(comparison)
+    right, bottom = (72 * side for side in figure.get_size_inches())
+    at = dict(text_boxes(figures.to_svg(figure)))["exponential"]
+    figure.text(at[0] / right, 1 - at[3] / bottom, "on top", va="bottom")
+    figure.text(0.99, 0.5, "beyond")
+    boxes = dict(text_boxes(figures.to_svg(figure)))
+    assert overlap(boxes["on top"], at)
+    assert boxes["beyond"][1] > right
+
+
+@every_size
+@every_figure
+def test_a_figure_has_the_size_that_was_asked_for(drawn, draw, name, size):
+    wide, high = drawn(draw, name, size).get_size_inches()
+    if size == "slide":
+        assert (wide, high) == (13.33, 7.5)
+    assert wide == 3.5 if size == "column" else 4 < wide < 13.4
+
+
+@every_figure
+def test_a_size_that_there_is_not_is_named(request, draw, name):
+    with pytest.raises(ValueError, match="size must be one of page, column, slide, got size='poster'"):
+        draw(request.getfixturevalue(name), size="poster")
+
+
+@every_figure
+def test_a_missing_column_and_an_empty_table_are_refused_in_one_line(request, draw, name):
+    table = request.getfixturevalue(name)
+    with pytest.raises(ValueError, match=f"^{draw.__name__} has nothing to draw: its table has no rows.$"):
+        draw(table[:0])
+    with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns [\w, ]+ in its table.$"):
+        draw(pd.DataFrame({"policy": ["exponential"], "outcome": ["death"]}))

@@ -1,0 +1,60 @@
+"""SVG, PNG and PDF: the same bytes each time, real text, nothing from elsewhere."""
+
+import re
+from io import BytesIO
+from xml.etree import ElementTree
+
+import pytest
+from figure_cases import every_figure, every_size
+from matplotlib.image import imread
+from svg_boxes import text_boxes
+
+from policysim import figures
+
+
+@every_figure
+def test_the_same_table_gives_the_same_bytes(request, drawn, draw, name):
+    one, other = drawn(draw, name, "page"), draw(request.getfixturevalue(name).copy())
+    assert figures.to_svg(one) == figures.to_svg(other)
+    if draw in (figures.loss_by_group, figures.sensitivity_by_weight):
+        assert figures.to_pdf(one) == figures.to_pdf(other)
+        assert figures.to_png(one) == figures.to_png(other)
+
+
+@every_size
+def test_a_png_has_enough_dots_for_print(drawn, size):
+    figure = drawn(figures.spent_vs_claimed, "comparison", size)
+    high, wide, _ = imread(BytesIO(figures.to_png(figure))).shape
+    inches = figure.get_size_inches()
+    assert wide >= 1919 and wide / inches[0] >= 200
+    assert high / wide == pytest.approx(inches[1] / inches[0], rel=0.01)
+
+
+def test_svg_has_real_text_a_title_and_a_description(comparison):
+    figure = figures.loss_vs_epsilon(comparison)
+    svg = figures.to_svg(figure, title="Loss & <ε>", description="A line > per policy.")
+    root = ElementTree.fromstring(svg)
+    assert [element.tag.rpartition("}")[2] for element in root][:2] == ["title", "desc"]
+    assert [element.text for element in root][:2] == ["Loss & <ε>", "A line > per policy."]
+    assert root.attrib["role"] == "img"
+    assert {"Benefit kept", "optimal (the limit)"} <= {words for words, _ in text_boxes(svg)}
+    plain = ElementTree.fromstring(figures.to_svg(figure))
+    assert "role" not in plain.attrib and plain.find("{http://www.w3.org/2000/svg}title") is None
+
+
+def test_no_file_holds_a_date_or_an_address(comparison):
+    figure = figures.spent_vs_claimed(comparison)
+    svg = figures.to_svg(figure)
+    assert set(re.findall(r"https?://[^\"]+", svg)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+        "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd",
+    }
+    assert b"CreationDate" not in figures.to_pdf(figure)
+    assert "date" not in svg.lower()
+
+
+def test_names_with_signs_of_formulas_are_words(choices):
+    table = choices.replace({"healthy": "pays $5 or $6_a", "syrup": "a_b^c&<d>"})
+    words = {words for words, _ in text_boxes(figures.to_svg(figures.action_probabilities(table)))}
+    assert {"pays $5 or $6_a", "a_b^c&<d>"} <= words

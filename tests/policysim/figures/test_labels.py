@@ -1,0 +1,94 @@
+"""Names beside lines, words in lines, numbers of axes: where they go."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from scipy.optimize import minimize
+
+from policysim import figures
+from policysim.figures.end_labels import spread
+from policysim.figures.ticks import set_log_ticks, thin_ticks
+from policysim.figures.wrapping import width_of, wrapped
+
+FONT = FontProperties(size=9)
+boxes = st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 20)), min_size=1, max_size=12)
+
+
+@given(boxes)
+def test_boxes_never_overlap_stay_in_order_and_within_bounds_if_there_is_room(drawn):
+    wanted, heights = (np.array(column) for column in zip(*sorted(drawn), strict=True))
+    centres = spread(wanted, heights, 0.0, 100.0)
+    assert (np.diff(centres) >= (heights[1:] + heights[:-1]) / 2 - 1e-9).all()
+    assert centres[0] - heights[0] / 2 >= -1e-9
+    if heights.sum() <= 100:
+        assert centres[-1] + heights[-1] / 2 <= 100 + 1e-9
+
+
+@given(boxes)
+def test_boxes_that_do_not_touch_where_they_are_wanted_stay_there(drawn):
+    heights = np.array([height for _, height in drawn])
+    wanted = np.cumsum(heights + 1) - heights / 2
+    assert spread(wanted, heights, 0.0, 1000.0) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_places_are_nearer_to_what_is_wanted(seed):
+    """Against a general optimiser of the same quadratic programme."""
+    rng = np.random.default_rng(seed)
+    heights = rng.uniform(4, 12, 6)
+    wanted = np.sort(rng.uniform(20, 60, 6))
+    constraints = [
+        {"type": "ineq", "fun": lambda x: np.diff(x) - (heights[1:] + heights[:-1]) / 2},
+        {"type": "ineq", "fun": lambda x: np.array([x[0] - heights[0] / 2, 100 - x[-1] - heights[-1] / 2])},
+    ]
+    found = minimize(lambda x: ((x - wanted) ** 2).sum(), np.linspace(5, 95, 6), constraints=constraints)
+    assert found.success
+    assert spread(wanted, heights, 0.0, 100.0) == pytest.approx(found.x, abs=1e-3)
+
+
+@given(st.lists(st.text("ab-", min_size=1, max_size=12), min_size=1, max_size=8), st.floats(20, 200))
+def test_wrapping_loses_no_word_and_only_a_word_by_itself_is_wider(words, width):
+    text = " ".join(words)
+    lines = wrapped(text, width, FONT).split("\n")
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(lines)
+    for line in lines:
+        assert width_of(line, FONT) <= width or " " not in line
+
+
+def test_words_are_broken_at_hyphens_only_where_a_word_alone_is_too_wide():
+    assert wrapped("one for all (best-fixed)", width_of("one for all (best", FONT), FONT) == "one for all\n(best-fixed)"
+    assert wrapped("randomized-response", width_of("randomized-x", FONT), FONT) == "randomized-\nresponse"
+
+
+def numbers(width, low, high):
+    """The numbers that are left on a log axis of a width (inches)."""
+    figure = Figure(figsize=(width, 1))
+    axes = figure.add_axes((0, 0.5, 1, 0.5))
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    set_log_ticks(axes.xaxis, low, high)
+    thin_ticks(axes)
+    return [text.get_text() for text in axes.get_xticklabels() if text.get_text()]
+
+
+def test_numbers_of_a_log_axis_give_way_to_powers_of_ten():
+    assert numbers(6.0, 0.1, 20) == ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]
+    assert numbers(1.2, 0.1, 20) == ["0.1", "1", "10"]
+    # One power of ten would be no axis.
+    assert numbers(0.6, 0.2, 5) == ["0.2", "1", "5"]
+
+
+def test_names_are_in_the_order_of_the_ends_of_their_lines(comparison):
+    figure = figures.loss_vs_epsilon(comparison)
+    for axes in figure.axes:
+        names = sorted((text.xy[1], text.get_text().replace("\n", " ")) for text in axes.texts if text.xy[0] == 1)
+        ends = {line.get_label(): line.get_ydata()[-1] for line in axes.get_lines()}
+        ordered = [ends[name.replace("- ", "-")] for _, name in names]
+        assert all(low <= high for low, high in pairwise(ordered))
+        assert len(names) == len(ends)

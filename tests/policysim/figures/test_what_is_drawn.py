@@ -1,0 +1,218 @@
+"""What is drawn is what the table holds, and every policy and action has a look of its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import FillBetweenPolyCollection, LineCollection
+
+from policies.catalogue import CATALOGUE
+from policysim import figures
+from policysim.comparison import ACHIEVABLE, UNBEATABLE
+from policysim.figures.benefit import BAND
+from policysim.figures.groups import worst_groups
+from policysim.figures.looks import look_of_action, look_of_dot
+from policysim.figures.patients import bin_edges, stack
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.get_lines()}
+
+
+def everyone(table, policy):
+    return table[(table["policy"] == policy) & (table["group"] == "all")].sort_values("epsilon")
+
+
+def test_curves_are_the_columns_of_the_table(comparison):
+    benefit, deaths = figures.loss_vs_epsilon(comparison).axes
+    assert deaths.get_title(loc="left") == "Extra deaths per 100,000 patients"
+    for policy in ("exponential", "randomized-response"):
+        rows = everyone(comparison, policy)
+        assert list(lines_of(benefit)[policy].get_xdata()) == list(rows["epsilon"])
+        assert list(lines_of(benefit)[policy].get_ydata()) == list(rows["benefit_kept"])
+        assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["extra_deaths"] * 100_000)
+    spent = lines_of(figures.spent_vs_claimed(comparison).axes[0])
+    rows = everyone(comparison, "exponential")
+    assert list(spent["exponential"].get_ydata()) == list(rows["epsilon_spent"])
+    assert set(spent) & {"greedy", "best-fixed", "uniform"} == set()
+
+
+def test_the_size_changes_the_look_and_not_the_numbers(comparison):
+    one, other = (lines_of(figures.loss_vs_epsilon(comparison, size=size).axes[0]) for size in ("page", "slide"))
+    assert {name: list(line.get_ydata()) for name, line in one.items()} == {
+        name: list(line.get_ydata()) for name, line in other.items()
+    }
+
+
+def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):
+    figure = figures.loss_vs_epsilon(logged)
+    (axes,) = figure.axes
+    rows = everyone(logged, "optimal")
+    # The limit of a model is none for a trial.
+    assert list(lines_of(axes)["optimal"].get_ydata()) == list(rows["difference"])
+    bands = [shape for shape in axes.collections if isinstance(shape, FillBetweenPolyCollection)]
+    corners = [{(x, round(y, 9)) for x, y in band.get_paths()[0].vertices} for band in bands]
+    low, high = (rows[["epsilon", f"difference_{end}"]].to_numpy() for end in ("low", "high"))
+    ends = {(x, round(y, 9)) for x, y in np.vstack([low, high])}
+    assert any(ends <= found for found in corners)
+    assert BAND in axes.get_xlabel().replace("\n", " ")
+
+
+def test_benefit_kept_has_a_band_where_the_table_has_one(comparison):
+    plain = comparison.drop(columns="extra_deaths")
+    banded = plain.assign(benefit_kept_low=plain["benefit_kept"] - 0.1, benefit_kept_high=plain["benefit_kept"] + 0.1)
+    assert len(figures.loss_vs_epsilon(banded).axes[0].collections) > len(
+        figures.loss_vs_epsilon(plain).axes[0].collections
+    )
+
+
+def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
+    optimal = comparison[comparison["policy"] == "optimal"]
+    bounds = [optimal.assign(policy=ACHIEVABLE), optimal.assign(policy=UNBEATABLE, benefit_kept=0.9)]
+    table = pd.concat([comparison[comparison["policy"] != "optimal"], *bounds])
+    axes = figures.loss_vs_epsilon(table).axes[0]
+    (region,) = axes.collections
+    assert region.get_paths()[0].vertices[:, 1].min() == 0.9
+    assert {"achievable (the limit is above)", "unbeatable (the limit is below)"} <= set(lines_of(axes))
+
+
+def test_probabilities_are_those_of_the_table_a_panel_for_each_patient(choices):
+    figure = figures.action_probabilities(choices)
+    patients = list(dict.fromkeys(choices["patient"]))
+    assert [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes] == patients
+    for axes, patient in zip(figure.axes, patients, strict=True):
+        for action, line in lines_of(axes).items():
+            rows = choices[(choices["patient"] == patient) & (choices["action"] == action)]
+            assert list(line.get_ydata()) == list(rows["probability"])
+    assert "exponential" in figure.get_suptitle()
+
+
+def test_several_policies_in_one_figure_of_probabilities_are_refused(choices):
+    both = pd.concat([choices, choices.assign(policy="optimal")])
+    with pytest.raises(ValueError, match="draws one policy, its table has 2: exponential, optimal"):
+        figures.action_probabilities(both)
+
+
+def test_dots_of_groups_are_the_losses_of_the_table(at_one):
+    axes = figures.loss_by_group(at_one).axes[0]
+    labels = [text.get_text().split("\n")[0] for text in axes.get_yticklabels()]
+    assert labels[:2] == ["everyone (100 % of patients)", "age young (70\u00a0%)"]
+    for policy, dots in lines_of(axes).items():
+        rows = at_one[at_one["policy"] == policy]
+        assert list(dots.get_xdata()) == list(rows["loss"])
+        assert list(np.round(dots.get_ydata())) == list(range(len(rows)))
+    assert set(lines_of(axes)) == set(at_one["policy"]) - {"greedy"}
+
+
+def test_the_worst_off_group_is_said_in_words(at_one):
+    figure = figures.loss_by_group(at_one[at_one["policy"].isin(["exponential", "uniform"])])
+    labels = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_yticklabels()]
+    assert [label for label in labels if "worst" in label] == ["infected (30\u00a0%) worst off under every policy"]
+
+
+def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
+    rows = pd.DataFrame(
+        [
+            ("a", "all", "all", 9.0),
+            ("a", "age", "old", 1.0),
+            ("a", "age", "young", 3.0),
+            ("b", "age", "old", 2.0),
+            ("b", "age", "young", 1.0),
+            ("c", "age", "old", 0.0),
+            ("c", "age", "young", 0.0),
+        ],
+        columns=["policy", "group", "level", "loss"],
+    )
+    assert worst_groups(rows) == {("age", "young"): ["a"], ("age", "old"): ["b"]}
+
+
+def test_groups_have_bars_where_the_table_has_intervals(logged):
+    rows = logged[(logged["epsilon"] == 1) & (logged["policy"] == "exponential")]
+    (bars,) = (shape for shape in figures.loss_by_group(rows).axes[0].collections if isinstance(shape, LineCollection))
+    ends = [(segment[0, 0], segment[1, 0]) for segment in bars.get_segments()]
+    assert ends == list(zip(rows["loss_low"], rows["loss_high"], strict=True))
+
+
+def test_several_epsilons_in_one_figure_of_groups_are_refused(comparison):
+    with pytest.raises(ValueError, match=r"draws one epsilon, its table has several: 0.1, 1, 5, 20\."):
+        figures.loss_by_group(comparison)
+
+
+def test_bars_of_weights_are_the_contributions_and_the_numbers_stand_beside_them(drivers):
+    axes = figures.sensitivity_by_weight(drivers).axes[0]
+    own, contribution = ([bar.get_width() for bar in bars] for bars in axes.containers)
+    assert own == list(drivers["sensitivity"])
+    assert contribution == list(drivers["contribution"])
+    assert axes.get_yticklabels()[0].get_text() == "death (weight 10)"
+    assert len([text for text in axes.texts if "of Δ" in text.get_text()]) == len(drivers)
+
+
+def test_each_dot_stands_between_the_two_numbers_that_its_loss_is_between(losses):
+    for size in figures.SIZES:
+        figure = figures.patient_losses(losses, size=size)
+        figure.draw_without_rendering()
+        edges = bin_edges(losses["loss"].to_numpy())
+        shown = dict(zip(edges, (text.get_text() for text in figure.axes[-1].get_xticklabels()), strict=True))
+        assert all(float(number) == edge for edge, number in shown.items() if number)
+        assert sum(map(bool, shown.values())) > 1
+        for axes in figure.axes:
+            ((name, dots),) = lines_of(axes).items()
+            values = losses.loc[losses["policy"] == name, "loss"].to_numpy()
+            assert len(dots.get_xdata()) == 50
+            for x, value in zip(dots.get_xdata(), np.sort(values), strict=True):
+                if value <= 1e-12:
+                    assert x < 0
+                else:
+                    assert edges[int(np.floor(x))] <= value < edges[int(np.floor(x)) + 1]
+            places = axes.transData.transform(dots.get_xydata()) * 72 / figure.dpi
+            apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + 1e9 * np.eye(50)
+            assert apart.min() >= dots.get_markersize()
+    assert "each dot is 2 of 100 patients" in figure.axes[-1].get_xlabel()
+
+
+def test_edges_bound_all_losses_and_are_few():
+    rng = np.random.default_rng(1)
+    for scale in (0.1, 1.0, 4.0):
+        some = np.append(np.exp(scale * rng.normal(size=200)), 0.0)
+        edges = bin_edges(some)
+        assert len(edges) <= 12 and (np.diff(edges) > 0).all()
+        assert edges[0] <= some[some > 0].min() and some.max() < edges[-1]
+    assert bin_edges(np.zeros(3)).tolist() == [0.0, 1.0]
+    assert bin_edges(np.array([0.5, 1.0])).tolist() == [0.5, 1.0, 2.0]
+
+
+def test_dots_fill_rows_from_below():
+    bins, places, rows = stack(np.array([0.0, 1.0, 1.5, 1.6, 2.0]), np.array([1.0, 2.0, 5.0]), across=2)
+    assert bins.tolist() == [-1, 0, 0, 0, 1]
+    assert places.tolist() == [0, 0, 1, 0, 0]
+    assert rows.tolist() == [0, 0, 0, 1, 0]
+
+
+def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
+    first, *others = figures.value_over_days(course).axes
+    rows = course[(course["policy"] == "exponential") & (course["total_epsilon"] > 0)]
+    assert list(lines_of(first)["exponential"].get_ydata()) == list(rows[rows["horizon"] == 14]["benefit_kept"])
+    assert len(others) == 3
+    for axes, total in zip(others, (1.0, 5.0, 10.0), strict=True):
+        assert list(lines_of(axes)["exponential"].get_ydata()) == list(
+            rows[rows["total_epsilon"] == total]["benefit_kept"]
+        )
+    assert len(figures.value_over_days(course[course["horizon"] == 14]).axes) == 1
+
+
+def test_every_policy_and_every_action_has_its_own_colour_and_its_own_marker():
+    spenders = [name for name in CATALOGUE if name not in figures.REFERENCE_LINES]
+    for part in ("color", "marker"):
+        assert len({figures.look(name)[part] for name in spenders}) == len(spenders)
+        assert len({look_of_action(place)[part] for place in range(10)}) == 10
+    assert len({str(look_of_action(place)) for place in range(40)}) == 40
+    assert len({dashes for _, dashes in figures.REFERENCE_LINES.values()}) == len(figures.REFERENCE_LINES)
+    dots = [*CATALOGUE, UNBEATABLE]
+    assert len({(look_of_dot(n)["marker"], look_of_dot(n).get("markerfacecolor")) for n in dots}) == len(dots)
+    assert figures.look("optimal")["color"] == figures.look(ACHIEVABLE)["color"]
+
+
+def test_a_table_without_a_curve_is_refused_in_words(comparison):
+    with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
+        figures.loss_vs_epsilon(comparison.assign(epsilon=0.0))
+    with pytest.raises(ValueError, match="whose policy spends some"):
+        figures.spent_vs_claimed(comparison[comparison["policy"] == "uniform"])

@@ -1,0 +1,30 @@
+"""A report with all that a page can hold: covid's epsilons and policies, groups and prices; and one with less."""
+
+import pytest
+from report_pages import make_report
+from small_studies import STUDY
+
+from policysim.study import EPSILONS
+
+
+@pytest.fixture(scope="session")
+def full(tmp_path_factory):
+    text = (
+        STUDY.replace('title = "A small study"', "title = 'Is 1 < 2 & \"safe\"?'")
+        .replace("[0.5, 1.0, 4.0]", str(list(EPSILONS)))
+        .replace(
+            '["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]',
+            '["best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"]',
+        )
+        .replace('["age", "infected"]', '["age", "infected", "smoker", "fever"]')
+    )
+    return make_report(tmp_path_factory.mktemp("full"), text, prices=True)
+
+
+@pytest.fixture(scope="session")
+def bounded(tmp_path_factory):
+    """A study whose optimum can only be bounded."""
+    text = STUDY.replace('"any-record"', '"one-feature"').replace('"randomized-response"]', '"optimal"]')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policies.optimal_full.MAX_ENTRIES", 12)
+        return make_report(tmp_path_factory.mktemp("bounded"), text)

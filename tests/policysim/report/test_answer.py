@@ -1,0 +1,106 @@
+"""The answer in three sentences: right in every case."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+from report_pages import readable
+
+from policysim.findings import Findings, Row
+from policysim.report.answer import answer
+
+NAN, INF = math.nan, math.inf
+GOOD = ("optimal", 0.301, 0.0003, 0.0, 2.94)
+FAIR = ("randomized-response", -0.18, 0.00076, 1.3, 3.4)
+POOR = ("exponential", -0.65, 0.0011, 40.0, 3900.0)
+FIXED = ("best-fixed", 0.0, 0.0000016, NAN, NAN)
+BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
+
+
+def said(*rows, deaths=True):
+    """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %)."""
+    listed = [Row(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)]
+    findings = Findings(1.0, {}, "a3", listed, 0.73, None, 0.1, {}, None)
+    table = pd.DataFrame(
+        [
+            {"policy": row.policy, "epsilon": 1.0, "group": "all", "benefit_kept": row.benefit_kept, "loss": 0.07}
+            | ({"extra_deaths": row.extra_deaths} if deaths else {})
+            for row in listed
+        ]
+    )
+    return [readable(sentence) for sentence in answer(findings, table)]
+
+
+def test_the_optimum_is_best_and_none_can_keep_more():
+    assert said(POOR, FAIR, GOOD) == [
+        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and none can keep more.",
+        "Compared with the best treatment for each patient, which hides nothing, it costs 30 more deaths per 100,000 "
+        "patients; one treatment for all, which needs no privacy, costs 0.16 more, and the next mechanism, "
+        "randomized-response (benefit kept −18 %), 76 more.",
+        "To keep 80 % takes ε = 2.9 with optimal, 3.4 with randomized-response, and as much as 3,900 with exponential.",
+    ]
+
+
+def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
+    first, _, last = said(POOR, FAIR)
+    assert first == (
+        "At ε = 1 none of the mechanisms compared is worth as much as one treatment for all: the best, "
+        f"randomized-response, keeps −18 % {BEYOND}; what no mechanism can exceed was not computed."
+    )
+    assert last == (
+        "To keep 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
+        "more than one treatment for all from ε = 1.3 on."
+    )
+
+
+def test_where_the_limit_is_only_bounded_the_bound_is_said():
+    unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
+    first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), unbeatable)
+    assert first == (
+        f"At ε = 1 the only mechanism compared, exponential, keeps 20 % {BEYOND}, and none can keep more than 45 %."
+    )
+
+
+def test_of_several_without_the_optimum_the_best_is_the_best_compared():
+    assert said(FAIR, ("exponential", 0.2, 0.0001, 0.5, 3.0))[0].startswith(
+        "At ε = 1 the best of the mechanisms compared, exponential, keeps 20 %"
+    )
+
+
+def test_one_mechanism_that_is_worse_has_no_others_to_be_best_of():
+    first, second, third = said(("exponential", -0.65, 0.0011, INF, INF))
+    assert first.startswith(
+        "At ε = 1 the only mechanism compared is worth less than one treatment for all: exponential"
+    )
+    assert "the next" not in second
+    assert third == "No ε lets a mechanism compared keep 80 %."
+
+
+def test_without_private_mechanisms_there_is_one_sentence():
+    assert said() == ["No private mechanism was compared: one treatment for all costs no privacy at all."]
+
+
+def test_where_choosing_gains_nothing_privacy_costs_nothing():
+    (only,) = said(("optimal", NAN, 0.0, NAN, NAN))
+    assert only.startswith("One treatment for all, a3, is as good as the best for each patient here")
+
+
+def test_without_deaths_the_cost_is_in_utility():
+    second = said(GOOD, FAIR, deaths=False)[1]
+    assert "it costs 0.070 in utility per patient; one treatment for all, which needs no privacy, costs 0.070" in second
+    assert "deaths" not in second
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"), [(-0.0002, "costs 20 fewer deaths per 100,000"), (0.0, "costs no more deaths per")]
+)
+def test_deaths_may_also_be_fewer_or_no_more(extra, words):
+    assert words in said(("optimal", 0.3, extra, 0.0, 2.9))[1]
+
+
+def test_every_number_of_the_answer_is_one_of_the_run(full):
+    """Nothing is typed: what is left without the marked numbers names no number but the size of the population."""
+    section = full.page.partition('<section class="answer"')[2].partition("</section>")[0]
+    rest = readable(re.sub(r"<data .*?</data>", "", section.partition(">")[2]))
+    assert [word for word in rest.split() if any(map(str.isdigit, word))] in ([], ["100,000"], ["1,000,000"])

@@ -1,0 +1,161 @@
+"""The page: what it holds, in which order, and that it holds it safely."""
+
+import io
+import json
+import re
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+from report_pages import make_report, readable
+from small_studies import STUDY
+
+from policysim.words import level_name
+
+ORDER = [
+    "Loss against ε",
+    "Choose ε",
+    "The policies at ε = 1",
+    "Who bears the loss",
+    "The price list, by feature",
+    "If the model is wrong",
+    "The sensitivity, and what drives it",
+    "What is spent, against what is claimed",
+    "The limit",
+    "Loss, error and variation",
+    "Method",
+    "Reproduce",
+]
+FIGURES = [
+    "loss-vs-epsilon",
+    "action-probabilities",
+    "loss-by-group",
+    "sensitivity-by-weight",
+    "spent-vs-claimed",
+    "patient-losses",
+]
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory):
+    """No groups, no prices, no private policy."""
+    text = re.sub(r"policies = .*", 'policies = ["best-fixed", "greedy"]', re.sub(r"by = .*", "", STUDY))
+    return make_report(tmp_path_factory.mktemp("plain"), text)
+
+
+def test_sections_come_in_the_order_of_the_questions(full):
+    assert [readable(title) for title in re.findall(r"<h2.*?>(.*?)</h2>", full.page)] == ORDER
+    levels = [int(level) for level in re.findall(r"<h(\d)", full.page)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_answer_comes_before_everything(full):
+    assert "At ε = 1 the best mechanism, optimal, keeps" in readable(
+        full.page.partition("<h2")[0].partition("<main>")[2]
+    )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_described_and_has_its_numbers_beside_it(full, name):
+    assert full.files[f"figures/{name}.svg"].startswith(b"<?xml")
+    assert full.files[f"figures/{name}.png"].startswith(b"\x89PNG")
+    (figure,) = [part for part in re.findall(r"<figure>.*?</figure>", full.page, re.DOTALL) if f'"{name}_0"' in part]
+    assert re.search(r'role="img" aria-label="[^"]{40,}"', figure)
+    assert "<figcaption>" in figure
+    # The numbers of the groups are a table of the page, which need not be opened.
+    assert ("<table" in figure) == (name != "loss-by-group")
+
+
+def test_figures_over_epsilon_have_a_marker_in_each_panel(full):
+    for figure in re.findall(r"<figure>.*?</figure>", full.page, re.DOTALL):
+        panels = len(re.findall(r'id="[\w-]+-axes_\d+"', figure))
+        assert figure.count("data-marker") == panels
+
+
+def cells_of(table):
+    """The text of each cell, row by row."""
+    rows = table.partition("</tbody>")[0].split("<tr")[1:]
+    return [[readable(cell) for cell in re.split(r"<t[hd][^>]*>", row)[1:]] for row in rows]
+
+
+def test_the_numbers_beside_a_curve_are_those_of_the_comparison(full):
+    figure = full.page.partition(".spent-vs-claimed_0")[2].partition("</figure>")[0]
+    _, policies, *lines = cells_of(figure)
+    rows = full.table[full.table["group"] == "all"].set_index(["policy", "epsilon"])["epsilon_spent"].sort_index()
+    assert [float(line[0]) for line in lines] == list(full.study.epsilons)
+    for epsilon, *cells in lines:
+        for policy, cell in zip(policies, cells, strict=True):
+            spent = rows[policy, float(epsilon)]
+            # Two digits; what spends nothing is not drawn.
+            assert cell == "–" if spent < 1e-9 else float(cell) == pytest.approx(spent, rel=0.05)
+
+
+def test_the_worst_group_of_each_policy_is_marked(full):
+    (_, _, *policies), *lines = cells_of(full.page.partition("Who bears the loss, as a table")[2])
+    marked = {
+        policy: group
+        for group, _, *cells in lines
+        for policy, cell in zip(policies, cells, strict=True)
+        if cell.startswith("▲")
+    }
+    assert set(marked) == set(policies) == {*full.study.policies}
+    rows = full.table[(full.table["epsilon"] == 1) & (full.table["group"] != "all")]
+    for policy, group in marked.items():
+        worst = rows[rows["policy"] == policy].sort_values("loss").iloc[-1]
+        assert group == level_name(worst["group"], worst["level"])
+
+
+def test_prices_are_there_if_asked_for_and_how_to_ask_if_not(full, bounded):
+    prices = pd.read_csv(io.BytesIO(full.files["prices.csv"]))
+    table = full.page.partition("What the best mechanism costs")[2].partition("</table>")[0]
+    assert table.count("<tr>") == 1 + len(prices)
+    assert "compare small --price-list" in readable(bounded.page)
+    assert "prices.csv" not in bounded.files
+
+
+def test_a_bounded_limit_is_an_interval(bounded):
+    rows = bounded.table[bounded.table["epsilon"] == 1].set_index("policy")["benefit_kept"]
+    low, high = (f"{100 * rows[f'optimal-{name}']:.0f} %" for name in ("achievable", "unbeatable"))
+    text = readable(bounded.page)
+    assert f"some policy keeps {low} of the benefit, and none keeps more than {high}" in text
+    assert f"and none can keep more than {high}." in text
+
+
+def test_a_page_without_groups_and_private_policies_leaves_their_parts_out(plain):
+    titles = [readable(title) for title in re.findall(r"<h2.*?>(.*?)</h2>", plain.page)]
+    assert "Who bears the loss" not in titles
+    assert "What is spent, against what is claimed" not in titles
+    assert "No private mechanism was compared" in plain.page
+
+
+def test_at_the_24_epsilons_of_covid_the_page_stays_below_300_kilobytes(full):
+    assert len(full.study.epsilons) == 24
+    assert len(full.files["report.html"]) < 300_000
+
+
+@pytest.mark.parametrize("name", ["full", "bounded", "plain"])
+def test_the_page_asks_nobody_for_anything_and_its_names_are_its_own(name, request):
+    page = request.getfixturevalue(name).page
+    assert re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page) == []
+    assert "http" not in page
+    identifiers = re.findall(r'\sid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_titles_are_escaped(full):
+    assert "Is 1 &lt; 2 &amp; &#34;safe&#34;?" in full.page
+    assert "<title>Is 1 < 2" not in full.page
+
+
+def test_what_may_be_wider_than_the_page_scrolls_by_keyboard_and_has_a_name(full):
+    boxes = re.findall(r'<div class="scroll[^>]*>', full.page)
+    assert len(boxes) > 10
+    assert all(re.search(r'role="region" tabindex="0" aria-label="[^"]+"', box) for box in boxes)
+    assert full.page.count("<table") + full.page.count("<svg") + full.page.count("<pre>") == len(boxes)
+
+
+def test_the_manifest_says_the_answer(full):
+    manifest = json.loads(full.files["manifest.json"])
+    assert len(manifest["answer"]) == 3
+    assert all(sentence in readable(full.page) for sentence in map(readable, manifest["answer"]))

@@ -1,0 +1,92 @@
+"""Which cells of two CSV files differ."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.toml_reader import InputFileError
+from policysim.reproduce.tables import Table, differences, key_columns, read_table
+
+numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
+
+
+def table(*rows, columns=("policy", "epsilon", "loss")):
+    return Table(columns, tuple(rows))
+
+
+def printed(value):
+    return f"{value:.12g}"
+
+
+@given(numbers, st.integers(-1, 1))
+def test_numbers_that_one_unit_of_the_last_printed_digit_separates_agree(value, units):
+    # The twelfth digit of value: the first one stands at 10^exponent.
+    exponent = int(f"{abs(value):.11e}".split("e")[1])
+    other = float(printed(value)) + units * 10.0 ** (exponent - 11)
+    assert differences("t.csv", table(("a", "1", printed(value))), table(("a", "1", printed(other)))) == []
+
+
+@given(numbers)
+def test_a_number_that_differs_by_more_than_the_last_digit_can_is_found(value):
+    # At least 1.2e-11 of it, of which rounding both to twelve digits can take 1e-12 back.
+    other = value * (1 + 1.2e-5) if abs(value) < 1e-3 else value * (1 + 2e-9)
+    found = differences("t.csv", table(("a", "1", printed(value))), table(("a", "1", printed(other))))
+    assert [(one.column, one.old, one.new) for one in found] == [("loss", printed(value), printed(other))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("", "0.5"), ("inf", "-inf"), ("inf", "1e300"), ("optimal", "greedy"), ("1", "one"), ("nan", "1")]
+)
+def test_cells_that_are_not_both_numbers_agree_only_if_their_texts_do(old, new):
+    assert differences("t.csv", table(("a", "1", old)), table(("a", "1", old))) == []
+    for one, other in ((old, new), (new, old)):
+        assert len(differences("t.csv", table(("a", "1", one)), table(("a", "1", other)))) == 1
+
+
+def test_a_difference_names_row_key_column_old_and_new():
+    old = table(("a", "1", "3"), ("a", "2", "3"), ("b", "1", "3"))
+    new = table(("a", "1", "3"), ("a", "2", "4"), ("b", "1", "3"))
+    (found,) = differences("t.csv", old, new)
+    assert (found.file, found.row, found.column, found.old, found.new) == ("t.csv", 2, "loss", "3", "4")
+    assert found.key == {"policy": "a", "epsilon": "2"}
+
+
+def test_a_new_column_or_row_is_a_difference_of_the_file():
+    old = table(("a", "1", "3"))
+    (found,) = differences("t.csv", old, table(("a", "1", "3"), ("a", "2", "3")))
+    assert (found.row, found.column, found.old, found.new) == (0, "rows", "1", "2")
+    (found,) = differences("t.csv", old, table(("a", "1"), columns=("policy", "epsilon")))
+    assert (found.row, found.column) == (0, "columns")
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 4), unique=True))
+def test_key_columns_tell_all_distinct_rows_apart_and_each_is_needed_where_it_stands(rows):
+    found = Table(("w", "x", "y", "z"), tuple(rows))
+    keys = key_columns(found)
+
+    def told_apart(columns):
+        return len({tuple(row[column] for column in columns) for row in rows})
+
+    assert told_apart(keys) == len(rows)
+    for place in range(len(keys)):
+        assert told_apart(keys[: place + 1]) > told_apart(keys[:place])
+
+
+def test_numbers_are_counted(tmp_path):
+    (tmp_path / "t.csv").write_text('name,x,y\n"a, b",1,\nc,inf,2e-3\n', encoding="utf-8")
+    found = read_table(tmp_path / "t.csv")
+    assert found.rows == (("a, b", "1", ""), ("c", "inf", "2e-3"))
+    assert found.n_numbers == 3
+
+
+def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "t.csv"
+    for content, words in ((b"x,y\n1,2\n1\n", "row 2 must have 2 cells, got 1"), (b"x\n\xff\n", "must be UTF-8 text")):
+        path.write_bytes(content)
+        with pytest.raises(InputFileError, match=words):
+            read_table(path)
+    path.unlink()
+    with pytest.raises(InputFileError, match="cannot be read"):
+        read_table(path)
+    path.write_bytes(b"")
+    assert read_table(path) == Table((), ())

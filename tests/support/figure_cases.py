@@ -1,0 +1,19 @@
+"""Every figure, with the fixtures of tests/policysim/figures/conftest.py that it is drawn from."""
+
+import pytest
+
+from policysim import figures
+
+# Each figure with the tables that it is drawn from here.
+CASES = [
+    (figures.loss_vs_epsilon, "comparison"),
+    (figures.loss_vs_epsilon, "logged"),
+    (figures.spent_vs_claimed, "comparison"),
+    (figures.action_probabilities, "choices"),
+    (figures.loss_by_group, "at_one"),
+    (figures.sensitivity_by_weight, "drivers"),
+    (figures.patient_losses, "losses"),
+    (figures.value_over_days, "course"),
+]
+every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
+every_size = pytest.mark.parametrize("size", figures.SIZES)

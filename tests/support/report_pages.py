@@ -1,0 +1,47 @@
+"""Reports made from a small study, and their text."""
+
+import html
+import re
+from dataclasses import dataclass
+
+import pandas as pd
+from small_studies import write_small_study
+
+import policysim as ps
+from policysim.findings import Findings, find
+from policysim.prices import price_list
+from policysim.report import report_files
+from policysim.study import ScenarioStudy
+
+REFERENCES = ["greedy", "best-fixed", "uniform"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A study, what came of it, and the files that were made."""
+
+    study: ScenarioStudy
+    problem: object
+    table: pd.DataFrame
+    findings: Findings
+    files: dict
+
+    @property
+    def page(self):
+        return self.files["report.html"].decode()
+
+
+def make_report(folder, text, *, prices=False):
+    study = ps.load_study(write_small_study(folder, text))
+    problem = ps.build_problem(study)
+    policies = list(dict.fromkeys([*REFERENCES, *study.policies]))
+    table = ps.compare(problem, policies=policies, epsilons=study.epsilons, by=study.by)
+    findings = find(study, problem, table)
+    listed = price_list(study, problem) if prices else None
+    return Report(study, problem, table, findings, dict(report_files(study, problem, table, findings, listed)))
+
+
+def readable(markup):
+    """The text of a piece of the page, with single spaces."""
+    text = html.unescape(re.sub(r"<[^>]*>", "", str(markup)))
+    return re.sub(r"\s+", " ", text).strip()
