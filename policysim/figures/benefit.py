@@ -147,5 +147,6 @@ def _name_region(axes: Axes, rows: pd.DataFrame) -> None:
         (limit["epsilon"].iloc[-1], 1.0),
     ]
     region = Path(axes.transData.transform(corners))
-    if not region.contains_points(words.get_window_extent().padded(2).corners()).all():
+    box = words.get_window_extent()
+    if not region.contains_points(box.padded(0.4 * box.height).corners()).all():
         words.remove()

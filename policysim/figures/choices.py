@@ -46,9 +46,10 @@ def action_probabilities(table: pd.DataFrame, *, size: SizeName = "page") -> Fig
         raise ValueError(f"{NAME} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
     rows = nonempty(table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))], NAME, "with 0 < epsilon < inf")
     patients = names_of(rows, "patient")
-    across = min(MOST.get(size, 1), len(patients))
+    # Four stand better in two rows of two.
+    across = min(MOST.get(size, 1), len(patients) if len(patients) != 4 else 2)
     down = -(-len(patients) // across)
-    with canvas(size, page=(max(3.2 * across, 4.8), 0.4 + 2.5 * down), column=0.3 + 1.75 * down) as made:
+    with canvas(size, page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down), column=0.3 + 1.75 * down) as made:
         grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
         for empty in grid[len(patients) :]:
             empty.remove()

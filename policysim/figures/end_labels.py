@@ -76,6 +76,8 @@ class EndLabels:
 
     def place(self) -> None:
         """Move the names to the ends of their lines, as near as they can be without touching, and draw samples."""
+        if not self._ends:
+            return
         figure, box = self._canvas.figure, self.axes.get_window_extent()
         point = figure.dpi / 72
         lines = np.array([text.get_text().count("\n") for text in self._texts])

@@ -74,7 +74,8 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         panels = _strips(made.figure, heights, columns)
         for axes, name in zip(panels, policies, strict=True):
             _frame(axes, edges)
-            axes.set_title(f"{name}: {_in_words(strips[name])}", loc="left", fontsize="medium")
+            words = name if columns > 1 else f"{name}: {_in_words(strips[name])}"
+            axes.set_title(words, loc="left", fontsize="medium")
         each = 100 / len(strips[policies[0]])
         for axes in {panels[-1], panels[-(-len(panels) // columns) - 1]}:
             axes.set_xlabel(f"utility loss of a patient: each dot is {each:g} of 100 patients")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, YAxis
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, NullLocator
 
 TICKS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# So many numbers may be missing before an axis looks uneven.
+FEW = 2
 
 
 def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
@@ -37,24 +37,22 @@ def thin_ticks(axes: Axes) -> None:
 def thin(axis: Axis) -> None:
     """Leave out numbers of an axis where they would touch; the figure must have been laid out."""
     texts = axis.get_majorticklabels()
-    kept = _without_touching(texts, 0 if axis.axis_name == "x" else 1)
+    kept = _without_touching(texts, int(isinstance(axis, YAxis)))
     labels = [text.get_text() if text in kept else "" for text in texts]
     axis.set_ticks(list(axis.get_majorticklocs()), labels=labels)
 
 
 def _without_touching(texts: list[Text], along: int) -> list[Text]:
-    """All of them, or else the powers of ten, or else as many as do not touch."""
+    """All but a few, or else the powers of ten alone, if there is more than one of them."""
     powers = [text for text in texts if text.get_text().strip("0.") == "1"]
-    for candidates in (texts, powers):
-        if len(candidates) > 1 and not any(_touch(*pair, along) for pair in pairwise(candidates)):
-            return candidates
     kept: list[Text] = []
-    for text in texts:
+    for text in [*powers, *(text for text in texts if text not in powers)]:
         if not any(_touch(text, other, along) for other in kept):
             kept.append(text)
-    return kept
+    alone = [text for text in kept if text in powers]
+    return kept if len(texts) - len(kept) <= FEW or len(alone) < 2 else alone
 
 
 def _touch(one: Text, other: Text, along: int) -> bool:
     first, second = sorted((text.get_window_extent() for text in (one, other)), key=lambda box: float(box.min[along]))
-    return bool(first.max[along] + 0.4 * first.height > second.min[along])
+    return bool(first.max[along] + 0.25 * first.height > second.min[along])

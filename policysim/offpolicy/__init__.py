@@ -24,6 +24,7 @@ from policysim.offpolicy.evaluation import evaluate_log
 from policysim.offpolicy.logged import LoggedData
 from policysim.offpolicy.outcome_models import OUTCOME_MODELS, OutcomeModel, fit_outcome_model
 from policysim.offpolicy.result import OffPolicyEstimate
+from policysim.offpolicy.weights import importance_weights
 
 __all__ = [
     "ESTIMATORS",
@@ -37,4 +38,5 @@ __all__ = [
     "estimate_value",
     "evaluate_log",
     "fit_outcome_model",
+    "importance_weights",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 from policies.arrays import FloatArray
 from policysim.offpolicy.estimators import Moments
 from policysim.offpolicy.logged import LoggedData
-from policysim.offpolicy.weights import Weights
+from policysim.offpolicy.weights import Weights, largest_weights
 
 # Below it intervals of the doubly robust and the weighted estimates may cover less than 93 %.
 SMALLEST_ESS = 200
@@ -27,12 +27,13 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     larger one says that propensities are too small. `shares` are the means of p, (k,); weights those before clipping.
     """
     reached = np.bincount(log.actions, weights=weights, minlength=log.n_actions) / log.n_rows
+    taken = np.bincount(log.actions, minlength=log.n_actions)
+    spread = np.sqrt(shares * largest_weights(log, weights) / log.n_rows)
     said = []
     for action, (name, share) in enumerate(zip(log.names, shares, strict=True)):
-        own = weights[log.actions == action]
         missing = share - reached[action]
-        surprising = abs(missing) > SURPRISE * np.sqrt(share * own.max(initial=0.0) / log.n_rows)
-        if share > 0 and not own.size:
+        surprising = abs(missing) > SURPRISE * spread[action]
+        if share > 0 and not taken[action]:
             said.append(
                 f"no overlap: the log never takes {name}, on which the evaluated policy puts {share:.1%} of its "
                 "probability; the log says nothing about that part."

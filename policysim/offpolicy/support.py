@@ -10,6 +10,7 @@ import pandas as pd
 from policies.arrays import FloatArray, IntArray
 from policysim.offpolicy.covariates import MOST_LEVELS, is_real
 from policysim.offpolicy.logged import LoggedData
+from policysim.offpolicy.weights import largest_weights
 
 # Standard deviations beyond which a group's share is called missing. A sum of independent weights >= 0 falls z of them
 # (with E w^2 for the variance) below its mean with probability at most exp(-z^2 / 2) (Maurer 2003, A bound on the
@@ -37,7 +38,7 @@ def support_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatAr
     frame : DataFrame, n_rows
         Covariates; rows in which one is missing are in none of its groups, and columns of many words make no groups.
     """
-    largest = np.array([weights[log.actions == action].max(initial=0.0) for action in range(log.n_actions)])
+    largest = largest_weights(log, weights)
     found = []
     for position, name in enumerate(frame.columns):
         codes, labels = _groups(frame.iloc[:, position], str(name))

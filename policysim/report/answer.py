@@ -18,6 +18,8 @@ from policysim.findings import KEEP, Findings, Row
 from policysim.report.shown import events, percent, plain, rounded
 from policysim.words import population
 
+# Shares that agree to so many decimals are equal.
+EQUAL = 9
 # Fewer deaths than this, in as many patients as show two digits, are not told from none.
 LEAST = 0.01
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
@@ -36,7 +38,7 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
     private = private_rows(findings)
     if not private:
         return [Markup("No private mechanism was compared: one treatment for all costs no privacy at all.")]
-    known = sorted((row for row in private if not math.isnan(row.benefit_kept)), key=lambda row: -row.benefit_kept)
+    known = sorted((row for row in private if not math.isnan(row.benefit_kept)), key=_rank)
     if not known:
         return [
             Markup(
@@ -54,6 +56,11 @@ def private_rows(findings: Findings) -> list[Row]:
     return [row for row in findings.rows if row.policy in CATALOGUE and CATALOGUE[row.policy].uses_epsilon]
 
 
+def _rank(row: Row) -> tuple[float, bool]:
+    """Best first; the optimum before what is as good but for rounding."""
+    return -round(row.benefit_kept, EQUAL), row.policy != Optimal.name
+
+
 def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
     """How much the best mechanism keeps, and how much any could."""
     best = known[0]
@@ -66,7 +73,8 @@ def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], find
             "keeps {} "
         )
     elif best.policy == Optimal.name:
-        opening = "At ε = {} the best mechanism, {}, keeps {} "
+        nothing = round(100 * best.benefit_kept) == 0
+        opening = "At ε = {} " + ("even " if nothing else "") + "the best mechanism, {}, keeps {} "
     else:
         opening = (
             "At ε = {} the only mechanism compared, {}, keeps {} "

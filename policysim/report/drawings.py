@@ -53,7 +53,9 @@ class Drawing:
         vector = self.svg
         # Only a figure that has been drawn knows where its axes are.
         markers = epsilon_markers(self.figure, self.epsilons) if self.epsilons else []
-        return inline(vector, self.name, markers=markers, position=position)
+        # Its name stands in hundreds of places.
+        initials = "".join(word[0] for word in self.name.split("-"))
+        return inline(vector, initials, markers=markers, position=position)
 
 
 def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:

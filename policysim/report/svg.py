@@ -53,6 +53,7 @@ def inline(svg: str, prefix: str, *, markers: Sequence[Marker] = (), position: i
     _name(root, prefix, _places(root) if markers else [])
     _shorten(root)
     styles = _classes(root, prefix)
+    _gather(root)
     _flatten(root)
     _frame(root)
     for marker in markers:
@@ -130,6 +131,16 @@ def _classes(root: ElementTree.Element, prefix: str) -> Mapping[str, str]:
         if rule:
             element.set("class", styles.setdefault(rule, f"{prefix}_{len(styles)}"))
     return styles
+
+
+def _gather(root: ElementTree.Element) -> None:
+    """The markers of a line have one look, which their group can say for all."""
+    for group in root.iter("g"):
+        looks = {child.get("class", "") for child in group}
+        if len(group) > 1 and len(looks) == 1 and "" not in looks and {child.tag for child in group} == {"use"}:
+            group.set("class", looks.pop())
+            for child in group:
+                child.attrib.pop("class", None)
 
 
 def _flatten(parent: ElementTree.Element) -> None:

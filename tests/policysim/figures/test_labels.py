@@ -79,9 +79,11 @@ def numbers(width, low, high):
 
 def test_numbers_of_a_log_axis_give_way_to_powers_of_ten():
     assert numbers(6.0, 0.1, 20) == ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]
-    assert numbers(1.2, 0.1, 20) == ["0.1", "1", "10"]
+    assert numbers(1.0, 0.1, 20) == ["0.1", "1", "10"]
+    # A few may be missing.
+    assert 7 <= len(numbers(2.0, 0.05, 20)) < 9 and {"0.1", "1", "10"} <= set(numbers(2.0, 0.05, 20))
     # One power of ten would be no axis.
-    assert numbers(0.6, 0.2, 5) == ["0.2", "1", "5"]
+    assert numbers(0.3, 0.2, 5) == ["1", "5"]
 
 
 def test_names_are_in_the_order_of_the_ends_of_their_lines(comparison):

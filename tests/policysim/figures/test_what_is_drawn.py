@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 
+import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.comparison import ACHIEVABLE, UNBEATABLE
@@ -209,6 +210,22 @@ def test_every_policy_and_every_action_has_its_own_colour_and_its_own_marker():
     dots = [*CATALOGUE, UNBEATABLE]
     assert len({(look_of_dot(n)["marker"], look_of_dot(n).get("markerfacecolor")) for n in dots}) == len(dots)
     assert figures.look("optimal")["color"] == figures.look(ACHIEVABLE)["color"]
+
+
+def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
+    problem = ps.DecisionProblem([[1, 0], [2, 0]], [0.5, 0.5], ps.AnyRecord())
+    table = ps.compare(problem, policies=["optimal", "exponential"], epsilons=[0.5, 1.0])
+    assert table["benefit_kept"].isna().all()
+    (axes,) = figures.loss_vs_epsilon(table).axes
+    assert lines_of(axes) == {}
+
+
+@pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])
+def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
+    table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
+    for draw in (figures.loss_vs_epsilon, figures.spent_vs_claimed):
+        (line,) = (lines_of(axes)["exponential"] for axes in draw(table).axes[:1])
+        assert list(line.get_xdata()) == [epsilons[-1]]
 
 
 def test_a_table_without_a_curve_is_refused_in_words(comparison):

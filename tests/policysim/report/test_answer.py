@@ -42,6 +42,11 @@ def test_the_optimum_is_best_and_none_can_keep_more():
     ]
 
 
+def test_the_optimum_comes_first_where_another_is_as_good_but_for_rounding():
+    first, *_ = said(("randomized-features", 1e-16, 0.0001, 0.0, 3.0), ("optimal", 0.0, 0.0001, 0.0, 2.9))
+    assert first == f"At ε = 1 even the best mechanism, optimal, keeps 0 % {BEYOND}, and none can keep more."
+
+
 def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
     first, _, last = said(POOR, FAIR)
     assert first == (

@@ -102,3 +102,6 @@ def test_the_first_policy_is_the_best_that_spends_epsilon():
     table = pd.DataFrame([{"policy": p, "epsilon": 1.0, "group": "all", "value": v} for p, v in rows])
     assert first_policy(table, 1.0) == "randomized-response"
     assert first_policy(table[:1], 1.0) == "greedy"
+    tied = [("randomized-features", 1 + 1e-15), ("optimal", 1.0)]
+    table = pd.DataFrame([{"policy": p, "epsilon": 1.0, "group": "all", "value": v} for p, v in tied])
+    assert first_policy(table, 1.0) == "optimal"
