@@ -70,7 +70,9 @@ def estimate(value: float, low: float, high: float, *, sign: bool = False) -> st
 
 
 def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
-    """An estimate with its interval, in words."""
+    """An estimate with its interval, in words; what never differs has none."""
+    if max(abs(value), abs(low), abs(high)) < NEGLIGIBLE:
+        return "exactly 0"
     return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
 
 
@@ -101,7 +103,8 @@ def hidden(study: Study) -> str:
 
 def odds(epsilon: float, right_guesses: float) -> str:
     """What epsilon means to somebody who guesses."""
-    times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 1 else 0}f}"
+    # A tenth more where whole numbers would say 99 or 100, unless that is 100 too.
+    times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 0.9995 else 0}f}"
     return (
         f"At ε = {epsilon:g}, who must tell two equally likely such patients apart by the published treatment "
         f"is right at most {times} of 100 times; guessing blind, 50."

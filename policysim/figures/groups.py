@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,10 @@ from policies.reference import Greedy
 from policysim.evaluate import ALL
 from policysim.figures.curves import has_band, thin
 from policysim.figures.layout import settle
-from policysim.figures.looks import look_of_dot
+from policysim.figures.looks import GREY, look_of_dot
 from policysim.figures.sizes import Canvas, SizeName, canvas
 from policysim.figures.tables import checked, names_of, nonempty
-from policysim.figures.wrapping import LINE_SPACING, wrapped
+from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, wrapped
 from policysim.words import NEGLIGIBLE, level_name, percent
 
 NAME = "loss_by_group"
@@ -56,11 +56,11 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     rows = nonempty(rows, NAME, "of a policy other than greedy with a loss")
     groups, policies = rows.drop_duplicates(["group", "level"]), names_of(rows, "policy")
     lane = 0.055 * len(policies) + 0.12
-    page, column = max(0.42, lane) * len(groups), max(0.47, 0.8 * lane) * len(groups)
+    page, column = max(0.5, lane) * len(groups), max(0.47, 0.8 * lane) * len(groups)
     with canvas(size, page=(7.8, 1.1 + page), column=1.2 + column + 0.07 * len(policies)) as made:
         axes = made.figure.subplots()
         _draw_dots(axes, rows, groups, policies)
-        _name_groups(made, axes, groups, worst_groups(rows))
+        _name_groups(made, axes, groups, rows)
         made.head(f"Who bears the loss, at ε = {table['epsilon'].iloc[0]:g}")
         axes.set_xlabel(AXIS + (f"\n{BAND}" if has_band(rows, "loss") else ""))
         about = {"frameon": False, "title": "In each row, from above:", "alignment": "left"}
@@ -103,6 +103,7 @@ def _draw_dots(axes: Axes, rows: pd.DataFrame, groups: pd.DataFrame, policies: l
         axes.plot(dots["loss"], heights, label=name, **drawn)
     for i in range(0, len(place), 2):
         axes.axhspan(i - 0.5, i + 0.5, color="#F3F3F3", zorder=0)
+    axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
     axes.set_ylim(len(place) - 0.5, -0.5)
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0] if has_band(rows, "loss") else 0.0))
     axes.grid(visible=True, axis="x")
@@ -110,15 +111,17 @@ def _draw_dots(axes: Axes, rows: pd.DataFrame, groups: pd.DataFrame, policies: l
     axes.tick_params(axis="y", length=0)
 
 
-def _name_groups(made: Canvas, axes: Axes, groups: pd.DataFrame, worst: Mapping[tuple[str, str], list[str]]) -> None:
-    policies = [name for names in worst.values() for name in names]
+def _name_groups(made: Canvas, axes: Axes, groups: pd.DataFrame, rows: pd.DataFrame) -> None:
+    worst, policies = worst_groups(rows), names_of(rows[rows["group"] != ALL], "policy")
+    # With sampling error, who is worst off is an estimate too.
+    mark = "largest estimate under" if has_band(rows, "loss") else "worst off under"
     font = FontProperties(size=made.font, family=rcParams["font.family"])
     names = []
     for group, level, share in zip(groups["group"], groups["level"], groups["share"], strict=True):
         everyone = group == ALL
         name = "everyone (100 % of patients)" if everyone else f"{level_name(group, level)} ({percent(share)})"
         of = worst.get((group, level), [])
-        words = f"{name}\nworst off under {_listed(of, policies)}" if of else name
+        words = f"{name}\n{mark} {_listed(of, policies)}" if of else name
         names.append(wrapped(words, NAMES_SHARE * made.width, font))
     axes.set_yticks(range(len(names)), labels=names, linespacing=LINE_SPACING)
 
@@ -136,6 +139,6 @@ def _fit(made: Canvas, axes: Axes, n_groups: int, n_policies: int) -> None:
     row = axes.get_window_extent().height / made.figure.dpi * 72 / n_groups
     texts = axes.get_yticklabels()
     lines = max(text.get_text().count("\n") + 1 for text in texts)
-    axes.tick_params(axis="y", labelsize=min(made.font, row / (LINE_SPACING * lines + 0.1)))
+    axes.tick_params(axis="y", labelsize=min(made.font, 0.98 * row / (LINE_HEIGHT + LINE_SPACING * (lines - 1))))
     for dots in axes.get_lines():
         dots.set_markersize(min(float(dots.get_markersize()), 1.3 * row / (n_policies + 1)))

@@ -24,7 +24,7 @@ def gain_drawing(table: pd.DataFrame) -> Drawing | None:
         "loss-vs-epsilon",
         "Against one treatment for all",
         "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
-        "had no part in making the policy. Shaded: the 95 % interval, which is sampling error and not what privacy costs.",
+        "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
         figures.loss_vs_epsilon(plain),
         _interval_data(drawn, MEASURE),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),

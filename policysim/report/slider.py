@@ -18,6 +18,8 @@ from policysim.evaluate import ALL
 from policysim.report.shown import six_digits
 
 DEATHS_PER = 1000
+# What a policy has beside one list of numbers for each name.
+NESTED = ("p", "texts")
 # Values that agree to so many decimals are equal.
 EQUAL = 9
 # The columns of a comparison that follow the slider: by what name, times what.
@@ -27,6 +29,8 @@ COLUMNS = {
     "deaths": ("expected_deaths", DEATHS_PER),
     "worse_than_untreated": ("worse_than_untreated", 1),
 }
+# Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
+ESTIMATES = ("value", "difference")
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,9 @@ class Slider:
     policies : tuple of str
         Those that can be chosen.
     now : mapping of str to float
-        The entries of `COLUMNS` that the comparison has, at this position.
+        The entries of `COLUMNS` that the comparison has, or `ESTIMATES`, at this position.
+    texts : mapping of str to str
+        The estimates with their intervals, at this position.
     odds : str
         What epsilon means to somebody who guesses.
     right_guesses : float
@@ -69,6 +75,7 @@ class Slider:
     policy: str
     policies: tuple[str, ...]
     now: Mapping[str, float]
+    texts: Mapping[str, str]
     odds: str
     right_guesses: float
     patients: tuple[Patient, ...]
@@ -126,7 +133,8 @@ def make_slider(
         position=position,
         policy=policy,
         policies=policies,
-        now={name: values[position] for name, values in at_start.items() if name != "p"},
+        now={name: values[position] for name, values in at_start.items() if name not in NESTED},
+        texts={name: said[position] for name, said in at_start["texts"].items()},
         odds=odds[position],
         right_guesses=guesses[position],
         patients=tuple(
@@ -160,11 +168,17 @@ def first_policy(table: pd.DataFrame, epsilon: float) -> str:
 def _series(rows: pd.DataFrame, probabilities: pd.DataFrame) -> dict[str, Any]:
     """The numbers of one policy over epsilon; under "p", of each example patient and action."""
     ordered = rows.sort_values("epsilon")
-    found: dict[str, Any] = {
-        name: (ordered[column] * scale).tolist()
-        for name, (column, scale) in COLUMNS.items()
-        if column in ordered and not ordered[column].isna().all()
-    }
+    found: dict[str, Any]
+    if {f"{name}_low" for name in ESTIMATES} <= set(ordered.columns):
+        found = {name: ordered[name].tolist() for name in ESTIMATES}
+        found["texts"] = {name: _with_intervals(ordered, name) for name in ESTIMATES}
+    else:
+        found = {
+            name: (ordered[column] * scale).tolist()
+            for name, (column, scale) in COLUMNS.items()
+            if column in ordered and not ordered[column].isna().all()
+        }
+        found["texts"] = {}
     grid = probabilities.pivot_table(index=["patient", "action"], columns="epsilon", values="probability", sort=False)
     curves = grid.sort_index(axis=1).to_numpy().tolist()
     n_actions = probabilities["action"].nunique()
@@ -172,13 +186,20 @@ def _series(rows: pd.DataFrame, probabilities: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
+def _with_intervals(rows: pd.DataFrame, name: str) -> list[str]:
+    ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [words.with_interval(*triple, sign=name == "difference") for triple in ends]
+
+
 def _compact(found: Mapping[str, Any]) -> dict[str, Any]:
     """Six digits, and one number where it is the same at every epsilon."""
 
-    def short(values: list[Any]) -> list[Any]:
+    def short(values: Any) -> Any:
+        if isinstance(values, dict):
+            return {name: short(listed) for name, listed in values.items()}
         if isinstance(values[0], list):
             return [short(value) for value in values]
-        listed = [_short(value) for value in values]
+        listed = [value if isinstance(value, str) else _short(value) for value in values]
         return listed[:1] if len(set(listed)) == 1 else listed
 
     return {name: short(values) for name, values in found.items()}

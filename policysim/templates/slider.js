@@ -29,6 +29,7 @@
       return [value, percent(value)];
     }
     const value = Number(at(policy[name], position));
+    if (policy.texts[name]) return [value, at(policy.texts[name], position)];
     return [value, name === "loss" || name === "deaths" ? rounded(value) : percent(value)];
   }
 

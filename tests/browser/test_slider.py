@@ -17,6 +17,8 @@ PAGES = COVID.parents[1].glob("*/report.html")
 WITH_SLIDER = sorted({COVID} | {page for page in PAGES if CONTROL in page.read_text(encoding="utf-8")})
 # How often the text counts what the table has once: per cent, of 1,000.
 COUNTED = {"epsilon": (1,), "loss": (1,), "deaths": (1,), "benefit_kept": (100,), "worse_than_untreated": (100, 1000)}
+# What the page of a log shows in their place, each with the ends of its interval.
+ESTIMATED = ("value", "difference")
 
 
 @pytest.fixture(scope="module", params=WITH_SLIDER, ids=lambda path: path.parent.name)
@@ -67,6 +69,8 @@ def expected(rows, policy, epsilon):
     """What the table says of this policy and ε: by the page's names, what the table knows."""
     row = rows.loc[(policy, epsilon)].copy()
     row["deaths"] = 1000 * row.get("expected_deaths", math.nan)
+    if "difference_low" in row:
+        return {"epsilon": epsilon, "odds": 1 / (1 + math.exp(-epsilon)), **{name: row[name] for name in ESTIMATED}}
     known = {name: row[name] for name in COUNTED if name in row and not math.isnan(row[name])}
     return {"epsilon": epsilon, "odds": 1 / (1 + math.exp(-epsilon)), **known}
 
@@ -81,6 +85,10 @@ def assert_shows(shown, rows, policy, epsilon):
             assert place["value"] == pytest.approx(value, rel=5.001e-6, abs=1e-9), name
             if name in COUNTED:
                 assert says(place["text"], [value * times for times in COUNTED[name]]), f"{name} = {value}: {place}"
+            if name in ESTIMATED:
+                row = rows.loc[(policy, epsilon)]
+                for end in (value, row[f"{name}_low"], row[f"{name}_high"]):
+                    assert says(place["text"], [end]), f"{name} = {value}: {place}"
     (right,) = re.findall(r"\S+ of 100 times", odds(epsilon, values["odds"]))
     assert all(f" {right}" in place["text"] for place in shown["places"]["odds"])
     for name, (place, *_) in shown["places"].items():

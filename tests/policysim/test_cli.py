@@ -20,6 +20,16 @@ def study(tmp_path):
     return str(write_small_study(tmp_path / "study"))
 
 
+FIGURES = (
+    "loss-vs-epsilon",
+    "spent-vs-claimed",
+    "action-probabilities",
+    "loss-by-group",
+    "sensitivity-by-weight",
+    "patient-losses",
+)
+
+
 def run(capsys, *arguments):
     """Exit code, stdout and stderr of one command."""
     try:
@@ -60,11 +70,8 @@ def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path
         assert words in out
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert written == {
-        "comparison.csv",
-        "figures/loss-vs-epsilon.svg",
-        "figures/loss-vs-epsilon.png",
-        "figures/spent-vs-claimed.svg",
-        "figures/spent-vs-claimed.png",
+        *(f"{name}.csv" for name in ("comparison", "examples", "findings", "drivers", "patient-losses")),
+        *(f"figures/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")),
         "report.html",
         "manifest.json",
     }

@@ -16,7 +16,7 @@ from policysim.figures.patients import bin_edges, stack
 
 
 def lines_of(axes):
-    return {line.get_label(): line for line in axes.get_lines()}
+    return {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
 
 
 def everyone(table, policy):
@@ -124,6 +124,16 @@ def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
         columns=["policy", "group", "level", "loss"],
     )
     assert worst_groups(rows) == {("age", "young"): ["a"], ("age", "old"): ["b"]}
+
+
+def test_a_policy_under_which_nobody_loses_does_not_count_as_every_policy(at_one):
+    rows = at_one[at_one["policy"].isin(["exponential", "uniform", "randomized-response", "best-fixed"])]
+    harmless = rows.assign(loss=rows["loss"].where(rows["policy"] != "best-fixed", -0.1))
+    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(harmless).axes[0].get_yticklabels()]
+    assert any("worst off under all but best-fixed" in label for label in labels)
+    estimated = harmless.assign(loss_low=harmless["loss"] - 1, loss_high=harmless["loss"] + 1)
+    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(estimated).axes[0].get_yticklabels()]
+    assert any("largest estimate under all but best-fixed" in label for label in labels)
 
 
 def test_groups_have_bars_where_the_table_has_intervals(logged):

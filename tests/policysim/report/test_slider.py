@@ -83,7 +83,7 @@ def test_what_a_comparison_lacks_is_not_shown_and_what_json_lacks_is_text():
     assert set(slider.now) == {"loss"}
     found = json.loads(slider.numbers)
     assert found["epsilons"] == [0.5, "inf"]
-    assert found["policies"]["optimal"] == {"loss": [0.25], "p": [[[0.333333], [0.666667]]]}
+    assert found["policies"]["optimal"] == {"loss": [0.25], "texts": {}, "p": [[[0.333333], [0.666667]]]}
 
 
 def test_no_name_can_end_the_script():
