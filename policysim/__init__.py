@@ -25,7 +25,7 @@ notebooks/   what notebooks show of tables
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings, drivers, patient_losses, example_patients   what a comparison found, as numbers
 words, text   numbers in words, lines of text
-screen, choice_screen, audit_screen, figures/, report/, output   what people see and keep
+screen, choice_screen, audit_screen, figures/, figure_files, report/, output   what people see and keep
 reproduce/, gallery   a report made again, and all of them on one page
 cli, parsers, options, console, commands/   the command line, a module each command
 

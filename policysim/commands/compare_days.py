@@ -9,6 +9,7 @@ from pathlib import Path
 from policysim.console import print_json, progress
 from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
 from policysim.days.screen import best_mechanisms, days_screen
+from policysim.figure_files import chosen_figures
 from policysim.options import UsageError, applicable, chosen_scenario_study, parse_epsilons
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
@@ -38,6 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')} does not go with --horizon{hint}")
     study = chosen_scenario_study(chosen)
     question = _question(chosen)
+    wanted = chosen_figures(chosen)
     try:
         require_any_record(study)
     except ValueError as error:
@@ -50,7 +52,7 @@ def run(chosen: argparse.Namespace) -> int:
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.days.report import build_days_manifest, days_files  # noqa: PLC0415
 
-    write_files(folder, finished(days_files(study, question, table), chosen))
+    write_files(folder, finished(days_files(study, question, table, wanted), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

@@ -9,6 +9,8 @@ from dataclasses import asdict, replace
 from policies.catalogue import make_policy
 from policysim.comparison import REFERENCES, applies
 from policysim.console import print_json, progress
+from policysim.example_patients import number_of_examples
+from policysim.figure_files import chosen_figures
 from policysim.logged.findings import find
 from policysim.logged.held_out import compare_log, number_of_steps
 from policysim.logged.screen import logged_screen
@@ -25,6 +27,7 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
     """Compute, print and write."""
     if chosen.price_list:
         raise UsageError(f"--price-list does not go with {study.name}: prices are exact, and a log only has estimates")
+    wanted = chosen_figures(chosen)
     folder = output_folder(chosen, study)
     check_writable(folder)
     log = load_log(study.log)
@@ -36,13 +39,15 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
     # What others are measured against is in every table and figure.
     evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *study.policies]))
     steps = number_of_steps([make_policy(name) for name in evaluated], study.epsilons)
+    steps += number_of_examples(evaluated, study.epsilons)
     with progress(steps) as advance:
         table = compare_log(replace(study, policies=evaluated), log, advance)
-    findings = find(study, log, table)
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.logged.report import build_logged_manifest, logged_files  # noqa: PLC0415
+        findings = find(study, log, table)
+        # matplotlib is the slowest import of all; everything before may still fail without it.
+        from policysim.logged.report import build_logged_manifest, logged_files  # noqa: PLC0415
 
-    write_files(folder, finished(logged_files(study, problem, table, findings), chosen))
+        files = logged_files(study, problem, table, findings, wanted=wanted, advance=advance)
+    write_files(folder, finished(files, chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

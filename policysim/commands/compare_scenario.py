@@ -10,6 +10,7 @@ from policysim import screen
 from policysim.comparison import REFERENCES, compare, number_of_jobs
 from policysim.console import print_json, progress
 from policysim.example_patients import number_of_examples
+from policysim.figure_files import chosen_figures
 from policysim.findings import find
 from policysim.findings import number_of_steps as number_of_findings
 from policysim.options import applicable, output_folder
@@ -23,6 +24,7 @@ from policysim.text import wrap
 
 def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
     """Compute, print and write."""
+    wanted = chosen_figures(chosen)
     folder = output_folder(chosen, study)
     check_writable(folder)
     problem = build_problem(study)
@@ -39,7 +41,7 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
         # matplotlib is the slowest import of all; everything before may still fail without it.
         from policysim.report import build_manifest, report_files  # noqa: PLC0415
 
-        files = report_files(study, problem, table, findings, prices, advance=advance)
+        files = report_files(study, problem, table, findings, prices, wanted=wanted, advance=advance)
     write_files(folder, finished(files, chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:

@@ -14,6 +14,7 @@ from policysim import figures
 from policysim.days.comparison import DaysQuestion
 from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
 from policysim.evaluate import ALL
+from policysim.figure_files import FigureFiles
 from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.report import LIBRARIES, inline, page_environment, to_csv
 from policysim.reproduce.manifest import scenario_digest
@@ -21,15 +22,16 @@ from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
 
 
-def days_files(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> Mapping[str, bytes]:
+def days_files(
+    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, wanted: FigureFiles
+) -> Mapping[str, bytes]:
     """Everything that `policysim compare --horizon` writes, by relative path."""
-    figure = figures.value_over_days(table)
-    vector = figures.to_svg(figure)
+    described = {"title": f"Over {days(question.horizon)}", "description": description(question)}
+    vector = figures.to_svg(figures.value_over_days(table), **described)
     manifest = {**build_days_manifest(study, question), "answer": answer(question, table)}
     return {
         "comparison.csv": to_csv(table),
-        "figures/course.svg": vector.encode(),
-        "figures/course.png": figures.to_png(figure),
+        **wanted.of("course", lambda size: figures.value_over_days(table, size=size), **described),
         "report.html": days_page(study, question, table, vector, manifest).encode(),
         **({"study.toml": study.text.encode()} if study.portable else {}),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
@@ -68,6 +70,14 @@ def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
 
 
+def description(question: DaysQuestion) -> str:
+    """What the figure shows."""
+    return (
+        f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
+        "ε, a line for each policy."
+    )
+
+
 def days_page(
     study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, vector: str, manifest: Mapping[str, Any]
 ) -> str:
@@ -91,8 +101,7 @@ def days_page(
             best=[(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
             count=population(overall["extra_deaths"]),
             drawing=inline(vector, "course"),
-            description=f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of "
-            "days at each total ε, a line for each policy.",
+            description=description(question),
             manifest=manifest,
             rounded=rounded,
             percent=percent,

@@ -25,7 +25,7 @@ def gain_drawing(table: pd.DataFrame) -> Drawing | None:
         "Against one treatment for all",
         "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
         "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
-        figures.loss_vs_epsilon(plain),
+        lambda size: figures.loss_vs_epsilon(plain, size=size),
         _interval_data(drawn, MEASURE),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )
@@ -42,7 +42,7 @@ def spending_drawing(table: pd.DataFrame) -> Drawing | None:
         "spent-vs-claimed",
         "Privacy spent against privacy claimed",
         "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
-        figures.spent_vs_claimed(table),
+        lambda size: figures.spent_vs_claimed(table, size=size),
         DataTable(("ε", *map(str, grid.columns)), rows),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )
@@ -56,7 +56,7 @@ def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
         f"What example patients get under {policy}",
         f"The probability of each treatment over ε under {policy} as made from the whole log, a panel for each example "
         "patient.",
-        figures.action_probabilities(mine),
+        lambda size: figures.action_probabilities(mine, size=size),
         None,
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
     )
@@ -72,7 +72,7 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
         "Who bears the loss",
         "The outcome that each group of patients loses against choosing for each without privacy, a dot for each "
         "policy; bars are 95 % intervals.",
-        figures.loss_by_group(rows),
+        lambda size: figures.loss_by_group(rows, size=size),
         None,
     )
 

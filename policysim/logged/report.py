@@ -11,9 +11,10 @@ from typing import Any
 import pandas as pd
 
 from policies.problem import DecisionProblem
-from policysim import figures, words
+from policysim import words
 from policysim.evaluate import ALL
 from policysim.example_patients import example_patients, example_probabilities
+from policysim.figure_files import DEFAULT, FigureFiles
 from policysim.logged.drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing
 from policysim.logged.findings import LoggedFindings
 from policysim.logged.screen import (
@@ -38,6 +39,8 @@ def logged_files(
     problem: DecisionProblem,
     table: pd.DataFrame,
     findings: LoggedFindings,
+    *,
+    wanted: FigureFiles = DEFAULT,
     advance: Callable[[], object] = lambda: None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes for a study of a log, by relative path.
@@ -52,6 +55,8 @@ def logged_files(
         From `compare_log`, with greedy, best-fixed and uniform.
     findings : LoggedFindings
         From `find`.
+    wanted : FigureFiles, optional
+        The figure files; SVG and PNG for a page by default.
     advance : callable, optional
         Called after each policy and epsilon of the example patients, `number_of_examples` times in all.
     """
@@ -97,8 +102,7 @@ def logged_files(
     }
     return {
         **{name: to_csv(frame) for name, frame in tables.items()},
-        **{f"figures/{name}.svg": drawing.svg.encode() for name, drawing in drawings.items()},
-        **{f"figures/{name}.png": figures.to_png(drawing.figure) for name, drawing in drawings.items()},
+        **{name: content for drawing in drawings.values() for name, content in drawing.files(wanted).items()},
         "report.html": page.encode(),
         "manifest.json": manifest_text(manifest).encode(),
     }

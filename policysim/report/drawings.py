@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from policies.catalogue import CATALOGUE
 from policysim import figures, words
 from policysim.evaluate import ALL
+from policysim.figure_files import FigureFiles
+from policysim.figures.sizes import SizeName
 from policysim.report.data_table import DataTable, Panel, wide
 from policysim.report.markers import epsilon_markers
 from policysim.report.svg import inline
@@ -28,8 +30,8 @@ class Drawing:
         Of its files.
     title, description : str
         What it is about; what is in it, for who cannot see it.
-    figure : Figure
-        Laid out.
+    draw : callable
+        The figure, laid out for a size.
     data : DataTable or None
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
@@ -39,23 +41,30 @@ class Drawing:
     name: str
     title: str
     description: str
-    figure: Figure
+    draw: Callable[[SizeName], Figure]
     data: DataTable | None
     epsilons: tuple[float, ...] = ()
 
-    @cached_property
-    def svg(self) -> str:
-        """As a file of its own."""
-        return figures.to_svg(self.figure, title=self.title, description=self.description)
+    def files(self, wanted: FigureFiles) -> dict[str, bytes]:
+        """Its files, by relative path."""
+        return wanted.of(self.name, self._drawn, title=self.title, description=self.description)
 
     def markup(self, position: int) -> Markup:
         """As a part of a page; the markers of epsilon stand at a position of the slider."""
-        vector = self.svg
+        figure = self._drawn("page")
+        vector = figures.to_svg(figure, title=self.title, description=self.description)
         # Only a figure that has been drawn knows where its axes are.
-        markers = epsilon_markers(self.figure, self.epsilons) if self.epsilons else []
+        markers = epsilon_markers(figure, self.epsilons) if self.epsilons else []
         # Its name stands in hundreds of places.
         initials = "".join(word[0] for word in self.name.split("-"))
         return inline(vector, initials, markers=markers, position=position)
+
+    def _drawn(self, size: SizeName) -> Figure:
+        return self._page if size == "page" else self.draw(size)
+
+    @cached_property
+    def _page(self) -> Figure:
+        return self.draw("page")
 
 
 def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:
@@ -78,7 +87,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
             "Loss against ε",
             "Benefit kept (0 % is one treatment for all, 100 % the best for each) and extra deaths against ε, a line "
             "for each policy; where the limit is known, what no mechanism can reach is shaded.",
-            figures.loss_vs_epsilon(table),
+            lambda size: figures.loss_vs_epsilon(table, size=size),
             _loss_data(drawn),
             epsilons,
         )
@@ -91,7 +100,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
                 "Privacy spent against privacy claimed",
                 "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
                 "all of it, one below wastes some.",
-                figures.spent_vs_claimed(table),
+                lambda size: figures.spent_vs_claimed(table, size=size),
                 _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
             )
@@ -102,7 +111,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
             "action-probabilities",
             f"What example patients get under {policy}",
             f"The probability of each treatment over ε under {policy}, a panel for each example patient.",
-            figures.action_probabilities(choices),
+            lambda size: figures.action_probabilities(choices, size=size),
             _over_epsilon(
                 [
                     Panel(str(patient), rows, "probability", words.percent)
@@ -126,7 +135,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
         "Who bears the loss",
         "The utility that each group of patients loses, a dot for each policy; the group that loses most under a "
         "policy is named.",
-        figures.loss_by_group(rows),
+        lambda size: figures.loss_by_group(rows, size=size),
         None,
     )
 
@@ -138,7 +147,7 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
         "What drives the sensitivity",
         "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
         "sensitivity it makes between the two that attain it.",
-        figures.sensitivity_by_weight(drivers),
+        lambda size: figures.sensitivity_by_weight(drivers, size=size),
         DataTable(
             ("outcome", "weight", "of itself", "in the sensitivity", "share"),
             tuple(
@@ -163,7 +172,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
         "patient-losses",
         f"How much single patients lose, at ε = {epsilon:g}",
         f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
-        figures.patient_losses(losses),
+        lambda size: figures.patient_losses(losses, size=size),
         wide(
             [Panel("utility that a patient loses at most", losses, "loss", words.rounded)],
             index="quantile",

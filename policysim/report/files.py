@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from policies.problem import DecisionProblem
-from policysim import figures
 from policysim.drivers import sensitivity_by_outcome
 from policysim.example_patients import example_patients, example_probabilities
+from policysim.figure_files import DEFAULT, FigureFiles
 from policysim.findings import Findings
 from policysim.patient_losses import patient_losses
 from policysim.report.answer import answer
@@ -29,6 +29,7 @@ def report_files(
     findings: Findings,
     prices: pd.DataFrame | None = None,
     *,
+    wanted: FigureFiles = DEFAULT,
     advance: Callable[[], object] = lambda: None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes, by relative path.
@@ -45,6 +46,8 @@ def report_files(
         From `find`.
     prices : DataFrame, optional
         From `price_list`.
+    wanted : FigureFiles, optional
+        The figure files; SVG and PNG for a page by default.
     advance : callable, optional
         Called after each policy and epsilon of the example patients, `number_of_examples` times in all.
     """
@@ -89,8 +92,7 @@ def report_files(
     }
     return {
         **{name: to_csv(frame) for name, frame in tables.items()},
-        **{f"figures/{name}.svg": drawing.svg.encode() for name, drawing in drawings.items()},
-        **{f"figures/{name}.png": figures.to_png(drawing.figure) for name, drawing in drawings.items()},
+        **{name: content for drawing in drawings.values() for name, content in drawing.files(wanted).items()},
         "report.html": page.encode(),
         # The study that was run, so that the folder can be run again; not where it would lose its scenario.
         **({"study.toml": study.text.encode()} if study.portable else {}),

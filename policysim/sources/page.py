@@ -11,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from policysim.figures import to_png, to_svg
+from policysim.figure_files import DEFAULT, FigureFiles
+from policysim.figures import to_svg
 from policysim.report import inline, page_environment
-from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
+from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Drawing, Findings, number
 from policysim.sources.studies import SourceStudy
 from policysim.words import rounded
 
@@ -25,20 +26,25 @@ MOST_SENTENCES = 2
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 
 
-def source_files(study: SourceStudy, findings: Findings, seed: int) -> Mapping[str, bytes]:
+def source_files(
+    study: SourceStudy, findings: Findings, seed: int, wanted: FigureFiles = DEFAULT
+) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes for such a study, by relative path."""
-    drawn = {drawing.name: drawing.draw(drawing.table) for drawing in findings.drawings}
-    vectors = {name: to_svg(figure) for name, figure in drawn.items()}
+    vectors = {drawing.name: to_svg(drawing.draw(drawing.table)) for drawing in findings.drawings}
     manifest = {**build_manifest(study, seed), "answer": answer(findings)}
     return {
         "comparison.csv": _csv(rows_table(findings)),
         **{f"figures/{drawing.name}.csv": _csv(drawing.table) for drawing in findings.drawings},
-        **{f"figures/{name}.svg": svg.encode() for name, svg in vectors.items()},
-        **{f"figures/{name}.png": to_png(figure) for name, figure in drawn.items()},
+        **{name: content for drawing in findings.drawings for name, content in _figure_files(drawing, wanted).items()},
         "report.html": source_page(study, findings, vectors, seed).encode(),
         "study.toml": study.text.encode(),
         "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
     }
+
+
+def _figure_files(drawing: Drawing, wanted: FigureFiles) -> dict[str, bytes]:
+    # These figures have one size each.
+    return wanted.of(drawing.name, lambda _: drawing.draw(drawing.table), description=drawing.description)
 
 
 def answer(findings: Findings) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from policysim.console import print_json
+from policysim.figure_files import chosen_figures
 from policysim.options import UsageError
 from policysim.output import check_writable, write_files
 from policysim.reproduce.manifest import finished
@@ -17,7 +18,7 @@ from policysim.sources.studies import SourceStudy, load_source_study
 from policysim.text import wrap
 
 # Options of compare that need a scenario.
-OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list")
+OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size")
 OVER_DAYS = ("horizon", "total_epsilon", "delta", "length_public")
 
 
@@ -30,10 +31,11 @@ def run_source_study(chosen: argparse.Namespace, path: Path) -> int:
     seed = study.seed if chosen.seed is None else chosen.seed
     if seed < 0:
         raise UsageError(f"seed must be a whole number >= 0, got {seed}")
+    wanted = chosen_figures(chosen)
     folder = Path(chosen.out) if chosen.out else Path("reports") / study.name
     check_writable(folder)
     findings = study.findings(seed)
-    write_files(folder, finished(source_files(study, findings, seed), chosen))
+    write_files(folder, finished(source_files(study, findings, seed, wanted), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(
