@@ -17,6 +17,7 @@ from policysim.evaluate import ALL
 from policysim.figure_files import FigureFiles
 from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.report import LIBRARIES, inline, page_environment, to_csv
+from policysim.report.data_table import tidy
 from policysim.reproduce.manifest import scenario_digest
 from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
@@ -101,6 +102,7 @@ def days_page(
             best=[(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
             count=population(overall["extra_deaths"]),
             drawing=inline(vector, "course"),
+            data=tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept"]]),
             description=description(question),
             manifest=manifest,
             rounded=rounded,

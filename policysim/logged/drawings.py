@@ -6,11 +6,8 @@ import pandas as pd
 
 from policysim import figures, words
 from policysim.evaluate import ALL
-from policysim.report.data_table import DataTable
+from policysim.report.data_table import DataTable, Panel, wide
 from policysim.report.drawings import Drawing
-
-# What the curve draws: the mean with its interval, and what it is measured against.
-MEASURE = "difference"
 
 
 def gain_drawing(table: pd.DataFrame) -> Drawing | None:
@@ -26,7 +23,7 @@ def gain_drawing(table: pd.DataFrame) -> Drawing | None:
         "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
         "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
         lambda size: figures.loss_vs_epsilon(plain, size=size),
-        _interval_data(drawn, MEASURE),
+        _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )
 
@@ -51,13 +48,16 @@ def spending_drawing(table: pd.DataFrame) -> Drawing | None:
 def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
     """What example patients get under one policy."""
     mine = probabilities[probabilities["policy"] == policy]
+    panels = [
+        Panel(str(patient), rows, "probability", words.percent) for patient, rows in mine.groupby("patient", sort=False)
+    ]
     return Drawing(
         "action-probabilities",
         f"What example patients get under {policy}",
         f"The probability of each treatment over ε under {policy} as made from the whole log, a panel for each example "
         "patient.",
         lambda size: figures.action_probabilities(mine, size=size),
-        None,
+        wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
     )
 
@@ -67,25 +67,31 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
     rows = at_epsilon[at_epsilon["loss"].notna()]
     if rows.empty or (rows["group"] == ALL).all():
         return None
+    names = rows.apply(lambda row: group_name(row["group"], row["level"]), axis=1)
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
         "The outcome that each group of patients loses against choosing for each without privacy, a dot for each "
         "policy; bars are 95 % intervals.",
         lambda size: figures.loss_by_group(rows, size=size),
-        None,
+        _with_intervals(rows.assign(name=names), "name", "group", "loss"),
     )
 
 
-def _interval_data(table: pd.DataFrame, column: str) -> DataTable:
-    """A row for each epsilon, and for each policy the estimate with its interval."""
-    names = [str(name) for name in dict.fromkeys(table["policy"]) if name not in figures.REFERENCE_LINES]
+def group_name(group: str, level: str) -> str:
+    """A group of patients in words, everyone too."""
+    return "everyone" if group == ALL else words.level_name(str(group), str(level))
+
+
+def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, write: str = "{}") -> DataTable:
+    """A row for each entry of `index`, and for each policy the estimate with its interval."""
+    names = [str(name) for name in dict.fromkeys(table["policy"])]
     rows = []
-    for epsilon, group in table.groupby("epsilon", sort=True):
+    for key, group in table.groupby(index, sort=False):
         of = {str(row["policy"]): row for _, row in group.iterrows()}
         cells = [_with_ends(of[name], column) if name in of else "–" for name in names]
-        rows.append((f"{epsilon:g}", *cells))
-    return DataTable(("ε", *names), tuple(rows))
+        rows.append((write.format(key), *cells))
+    return DataTable((heading, *names), tuple(rows))
 
 
 def _with_ends(row: pd.Series, column: str) -> str:

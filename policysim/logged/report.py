@@ -15,7 +15,7 @@ from policysim import words
 from policysim.evaluate import ALL
 from policysim.example_patients import example_patients, example_probabilities
 from policysim.figure_files import DEFAULT, FigureFiles
-from policysim.logged.drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing
+from policysim.logged.drawings import choices_drawing, gain_drawing, group_name, groups_drawing, spending_drawing
 from policysim.logged.findings import LoggedFindings
 from policysim.logged.screen import (
     ASSUMED_PUBLIC,
@@ -135,7 +135,7 @@ def _group_rows(at_epsilon: pd.DataFrame) -> list[dict[str, Any]]:
         differences = {str(row["policy"]): row for _, row in mine.iterrows()}
         rows.append(
             {
-                "name": "everyone" if group == ALL else words.level_name(str(group), str(level)),
+                "name": group_name(str(group), str(level)),
                 "share": float(mine["share"].iloc[0]),
                 "differences": differences,
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -78,3 +79,16 @@ def wide(
         spans=tuple((panel.title, grid.shape[1]) for panel, grid in zip(panels, grids, strict=True)),
         note=note,
     )
+
+
+def tidy(table: pd.DataFrame) -> DataTable:
+    """The rows of a figure's own table, its columns as headings, numbers to four digits."""
+    cells = table.map(_written)
+    rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
+    return DataTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.4g}".replace("-", "−")
+    return str(value)

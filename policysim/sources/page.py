@@ -14,6 +14,7 @@ import pandas as pd
 from policysim.figure_files import DEFAULT, FigureFiles
 from policysim.figures import to_svg
 from policysim.report import inline, page_environment
+from policysim.report.data_table import tidy
 from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Drawing, Findings, number
 from policysim.sources.studies import SourceStudy
 from policysim.words import rounded
@@ -102,6 +103,7 @@ def source_page(study: SourceStudy, findings: Findings, vectors: Mapping[str, st
             marks=MARKS,
             number=number,
             rounded=rounded,
+            data={drawing.name: tidy(drawing.table) for drawing in findings.drawings},
             svg={name: inline(vector, f"f{place}") for place, (name, vector) in enumerate(vectors.items())},
         )
     )
