@@ -62,7 +62,7 @@ def evaluate(
         fitted = cross_fit(data, covariate_matrix(log.known), outcome_model=outcome_model, folds=folds, seed=seed)
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
-    difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip, seed=seed)
+    difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
 
 

@@ -95,12 +95,8 @@ def _why(estimated: OffPolicyEstimate) -> str:
 def _difference_lines(found: ArmDifference) -> list[str]:
     low, high = found.interval
     verdict = "better" if low > 0 else "worse" if high < 0 else "no difference is shown"
-    counts = ", ".join(f"{arm} {found.arms.count(arm)} times" for arm in dict.fromkeys(found.arms))
-    chosen = f"{found.arms[0]} each time" if len(set(found.arms)) == 1 else counts
     lines = wrap(f"Minus the best single arm   {with_interval(found.value, low, high, sign=True)}: {verdict}.")
-    lines += wrap(
-        f"That arm is chosen on other rows than those it is evaluated on, in {len(found.arms)} folds: {chosen}."
-    )
+    lines += wrap(f"Estimated best is {found.arm}; the interval allows for any arm of the log being the best one.")
     for warning in found.warnings:
         lines += wrap(f"Warning: {warning}")
     return lines

@@ -1,7 +1,9 @@
 """Policies on the patients of a log: what each arm did, and what a private choice among the arms is worth.
 
 arms       the mean of each arm with its interval, before any model
-best_arm   a policy's value minus that of the best single arm, the arm chosen on other rows
+caveats    what may be wrong with a log, in words
+simultaneous   a policy against the best of several arms, whichever that is
+best_arm   a policy's value minus that of the best single arm, for `policysim evaluate`
 fitting    scores and prior fitted to a log: a decision problem over all declared records
 splits     repeated splits: policies made from one part, evaluated on the other
 estimates  means with errors, shares, and what repeated splits say together

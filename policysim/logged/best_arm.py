@@ -1,22 +1,20 @@
-"""A policy against the best single arm: the arm is chosen on some rows of a log, and both are evaluated on others."""
+"""A policy against the best single arm: nobody knows which arm that is, so it is compared with each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from policies.arrays import FloatArray, IntArray
+from policysim.logged.simultaneous import against_best
 from policysim.offpolicy.caveats import overlap_caveats
 from policysim.offpolicy.cross_fitting import CrossFit, direct_method
-from policysim.offpolicy.estimation import UPPER, contributions
-from policysim.offpolicy.estimators import moments
+from policysim.offpolicy.estimation import contributions
+from policysim.offpolicy.estimators import Z, moments
 from policysim.offpolicy.logged import LoggedData
+from policysim.offpolicy.outcome_models import FEWEST_ROWS
 from policysim.offpolicy.weights import importance_weights
-
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -26,21 +24,18 @@ class ArmDifference:
     Attributes
     ----------
     value : float
-        Per patient, in the reward's unit; > 0 if the policy is better.
-    standard_error : float
-        Of the value.
+        Minus the arm that is estimated best; per patient, in the reward's unit; > 0 if the policy is better.
     interval : tuple of float
-        Lower and upper end of the 95 % interval.
-    arms : tuple of str
-        The arm that was chosen for each fold; the same each time if the log is clear about it.
+        Of the difference to the truly best arm, whichever that is: at least 95 % of such intervals hold it.
+    arm : str
+        The one that is estimated best.
     warnings : tuple of str
         Where the log hardly knows what an arm does to some patients.
     """
 
     value: float
-    standard_error: float
     interval: tuple[float, float]
-    arms: tuple[str, ...]
+    arm: str
     warnings: tuple[str, ...]
 
 
@@ -51,28 +46,21 @@ def difference_from_best_arm(
     estimator: str = "dr",
     fitted: CrossFit | None = None,
     clip: float | None = None,
-    seed: int = 0,
 ) -> ArmDifference:
     """The value of a policy minus that of the best single arm, on the same rows.
-
-    Which arm is best is not known: the largest of several estimates is too large, as it was chosen for that (van
-    Hasselt 2010, Double Q-learning, section 2). So the rows are split into five folds, and in each stands the arm whose
-    weighted mean (`arms.arm_means`) is largest on the rows outside of it.
 
     Parameters
     ----------
     data : LoggedData
-        At least two rows.
+        At least two rows. Arms that none of them got are not compared: the log knows nothing of them.
     probabilities : array, (n_rows, k)
         p(a|x) of the policy for each row.
     estimator : str
-        "ips", "snips", "dm" or "dr", for both.
+        "ips", "snips", "dm" or "dr", for the policy and for the arms.
     fitted : CrossFit, optional
         Outcome models; needed for "dm" and "dr".
     clip : float, optional
         The most that an importance weight may be.
-    seed : int
-        Decides which rows share a fold.
 
     Returns
     -------
@@ -80,47 +68,34 @@ def difference_from_best_arm(
 
     Notes
     -----
-    The value is the mean over all rows of the policy's contribution minus the arm's, and the standard error that of
-    this mean: rows on which both agree cancel, so it is far smaller than the two errors added. The direct method has no
-    contributions: its difference is the direct method of the difference of probabilities, which it is linear in.
+    The difference to an arm is the mean over the rows of the policy's contribution minus that of giving everyone this
+    arm, and its standard error that of this mean, made wider where the rows are skewed (`estimators.Moments.quantile`):
+    rows on which both agree cancel. The direct method has no contributions: its difference is the direct method of the
+    difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
+    to all arms together bound that to the best one (`simultaneous.against_best`).
     """
-    folds: IntArray = np.random.default_rng(seed).permutation(data.n_rows) % min(FOLDS, data.n_rows)
-    best = [_best_arm(data, folds != fold) for fold in range(int(folds.max()) + 1)]
-    arm_of: IntArray = np.array(best)[folds]
+    arms: IntArray = np.unique(data.actions)
     if estimator == "dm" and fitted is not None:
-        value, error = direct_method(probabilities - _one_hot(arm_of, data.n_actions), fitted)
-        quantile = float(stdtrit(len(fitted.models) - 1, UPPER))
+        found = [direct_method(probabilities - _everyone(data, arm), fitted) for arm in arms]
+        n = len(fitted.models)
     else:
         own = _contributions(data, probabilities, estimator, fitted, clip)
-        found = moments(own - _of_arms(data, arm_of, estimator, fitted, clip))
-        value, error, quantile = found.mean, found.standard_error, found.quantile
+        found = [
+            _mean_and_error(own - _contributions(data, _everyone(data, arm), estimator, fitted, clip)) for arm in arms
+        ]
+        n = data.n_rows
+    best = against_best([value for value, _ in found], [error for _, error in found], n)
     return ArmDifference(
-        value=value,
-        standard_error=error,
-        interval=(value - quantile * error, value + quantile * error),
-        arms=tuple(data.names[arm] for arm in best),
-        warnings=tuple(warning for arm in sorted(set(best)) for warning in _caveats(data, arm)),
+        value=best.value,
+        interval=best.interval,
+        arm=data.names[arms[best.arm]],
+        warnings=tuple(warning for arm in arms for warning in _caveats(data, arm)),
     )
 
 
-def _best_arm(data: LoggedData, rows: NDArray[np.bool_]) -> int:
-    """The arm with the largest weighted mean among some rows; one that none of them was given is not considered."""
-    weights = rows / data.propensities
-    totals = np.bincount(data.actions, weights=weights, minlength=data.n_actions)
-    sums = np.bincount(data.actions, weights=weights * data.rewards, minlength=data.n_actions)
-    return int(np.argmax(np.divide(sums, totals, out=np.full_like(sums, -np.inf), where=totals > 0)))
-
-
-def _of_arms(
-    data: LoggedData, arm_of: IntArray, estimator: str, fitted: CrossFit | None, clip: float | None
-) -> FloatArray:
-    """What each row adds to the value of its fold's arm."""
-    added = np.empty(data.n_rows)
-    for arm in np.unique(arm_of):
-        everyone = _one_hot(np.full(data.n_rows, arm), data.n_actions)
-        rows = arm_of == arm
-        added[rows] = _contributions(data, everyone, estimator, fitted, clip)[rows]
-    return added
+def _mean_and_error(differences: FloatArray) -> tuple[float, float]:
+    found = moments(differences)
+    return found.mean, found.standard_error * found.quantile / Z
 
 
 def _contributions(
@@ -130,15 +105,17 @@ def _contributions(
     return contributions(data, probabilities, weights, estimator=estimator, fitted=fitted)
 
 
-def _one_hot(arms: IntArray, n_actions: int) -> FloatArray:
-    """The policy that gives each row its arm, (n_rows, k)."""
-    table: FloatArray = np.zeros((len(arms), n_actions))
-    table[np.arange(len(arms)), arms] = 1
+def _everyone(data: LoggedData, arm: int) -> FloatArray:
+    """The policy that gives each row this arm, (n_rows, k); one row in memory."""
+    table: FloatArray = np.broadcast_to(np.eye(data.n_actions)[arm], (data.n_rows, data.n_actions))
     return table
 
 
 def _caveats(data: LoggedData, arm: int) -> list[str]:
     """What overlap lacks for giving everyone an arm, in words about that arm."""
-    everyone = _one_hot(np.full(data.n_rows, arm), data.n_actions)
+    everyone = _everyone(data, arm)
     found = overlap_caveats(data, everyone[0], importance_weights(data, everyone).raw)
+    n_rows = np.count_nonzero(data.actions == arm)
+    if n_rows < FEWEST_ROWS:
+        found.append(f"too few rows got it ({n_rows}) to know how rewards vary: the interval may be too narrow.")
     return [f"giving everyone {data.names[arm]}: {warning}" for warning in found]

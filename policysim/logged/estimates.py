@@ -37,13 +37,15 @@ class Estimate:
         reach = float(stdtrit(self.n - 1, UPPER)) * self.standard_error
         return self.value - reach, self.value + reach
 
-    @property
-    def positive(self) -> bool:
-        """Whether the whole interval is above 0."""
-        return self.interval[0] > 0
-
 
 NOTHING = Estimate(np.nan, np.nan, 0)
+
+
+def minus(one: FloatArray, other: FloatArray) -> FloatArray:
+    """One - other, (m,), exactly 0 where they are equal but for rounding."""
+    apart = one - other
+    apart[np.abs(apart) <= ROUNDING * (np.abs(one) + np.abs(other))] = 0.0
+    return apart
 
 
 def mean(contributions: FloatArray) -> Estimate:
@@ -63,18 +65,21 @@ def share(part: FloatArray, whole: FloatArray) -> Estimate:
     if below == 0:
         return NOTHING
     ratio = float(part.mean()) / below
-    return Estimate(ratio, abs(mean(part - ratio * whole).standard_error / below), len(whole))
+    return Estimate(ratio, abs(mean(minus(part, ratio * whole)).standard_error / below), len(whole))
 
 
 def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
     """What independent random splits of the same patients say together.
 
-    The median, with the variance median(s_r^2 + (v_r - median)^2): it also covers how much depends on the split
-    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3).
+    The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
+    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3). Means and not medians, so
+    that the difference of two values is the value of their difference.
     """
     values = np.array([estimate.value for estimate in estimates])
     errors = np.array([estimate.standard_error for estimate in estimates])
     if np.isnan(values).any():
         return NOTHING
-    centre = float(np.median(values))
-    return Estimate(centre, float(np.sqrt(np.median(errors**2 + (values - centre) ** 2))), estimates[0].n)
+    centre = float(values.mean())
+    # The mean of equal numbers is off by rounding.
+    apart = minus(values, np.full_like(values, centre))
+    return Estimate(centre, float(np.sqrt(np.mean(errors**2 + apart**2))), estimates[0].n)

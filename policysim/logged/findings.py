@@ -14,6 +14,7 @@ from policies.catalogue import CATALOGUE
 from policies.reference import Greedy
 from policysim.evaluate import ALL
 from policysim.logged.arms import arm_means
+from policysim.logged.caveats import log_caveats
 from policysim.logs.source import EXCLUDE
 from policysim.logs.trial import Log
 from policysim.offpolicy.logged import LoggedData
@@ -52,8 +53,10 @@ class LoggedFindings:
         Rows of the log, those without an outcome, and those that the estimates rest on.
     arms : list of dict
         For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
+    caveats : list of str
+        What may be wrong with the log.
     one_for_all : str
-        The arm of the highest mean.
+        The arm that is estimated best: what differences are against.
     gain : tuple of float
         What choosing for each patient without privacy gains over the best single treatment, with its 95 % interval.
     rows : list of LoggedRow
@@ -69,6 +72,7 @@ class LoggedFindings:
     n_missing: int
     n_used: int
     arms: list[dict[Hashable, Any]]
+    caveats: list[str]
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
@@ -80,8 +84,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     """Sum up a comparison: `table` is from `compare_log`, with greedy and best-fixed among its policies."""
     overall = table[table["group"] == ALL]
     now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
-    means = arm_means(log.data)
-    one_for_all = str(means["arm"].iloc[int(means["mean"].argmax())])
+    one_for_all = str(table["best_arm"].iloc[0])
     gain = _triple(now[Greedy.name], "difference")
     rows = [_row(name, now[name], overall[overall["policy"] == name]) for name in study.policies]
     return LoggedFindings(
@@ -90,6 +93,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         n_missing=sum(log.missing),
         n_used=log.data.n_rows,
         arms=[dict(row) for _, row in arms_of(log, study.log.missing).iterrows()],
+        caveats=log_caveats(log, study.log),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
@@ -178,7 +182,8 @@ def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
             f"{with_interval(*best.difference, sign=True)}"
         )
     if same:
-        parts.append(f"{' and '.join(same)} would rather give everyone the same treatment")
+        verb = "is" if len(same) == 1 else "are"
+        parts.append(f"{', '.join(same)} {verb} worth exactly the same as that treatment")
     return f"At ε = {study.epsilon:g}, {'; '.join(parts)}."
 
 

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from policies.policy import Policy
-from policysim.logged.estimates import NOTHING, over_repeats
-from policysim.logged.measures import QUANTITIES, SHARE_OF, Group, Measure, Measured, groups_of
+from policysim.logged.estimates import Estimate, over_repeats
+from policysim.logged.measures import (
+    GAIN_OVER_UNIFORM,
+    Group,
+    Measure,
+    Measured,
+    difference_to,
+    gain_over,
+    groups_of,
+    kept_over,
+)
+from policysim.logged.simultaneous import AgainstBest, against_best
 from policysim.logged.splits import FOLDS, REPEATS, split_log
 from policysim.logs.trial import Log
 from policysim.notebooks.comparison import Comparison
 from policysim.study import LoggedStudy
 from policysim.sweep import N_THREADS, asked_for, at, at_each
+
+# A number with the ends of its 95 % interval; there is none where a percentage is refused.
+Triple = tuple[float, float, float]
+REFUSED: Triple = (np.nan, np.nan, np.nan)
 
 
 def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = lambda: None) -> pd.DataFrame:
@@ -41,12 +56,15 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
         95 % intervals `*_low`, `*_high` beside
 
         value : mean outcome per patient
-        difference : value minus that of the best single treatment (chosen outside the fold, as all policies are)
+        difference : value minus that of the best single arm, given to all; the same arm in all rows: the one that is
+            estimated best for everyone. For everyone the interval holds whichever arm is truly the best
+            (`simultaneous.against_best`); in groups it is that of the difference to this arm
         loss : greedy's value minus this
-        normalized_loss, benefit_kept : shares of what greedy gains over uniform and over the best single treatment;
-            NaN where the interval of that gain reaches 0: a share of what may be nothing
+        normalized_loss, benefit_kept : shares of what greedy gains over uniform and over the best single arm; NaN
+            where the interval of that gain reaches 0: a share of what may be nothing
         best_action_rate, worse_than_untreated : by the fitted scores of the other folds
         ess : effective sample size of the importance weights, (sum w)^2 / sum w^2
+        best_arm : the arm of `difference`
     """
     templates, epsilons = asked_for(study.policies, study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
@@ -57,12 +75,13 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
             for policy, found in zip(jobs, pool.map(Measure(split, groups), jobs), strict=True):
                 measured[policy].append(found)
                 advance()
-    frames = [
-        _rows(groups, log.data.n_rows, at(template, epsilon), epsilon, measured[at(template, epsilon)])
+    rows = [
+        row
         for template in templates
         for epsilon in epsilons
+        for row in _rows(log, at(template, epsilon), epsilon, groups, measured[at(template, epsilon)])
     ]
-    return Comparison(pd.concat(frames, ignore_index=True))
+    return Comparison(pd.DataFrame(rows))
 
 
 def number_of_steps(policies: Sequence[Policy], epsilons: Sequence[float]) -> int:
@@ -70,28 +89,62 @@ def number_of_steps(policies: Sequence[Policy], epsilons: Sequence[float]) -> in
     return REPEATS * (FOLDS + sum(len(at_each(policy, epsilons)) for policy in policies))
 
 
-def _rows(groups: list[Group], n_rows: int, policy: Policy, epsilon: float, measured: list[Measured]) -> pd.DataFrame:
-    """The rows of one policy at one epsilon, a group each."""
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """What all splits say of one policy in one group."""
+
+    estimates: dict[str, Estimate]
+    n_arms: int
+
+    @classmethod
+    def of(cls, measured: list[Measured], place: int, n_arms: int) -> _Together:
+        names = measured[0].estimates[place]
+        return cls({name: over_repeats([each.estimates[place][name] for each in measured]) for name in names}, n_arms)
+
+    def triple(self, name: str) -> Triple:
+        found = self.estimates[name]
+        return found.value, *found.interval
+
+    def against(self, name: Callable[[int], str]) -> AgainstBest:
+        """The difference to the best arm, whichever that is."""
+        found = [self.estimates[name(arm)] for arm in range(self.n_arms)]
+        return against_best([each.value for each in found], [each.standard_error for each in found], found[0].n)
+
+
+def _rows(
+    log: Log, policy: Policy, epsilon: float, groups: list[Group], measured: list[Measured]
+) -> list[dict[str, object]]:
+    """One policy at one epsilon, a row for each group."""
+    together = [_Together.of(measured, place, log.data.n_actions) for place in range(len(groups))]
+    everyone = together[0]
+    best, gain = everyone.against(difference_to), everyone.against(gain_over)
     rows = []
-    for g, group in enumerate(groups):
-        row: dict[str, object] = {
-            "policy": policy.name,
-            "epsilon": epsilon,
-            "group": group.feature,
-            "level": group.level,
-            "share": group.rows.size / n_rows,
+    for place, (group, mine) in enumerate(zip(groups, together, strict=True)):
+        gains = gain.interval[0] > 0 and mine.triple(gain_over(best.arm))[1] > 0
+        triples = {
+            "value": mine.triple("value"),
+            "difference": (best.value, *best.interval) if mine is everyone else mine.triple(difference_to(best.arm)),
+            "loss": mine.triple("loss"),
+            "normalized_loss": mine.triple("normalized_loss") if mine.triple(GAIN_OVER_UNIFORM)[1] > 0 else REFUSED,
+            "benefit_kept": mine.triple(kept_over(best.arm)) if gains else REFUSED,
         }
-        together = {
-            name: over_repeats([each.estimates[g][name] for each in measured]) for name in measured[0].estimates[g]
-        }
-        for name in QUANTITIES:
-            refused = name in SHARE_OF and not together[SHARE_OF[name]].positive
-            found = NOTHING if refused else together[name]
-            row[name] = found.value
-            row[f"{name}_low"], row[f"{name}_high"] = found.interval
-        for name in measured[0].means[g]:
-            row[name] = float(np.mean([each.means[g][name] for each in measured]))
-        row["epsilon_spent"] = max(each.epsilon_spent for each in measured)
-        row["guarantee"] = policy.guarantee
-        rows.append(row)
-    return pd.DataFrame(rows)
+        means = {name: float(np.mean([each.means[place][name] for each in measured])) for name in measured[0].means[0]}
+        rows.append(
+            {
+                "policy": policy.name,
+                "epsilon": epsilon,
+                "group": group.feature,
+                "level": group.level,
+                "share": group.rows.size / log.data.n_rows,
+                **{f"{name}{end}": number for name, triple in triples.items() for end, number in _ends(triple)},
+                **means,
+                "epsilon_spent": max(each.epsilon_spent for each in measured),
+                "guarantee": policy.guarantee,
+                "best_arm": log.data.names[best.arm],
+            }
+        )
+    return rows
+
+
+def _ends(triple: Triple) -> list[tuple[str, float]]:
+    return list(zip(("", "_low", "_high"), triple, strict=True))

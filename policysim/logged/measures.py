@@ -9,17 +9,11 @@ from numpy.typing import NDArray
 
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policies.reference import BestFixed, Greedy, Uniform
+from policies.reference import Greedy, Uniform
 from policysim.evaluate import ALL
-from policysim.logged.estimates import Estimate, mean, share
+from policysim.logged.estimates import Estimate, mean, minus, share
 from policysim.logged.splits import HeldOut, Split
 from policysim.logs.trial import Log
-
-# Quantities with an interval, in the order of the table's columns.
-QUANTITIES = ("value", "difference", "loss", "normalized_loss", "benefit_kept")
-# What each percentage is a share of: it is refused where that may be nothing.
-GAIN_OVER_FIXED, GAIN_OVER_UNIFORM = "gain over best-fixed", "gain over uniform"
-SHARE_OF = {"normalized_loss": GAIN_OVER_UNIFORM, "benefit_kept": GAIN_OVER_FIXED}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +37,29 @@ def groups_of(log: Log, by: tuple[str, ...]) -> list[Group]:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One policy on one split: for each group its estimates by quantity, and means of what has no interval."""
+    """One policy on one split, group by group: estimates by name, and means of what has no interval."""
 
     estimates: list[dict[str, Estimate]]
     means: list[dict[str, float]]
     epsilon_spent: float
+
+
+def difference_to(arm: int) -> str:
+    """The name of the estimate of a policy's value minus that of an arm."""
+    return f"difference to {arm}"
+
+
+def gain_over(arm: int) -> str:
+    """The name of the estimate of what greedy gains over an arm."""
+    return f"gain over {arm}"
+
+
+def kept_over(arm: int) -> str:
+    """The name of the estimate of a policy's share of that gain."""
+    return f"benefit kept over {arm}"
+
+
+GAIN_OVER_UNIFORM = "gain over uniform"
 
 
 class Measure:
@@ -65,9 +77,8 @@ class Measure:
         self._split, self._groups = split, groups
         for problem in split.problems:
             _ = problem.sensitivity, problem.best_actions  # computed once, before threads share them
-        self._greedy, self._fixed, self._uniform = (
-            split.evaluate(policy).contributions for policy in (Greedy(), BestFixed(), Uniform())
-        )
+        self._greedy, self._uniform = (split.evaluate(policy).contributions for policy in (Greedy(), Uniform()))
+        self._arms = [split.arm(arm) for arm in range(split.log.data.n_actions)]
         self._best: IntArray = split.scores.argmax(axis=1)
         # "Untreated" is the first action.
         self._worse: NDArray[np.bool_] = split.scores < split.scores[:, :1]
@@ -82,17 +93,18 @@ class Measure:
         )
 
     def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, Estimate]:
-        mine, greedy = contributions[rows], self._greedy[rows]
-        fixed, uniform = self._fixed[rows], self._uniform[rows]
-        return {
+        mine, greedy, uniform = contributions[rows], self._greedy[rows], self._uniform[rows]
+        loss, whole = minus(greedy, mine), minus(greedy, uniform)
+        found = {
             "value": mean(mine),
-            "difference": mean(mine - fixed),
-            "loss": mean(greedy - mine),
-            "normalized_loss": share(greedy - mine, greedy - uniform),
-            "benefit_kept": share(mine - fixed, greedy - fixed),
-            GAIN_OVER_FIXED: mean(greedy - fixed),
-            GAIN_OVER_UNIFORM: mean(greedy - uniform),
+            "loss": mean(loss),
+            "normalized_loss": share(loss, whole),
+            GAIN_OVER_UNIFORM: mean(whole),
         }
+        for arm, contributed in enumerate(self._arms):
+            apart, gain = minus(mine, contributed[rows]), minus(greedy, contributed[rows])
+            found |= {difference_to(arm): mean(apart), gain_over(arm): mean(gain), kept_over(arm): share(apart, gain)}
+        return found
 
     def _means(self, held_out: HeldOut, rows: IntArray) -> dict[str, float]:
         names = [f"p_{name}" for name in self._split.log.data.names]

@@ -157,7 +157,7 @@ def _method(study: LoggedStudy, manifest: Mapping[str, Any]) -> dict[str, str]:
         "would have them.",
         "Hidden": f"{words.hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}.",
         "Value": "Doubly robust and cross-fitted: each patient counts under the version of policy and scores "
-        "that was made without that patient. Five folds, ten random splits; the median over splits, with a variance "
+        "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
         "each by itself: among many, some miss.",
         "ε of the curve": ", ".join(f"{epsilon:g}" for epsilon in study.epsilons),

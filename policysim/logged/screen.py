@@ -37,6 +37,7 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings, report: str) -> 
         *wrap(rows_words(study, findings)),
         "",
         *arm_lines(findings),
+        *(line for caveat in findings.caveats for line in wrap(f"Beware: {caveat}")),
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
         *wrap(PRIVATE),
@@ -83,8 +84,8 @@ def how_estimated() -> str:
     """What the numbers of the table are."""
     return (
         "Each policy is made from four fifths of the patients and evaluated on the others (doubly robust), in "
-        "ten random splits; intervals are 95 %, each by itself. Better: estimated above the best single treatment; "
-        "surely: by more than the interval."
+        "ten random splits; intervals are 95 %, each by itself. The best for all is the arm that is estimated best; "
+        "the interval holds whichever is. Better: estimated above it; surely: by more than the interval."
     )
 
 

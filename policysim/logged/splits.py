@@ -19,6 +19,7 @@ from policysim.study import LoggedStudy, build_adjacency
 
 REPEATS = 10
 FOLDS = 5
+FEWEST_PATIENTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,6 @@ class Split:
 
     def evaluate(self, policy: Policy) -> HeldOut:
         """Make the policy for each fold from all others, and see what it is worth there."""
-        data = self.log.data
         probabilities = np.empty_like(self.scores)
         spent = 0.0
         for fold, problem in enumerate(self.problems):
@@ -74,10 +74,30 @@ class Split:
             logs, table = policy.tables(problem)
             probabilities[rows] = table[self.log.records[rows]]
             spent = max(spent, privacy_loss_of_logs(logs, problem.adjacency).epsilon)
-        weights = data.of_taken(probabilities) / data.propensities
+        weights = self.log.data.of_taken(probabilities) / self.log.data.propensities
+        return HeldOut(self._contributions(probabilities, weights), probabilities, weights, spent)
+
+    def arm(self, arm: int) -> FloatArray:
+        """The contributions of giving everyone the same arm, (n_rows,)."""
+        probabilities = np.zeros_like(self.scores)
+        probabilities[:, arm] = 1.0
+        return self._contributions(probabilities, (self.log.data.actions == arm) / self.log.data.propensities)
+
+    def _contributions(self, probabilities: FloatArray, weights: FloatArray) -> FloatArray:
+        data = self.log.data
         direct = row_values(probabilities, self.scores)
-        found = doubly_robust(weights, data.rewards, direct, data.of_taken(self.scores))
-        return HeldOut(found, probabilities, weights, spent)
+        return doubly_robust(weights, data.rewards, direct, data.of_taken(self.scores))
+
+
+def require_patients(log: Log) -> None:
+    """ValueError for arms that too few patients had: what a model says of an arm that nobody got is a guess."""
+    counts = np.bincount(log.data.actions, minlength=log.data.n_actions)
+    few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
+    if few:
+        raise ValueError(
+            f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
+            "of [data.treatments] and of the log."
+        )
 
 
 def split_log(log: Log, study: LoggedStudy, advance: Callable[[], object] = lambda: None) -> Iterator[Split]:
@@ -86,11 +106,10 @@ def split_log(log: Log, study: LoggedStudy, advance: Callable[[], object] = lamb
     Raises
     ------
     ValueError
-        If the log has fewer rows than folds.
+        Names an arm with fewer than `FEWEST_PATIENTS` rows.
     """
     n_rows = log.data.n_rows
-    if n_rows < FOLDS:
-        raise ValueError(f"the log must have at least {FOLDS} rows with an outcome, got {n_rows}.")
+    require_patients(log)
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
     for _ in range(REPEATS):

@@ -128,7 +128,7 @@ def test_json_has_the_same_numbers_and_a_seed_the_same_document(run, evaluated, 
         *("value", "standard_error", "interval", "ess", "largest_weight", "clipped_share", "warnings"),
         *("estimator", "n_rows"),
     }
-    assert found["best_single_arm"]["arms"] and found["privacy"].startswith("Private is")
+    assert found["best_single_arm"]["arm"] and found["privacy"].startswith("Private is")
     exact = f"{found['exact']['value']:.6f}".replace("-", "−")
     assert exact in run("evaluate", *arguments)[1]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policysim.logged.estimates import NOTHING, Estimate, mean, over_repeats, share
+from policysim.logged.estimates import NOTHING, Estimate, mean, minus, over_repeats, share
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
@@ -27,6 +27,11 @@ def test_equal_numbers_have_no_spread_left_from_rounding():
     assert mean(np.full(7, 0.1)).standard_error == 0
 
 
+def test_what_is_equal_but_for_rounding_differs_by_nothing():
+    one = np.array([0.1 + 0.2, 1.0, -5.0])
+    assert minus(one, np.array([0.3, 1.0, 2.0])).tolist() == [0.0, 0.0, -7.0]
+
+
 def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
     rng = np.random.default_rng(1)
     whole = rng.normal(2, 1, 400)
@@ -44,9 +49,9 @@ def test_a_share_of_nothing_is_nothing():
     assert math.isnan(share(np.array([]), np.array([])).value)
 
 
-def test_repeats_are_summed_up_by_medians():
-    repeats = [Estimate(1.0, 0.1, 50), Estimate(2.0, 0.2, 50), Estimate(4.0, 0.3, 50)]
+def test_repeats_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
+    repeats = [Estimate(1.0, 0.1, 50), Estimate(2.0, 0.2, 50), Estimate(6.0, 0.3, 50)]
     found = over_repeats(repeats)
-    # Variances with the distance to the median 2: 0.01 + 1, 0.04 + 0, 0.09 + 4; their median is 1.01.
-    assert (found.value, found.standard_error, found.n) == (2.0, pytest.approx(math.sqrt(1.01)), 50)
+    # Variances with the distance to the mean 3: 0.01 + 4, 0.04 + 1, 0.09 + 9; their mean is 14.14 / 3.
+    assert (found.value, found.standard_error, found.n) == (3.0, pytest.approx(math.sqrt(14.14 / 3)), 50)
     assert math.isnan(over_repeats([*repeats, NOTHING]).value)
