@@ -17,12 +17,9 @@ from envs.records import Feature
 from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policysim.columns_file import check_ending, open_writer
+from policysim.offpolicy.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.output import OutputError, check_writable
 from policysim.simulation import Decisions
-
-PATIENT, ACTION, REWARD, PROPENSITY = "patient", "action", "reward", "propensity"
-# Outcomes are known after treatment: nothing may predict the reward from them.
-OUTCOME_PREFIX = "outcome_"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from policysim.figure_files import FigureFiles
 from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.report import LIBRARIES, inline, page_environment, to_csv
 from policysim.report.data_table import tidy
+from policysim.report.manifest import manifest_text
 from policysim.reproduce.manifest import scenario_digest
 from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
@@ -35,7 +35,7 @@ def days_files(
         **wanted.of("course", lambda size: figures.value_over_days(table, size=size), **described),
         "report.html": days_page(study, question, table, vector, manifest).encode(),
         **({"study.toml": study.text.encode()} if study.portable else {}),
-        "manifest.json": (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode(),
+        "manifest.json": manifest_text(manifest).encode(),
     }
 
 
@@ -71,6 +71,19 @@ def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
 
 
+def over_days_title(title: str, horizon: int) -> str:
+    """The study's question, and over how many days.
+
+    Examples
+    --------
+    >>> over_days_title("What does it cost?", 14), over_days_title("Our ward", 1)
+    ('What does it cost? Over 14 days', 'Our ward, over 1 day')
+    """
+    return (
+        f"{title} Over {days(horizon)}" if title.rstrip()[-1:] in {"?", ".", "!"} else f"{title}, over {days(horizon)}"
+    )
+
+
 def description(question: DaysQuestion) -> str:
     """What the figure shows."""
     return (
@@ -90,6 +103,7 @@ def days_page(
         .get_template("course.html")
         .render(
             study=study,
+            title=over_days_title(study.title, question.horizon),
             question=question,
             disclaimer=DISCLAIMER,
             privacy=privacy_words(study, question),
@@ -105,6 +119,7 @@ def days_page(
             data=tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept"]]),
             description=description(question),
             manifest=manifest,
+            manifest_text=manifest_text(manifest),
             rounded=rounded,
             percent=percent,
             events=events,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 from policysim.evaluation.target import PANDAS_INDEX
-from policysim.logs.frame import read_log
+from policysim.logs.bad_rows import LogError
+from policysim.logs.frame import NoPropensityError, read_log
 from policysim.logs.reading import LogTable
-from policysim.logs.source import ESTIMATE, REFUSE
+from policysim.logs.source import EQUAL, ESTIMATE, REFUSE
 from policysim.logs.trial import load_log
-from policysim.offpolicy.covariates import MOST_LEVELS
-from policysim.offpolicy.log_frame import covariate_frame, read_log_frame
+from policysim.offpolicy.covariates import covariate_matrix
+from policysim.offpolicy.log_frame import COLUMNS, PROPENSITY, known_before, read_log_frame
 from policysim.offpolicy.logged import LoggedData
-from policysim.simulated_log import OUTCOME_PREFIX, PATIENT
 from policysim.study import LoggedStudy
 
 
@@ -30,8 +30,10 @@ class EvaluatedLog:
         What is known of each row beside its action and reward; it can say where a row is.
     data : LoggedData
         Actions, rewards and propensities.
+    known : DataFrame
+        The columns of `table` that were known before treatment.
     predictors : tuple of str
-        The columns of `table` from which an outcome model may predict.
+        Those from which an outcome model can predict.
     missing : tuple of int
         For each action, the rows that were read without an outcome.
     missing_rule : str
@@ -44,16 +46,12 @@ class EvaluatedLog:
 
     table: LogTable
     data: LoggedData
+    known: pd.DataFrame
     predictors: tuple[str, ...]
     missing: tuple[int, ...]
     missing_rule: str
     n_read: int
     estimated_propensities: bool = False
-
-    @property
-    def known(self) -> pd.DataFrame:
-        """The predictors: what was known before treatment."""
-        return self.table.frame[list(self.predictors)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +70,7 @@ def read_study_log(study: LoggedStudy) -> EvaluatedLog:
     return EvaluatedLog(
         table=UsedRows(study.name, frame),
         data=log.data,
+        known=frame,
         predictors=log.space.names,
         missing=log.missing,
         missing_rule=study.log.missing,
@@ -83,27 +82,41 @@ def read_study_log(study: LoggedStudy) -> EvaluatedLog:
 def read_log_file(path: Path, actions: Sequence[str]) -> EvaluatedLog:
     """A .csv or .parquet file with the columns action, reward, propensity and covariates.
 
-    Outcomes (columns named outcome_...) are known after treatment and predict nothing; nor do a column `patient`, or
-    text with so many distinct values that it names patients.
+    Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
+    refuses: those with gaps, for instance, or text with so many distinct values that it names patients.
 
     Parameters
     ----------
     actions : sequence of str
         Those of the policy that is evaluated; the log may hold no others.
+
+    Raises
+    ------
+    LogError
+        As `read_log`; where there are no propensities it says what to do.
     """
-    frame = read_log(path, treatments={name: name for name in actions})
+    try:
+        frame = read_log(path, treatments={name: name for name in actions})
+    except NoPropensityError:
+        raise LogError(
+            f"{path.as_posix()}: there is no column {PROPENSITY}: add it (the probability with which each patient got "
+            f"the action that is logged), or write a study file, which may say {EQUAL!r} or {ESTIMATE!r} instead: "
+            f"policysim init {path.as_posix()}"
+        ) from None
     data = read_log_frame(frame)
-    covariates = covariate_frame(frame)
-    predictors = tuple(str(name) for name in covariates.columns if _predicts(covariates[name], str(name)))
-    table = LogTable(path.as_posix(), covariates, path)
-    return EvaluatedLog(table, data, predictors, (0,) * data.n_actions, REFUSE, len(frame))
+    table = LogTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
+    known = known_before(table.frame)
+    known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
+    predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
+    return EvaluatedLog(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))
 
 
-def _predicts(column: pd.Series, name: str) -> bool:
-    if name == PATIENT or name.startswith((OUTCOME_PREFIX, PANDAS_INDEX)):
+def _predicts(column: pd.DataFrame) -> bool:
+    try:
+        covariate_matrix(column)
+    except (ValueError, TypeError):  # TypeError: of lists
         return False
-    words = not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
-    return not (words and column.nunique() > MOST_LEVELS)
+    return True
 
 
 def extended(log: EvaluatedLog, actions: Sequence[str]) -> LoggedData:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
@@ -11,11 +12,14 @@ from policysim.evaluation.evaluated_log import EvaluatedLog, extended
 from policysim.evaluation.target import Target
 from policysim.logged.arms import arm_means
 from policysim.logged.best_arm import ArmDifference, difference_from_best_arm
+from policysim.logs.bad_rows import BadRows
 from policysim.offpolicy.covariates import covariate_matrix
 from policysim.offpolicy.cross_fitting import cross_fit
 from policysim.offpolicy.estimation import NEED_MODEL, estimate_value
 from policysim.offpolicy.evaluation import FOLDS
+from policysim.offpolicy.log_frame import REWARD
 from policysim.offpolicy.logged import LoggedData
+from policysim.offpolicy.outcome_models import LOGISTIC
 from policysim.offpolicy.result import OffPolicyEstimate
 from policysim.offpolicy.support import support_caveats
 from policysim.offpolicy.weights import importance_weights
@@ -58,12 +62,23 @@ def evaluate(
     probabilities = target.probabilities(log.table)[:, order]
     fitted = None
     if estimator in NEED_MODEL:
+        _check_rewards(log, outcome_model)
+        covariates = covariate_matrix(log.known[list(log.predictors)])
         folds = min(FOLDS[estimator], data.n_rows)
-        fitted = cross_fit(data, covariate_matrix(log.known), outcome_model=outcome_model, folds=folds, seed=seed)
+        fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed)
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
     difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
+
+
+def _check_rewards(log: EvaluatedLog, outcome_model: str) -> None:
+    """LogError with the rows whose rewards are no outcome of a logistic regression."""
+    if outcome_model == LOGISTIC:
+        rewards, bad = log.data.rewards, BadRows()
+        must = "must be 0 or 1 for the outcome model logistic"
+        bad.add(log.table, ~np.isin(rewards, (0, 1)), REWARD, lambda row: f"{must}, got {rewards[row]:g}")
+        bad.raise_if_any()
 
 
 def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:

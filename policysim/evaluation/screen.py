@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import pandas as pd
+
 from policysim.evaluation.evaluated_log import EvaluatedLog
 from policysim.evaluation.result import Evaluation
 from policysim.evaluation.target import Target
@@ -96,7 +100,9 @@ def _difference_lines(found: ArmDifference) -> list[str]:
     low, high = found.interval
     verdict = "better" if low > 0 else "worse" if high < 0 else "no difference is shown"
     lines = wrap(f"Minus the best single arm   {with_interval(found.value, low, high, sign=True)}: {verdict}.")
-    lines += wrap(f"Estimated best is {found.arm}; the interval allows for any arm of the log being the best one.")
+    lines += wrap(
+        f"Estimated best arm: {found.arm}; the interval allows for any other arm of the log being the best one."
+    )
     for warning in found.warnings:
         lines += wrap(f"Warning: {warning}")
     return lines
@@ -107,5 +113,10 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _not_used(log: EvaluatedLog) -> str:
-    others = [str(name) for name in log.table.frame.columns if name not in log.predictors]
+    others = [_with_gaps(str(name), column) for name, column in log.table.frame.items() if name not in log.predictors]
     return f" Not used: {', '.join(others)}." if others else ""
+
+
+def _with_gaps(name: str, column: pd.Series) -> str:
+    gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
+    return f"{name} (no value in {gaps:,} rows)" if gaps else name

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from envs.toml_reader import unknown
-from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
 from policysim.evaluation.target import PANDAS_INDEX
 from policysim.logs.bad_rows import BadRows, LogError
 from policysim.logs.cells import coded, numbers
 from policysim.logs.reading import LogTable, read_table
+from policysim.offpolicy.checks import with_sums_of_one
+from policysim.offpolicy.log_frame import OUTCOME_PREFIX
 from policysim.probability_table import PREFIX, ROUNDED_SUM
-from policysim.simulated_log import OUTCOME_PREFIX
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,7 @@ def read_table_policy(path: Path) -> TablePolicy:
     title = ", ".join(columns) if len(columns) <= 4 else f"{columns[0]} ... {columns[-1]}"
     bad.add(table, off, title, lambda row: f"must sum to 1 within {ROUNDED_SUM:g}, got a sum of {sums[row]:.9g}")
     bad.raise_if_any()
-    rounded = np.abs(sums - 1) > SUM_TOLERANCE
-    rows[rounded] /= sums[rounded, None]
+    rows = with_sums_of_one(rows, sums)
     keys = tuple(name for name in names if name not in columns and not name.startswith(PANDAS_INDEX))
     return TablePolicy(table, tuple(name.removeprefix(PREFIX) for name in columns), keys, rows)
 

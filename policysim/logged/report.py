@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -28,6 +29,7 @@ from policysim.logged.screen import (
 from policysim.report.csv_file import to_csv
 from policysim.report.environment import page_environment
 from policysim.report.manifest import manifest_text
+from policysim.report.page import witness_rows
 from policysim.report.slider import choosable, first_policy, make_slider
 from policysim.study import LoggedStudy
 
@@ -89,6 +91,7 @@ def logged_files(
             how_estimated=how_estimated(),
             percentages=percentages(findings),
             private=PRIVATE,
+            witness=witness_rows(problem, problem.sensitivity.witness),
             labels=LABELS,
             method=_method(study, manifest),
             manifest=manifest_text(manifest),
@@ -99,6 +102,7 @@ def logged_files(
         "comparison.csv": table,
         "arms.csv": pd.DataFrame(findings.arms),
         "examples.csv": probabilities,
+        "findings.csv": findings_table(findings, problem),
     }
     return {
         **{name: to_csv(frame) for name, frame in tables.items()},
@@ -106,6 +110,30 @@ def logged_files(
         "report.html": page.encode(),
         "manifest.json": manifest_text(manifest).encode(),
     }
+
+
+def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.DataFrame:
+    """What the page says beyond the comparison and the arms: quantity, subject ("" for none) and value."""
+    found = problem.sensitivity
+    gain = zip(("estimate", "low", "high"), findings.gain, strict=True)
+    rows: list[tuple[str, str, float]] = [
+        ("epsilon", "", findings.epsilon),
+        ("right_guesses", "", findings.right_guesses),
+        ("patients", "read", findings.n_read),
+        ("patients", "without an outcome", findings.n_missing),
+        ("patients", "used", findings.n_used),
+        *(("gain of greedy over the best single arm", end, value) for end, value in gain),
+        *(("epsilon_estimated_better", row.policy, row.better_from) for row in findings.rows),
+        *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
+        ("sensitivity", "", found.value),
+        ("range", "", found.range),
+        *(
+            ("score_at_sensitivity", f"{name}, record {place} of 2", float(problem.utilities[record, action]))
+            for place, record in enumerate((found.witness.record, found.witness.neighbour), start=1)
+            for action, name in enumerate(problem.actions)
+        ),
+    ]
+    return pd.DataFrame([row for row in rows if not math.isnan(row[2])], columns=["quantity", "subject", "value"])
 
 
 def build_logged_manifest(study: LoggedStudy, problem: DecisionProblem) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from policysim.logs.source import (
     ACTIONS,
     EQUAL,
     ESTIMATE,
+    LOGISTIC,
     MISSING_CHOICES,
     MOST_RECORDS,
     OUTCOME_MODELS,
@@ -60,6 +61,7 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         features=_features(table),
     )
     _refuse_two_uses(table, source)
+    _check_model(table, source)
     table.close()
     return source
 
@@ -177,6 +179,16 @@ def _binning(name: str, entry: Table) -> Binning:
 
 def _is_level(value: object) -> bool:
     return isinstance(value, str) or is_number(value, -FINITE, FINITE)
+
+
+def _check_model(table: Table, source: LogSource) -> None:
+    """A logistic regression predicts one outcome of 0 and 1."""
+    weights = [weight for weight in source.outcome.values() if weight]
+    if source.outcome_model == LOGISTIC and weights and weights != [1]:
+        table.fail(
+            f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
+            "model",
+        )
 
 
 def _refuse_two_uses(table: Table, source: LogSource) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.bad_rows import BadRows, LogError
 from policysim.logs.cells import BoolArray
-from policysim.logs.propensities import equal_propensities, read_propensities
+from policysim.logs.propensities import equal_propensities, observed_propensities, read_propensities
 from policysim.logs.rewards import read_rewards
 from policysim.logs.source import EQUAL, ESTIMATE
 from policysim.logs.tables import LogTables
 from policysim.logs.treatments import Taken, one_hot_columns, taken_in_column, taken_one_hot
+from policysim.offpolicy.log_frame import PROPENSITY
 
 # For a standard error.
 FEWEST_ROWS = 2
@@ -71,6 +72,12 @@ class Decisions:
             raise LogError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {len(rows)}")
         return rows
 
+    def known_propensities(self) -> FloatArray | None:
+        """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
+        if self.propensities is None:
+            return None
+        return observed_propensities(self.propensities, self.actions, ~np.isnan(self.rewards), len(self.names))
+
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
         return tuple(np.bincount(self.actions[self.missing], minlength=len(self.names)).tolist())
@@ -115,5 +122,18 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> Decisio
 def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
     if columns.treatment:
         return taken_in_column(tables.actions, columns.treatment, columns.treatments, bad)
-    others = (tables.id, columns.propensity)
+    others = (tables.id, columns.propensity, PROPENSITY)
+    if not columns.treatments:
+        _refuse_shared(tables, others)
     return taken_one_hot(tables.actions, one_hot_columns(tables.actions, columns.treatments, others), bad)
+
+
+def _refuse_shared(tables: LogTables, others: Sequence[str]) -> None:
+    """LogError for a column of another table among the treatments: it is more likely the patients' ids."""
+    for table in (tables.features, tables.outcomes):
+        shared = [name for name in tables.actions.frame.columns if name in table.frame.columns and name not in others]
+        if shared:
+            raise LogError(
+                f"{tables.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
+                "declare the treatments"
+            )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
 from policysim.logs.bad_rows import BadRows, LogError
 from policysim.logs.cells import typed
 from policysim.logs.decisions import Columns, Decisions, read_decisions
@@ -21,9 +21,13 @@ from policysim.logs.tables import LogTables
 from policysim.logs.values import level_key
 from policysim.offpolicy.checks import one_of
 from policysim.offpolicy.covariates import covariate_matrix
-from policysim.offpolicy.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD
+from policysim.offpolicy.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, known_before
 
 Data: TypeAlias = str | Path | pd.DataFrame
+
+
+class NoPropensityError(LogError):
+    """A log without a column `propensity`, of which nothing else was said."""
 
 
 def read_log(
@@ -63,7 +67,9 @@ def read_log(
         The column of patients' ids, which must be unique; it becomes the index.
     missing : str
         What is done with rows without an outcome: "refuse" (they are bad rows), "exclude" (their number for each
-        treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`).
+        treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`). "exclude" is right if
+        outcomes are missing by chance within each treatment: propensities become those of the rows that are left,
+        multiplied by the share of their treatment's rows that have an outcome over that of all rows.
     range : tuple of float, optional
         The lowest and the highest possible reward; rows outside are bad. By default any finite reward will do.
 
@@ -71,7 +77,8 @@ def read_log(
     -------
     DataFrame
         `action` (categorical: all treatments), `reward`, `propensity`, then the covariates, which are all other columns
-        of `table` or `features`, as they were (numbers in CSV are numbers). Covariates are not checked here.
+        of `table` or `features`, as they were (numbers in CSV are numbers). A column `action`, `reward` or
+        `propensity` in whose place another was asked for is left out. Covariates are not checked here.
 
     Raises
     ------
@@ -93,13 +100,14 @@ def read_log(
     limits = _checked_range(range, missing)
     tables = _tables(table, dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True)), id or "")
     columns = Columns(
-        treatment=_treatment_column(tables, treatment, propensity or PROPENSITY),
+        treatment=_treatment_column(tables, treatment, {propensity, PROPENSITY}),
         treatments=_treatments(treatments),
         propensity=_propensity(tables, propensity),
         outcome=_outcome(outcome),
         utility_range=limits,
         missing=missing,
     )
+    _refuse_two_uses(tables, columns)
     decisions = read_decisions(tables, columns, BadRows())
     covariates = _covariates(tables, columns)
     return _finished(decisions, covariates)
@@ -125,9 +133,9 @@ def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str) -> L
     return LogTables({role: read_table(data, role) for role, data in given.items()}, ids)
 
 
-def _treatment_column(tables: LogTables, treatment: str, propensity: str) -> str:
+def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:
     """The column of treatments; "" where three tables have one for each."""
-    names = [name for name in tables.actions.frame.columns if name not in (tables.id, propensity)]
+    names = [name for name in tables.actions.frame.columns if name not in {tables.id, *propensities}]
     if not tables.are_three or treatment in names:
         return treatment
     return str(names[0]) if len(names) == 1 else ""
@@ -143,7 +151,7 @@ def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 def _propensity(tables: LogTables, propensity: str | None) -> str:
     if propensity is None and PROPENSITY not in tables.actions.frame.columns:
-        raise LogError(
+        raise NoPropensityError(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
             f"as probable), {ESTIMATE!r}, or the column that holds it"
         )
@@ -153,20 +161,39 @@ def _propensity(tables: LogTables, propensity: str | None) -> str:
 def _outcome(outcome: str | Mapping[str, float] | None) -> dict[str, float]:
     if outcome is None or isinstance(outcome, str):
         return {outcome or REWARD: 1.0}
-    weights = {str(column): float(weight) for column, weight in outcome.items()}
-    if not any(weights.values()) or not all(map(math.isfinite, weights.values())):
+    usable = all(isinstance(w, Real) and not isinstance(w, bool) and math.isfinite(w) for w in outcome.values())
+    if not usable or not any(outcome.values()):
         raise ValueError(f"outcome must be columns and finite weights, not all 0, got outcome={outcome!r}.")
-    return weights
+    return {str(column): float(weight) for column, weight in outcome.items()}
+
+
+def _refuse_two_uses(tables: LogTables, columns: Columns) -> None:
+    """ValueError if a column of a table is asked for as two things."""
+    actions = {"id": tables.id, "treatment": columns.treatment}
+    if columns.names_propensity:
+        actions["propensity"] = columns.propensity
+    outcomes = {"id": tables.id} if tables.are_three else dict(actions)
+    for uses, use, column in (
+        *((actions, use, column) for use, column in actions.items()),
+        *((outcomes, "outcome", column) for column in columns.outcome),
+    ):
+        other = next((name for name, taken in uses.items() if taken == column and name != use), None)
+        if column and other:
+            raise ValueError(f"the column {column!r} cannot be both the {other} and the {use}.")
 
 
 def _covariates(tables: LogTables, columns: Columns) -> pd.DataFrame:
-    """All columns of the features that are nothing else; the ids are the index."""
+    """All columns of the features that are nothing else; the ids are the index.
+
+    A column with the name of a log's own is none: another was asked for in its place.
+    """
     table = tables.features
-    used = {tables.id} if tables.are_three else {tables.id, columns.treatment, columns.propensity, *columns.outcome}
-    names = [name for name in table.frame.columns if name not in used]
-    clash = [name for name in COLUMNS if name in names]
-    if clash:
+    used = {columns.treatment, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
+    clash = [name for name in COLUMNS if name in table.frame.columns and name in used]
+    if tables.are_three and clash:
         raise LogError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
+    without = {tables.id, *COLUMNS} | (set() if tables.are_three else used)
+    names = [name for name in table.frame.columns if name not in without]
     frame = table.frame[names]
     if table.is_text:
         frame = pd.DataFrame({name: typed(frame[name]) for name in names}, index=frame.index)
@@ -174,17 +201,14 @@ def _covariates(tables: LogTables, columns: Columns) -> pd.DataFrame:
 
 
 def _finished(decisions: Decisions, covariates: pd.DataFrame) -> pd.DataFrame:
-    propensities = decisions.propensities
+    kept = decisions.kept()
+    covariates, actions = covariates.iloc[kept], decisions.actions[kept]
+    propensities = decisions.known_propensities()
     if propensities is None:
-        propensities = _estimated(decisions, covariates)
-    taken = pd.Categorical.from_codes(decisions.actions, categories=pd.Index(decisions.names))
-    index = covariates.index
-    log = pd.DataFrame({ACTION: taken, REWARD: decisions.rewards, PROPENSITY: propensities}, index=index)
-    log = pd.concat([log, covariates], axis=1).iloc[decisions.kept()]
+        matrix = covariate_matrix(known_before(covariates))
+        propensities = estimate_propensities(matrix, np.arange(len(kept)), actions, decisions.names)
+    taken = pd.Categorical.from_codes(actions, categories=pd.Index(decisions.names))
+    own = {ACTION: taken, REWARD: decisions.rewards[kept], PROPENSITY: propensities}
+    log = pd.concat([pd.DataFrame(own, index=covariates.index), covariates], axis=1)
     log.attrs["missing"] = dict(zip(decisions.names, decisions.missing_by_action(), strict=True))
     return log
-
-
-def _estimated(decisions: Decisions, covariates: pd.DataFrame) -> FloatArray:
-    matrix = covariate_matrix(covariates)
-    return estimate_propensities(matrix, np.arange(len(matrix)), decisions.actions, decisions.names)

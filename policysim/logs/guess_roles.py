@@ -13,6 +13,7 @@ from policysim.logs.bad_rows import LogError
 from policysim.logs.guess_summary import ColumnSummary
 from policysim.logs.source import EQUAL, ESTIMATE
 from policysim.logs.toml_writing import toml_text
+from policysim.logs.values import level_of
 
 MOST_TREATMENTS = 20
 # A column of whole numbers without a telling name needs so many rows to be taken for ids.
@@ -139,6 +140,7 @@ def _outcome(columns: Sequence[ColumnSummary], treatment: ColumnSummary, source:
     named.sort(key=lambda c: not c.is_binary)
     if named:
         return named[0], True
+    _refuse_unusable(columns, known, treatment, source)
     later = [c for c in numeric if not names.is_before(c.name)]
     if not later:
         raise LogError(
@@ -146,6 +148,29 @@ def _outcome(columns: Sequence[ColumnSummary], treatment: ColumnSummary, source:
             f"{', '.join(names.BENEFIT[:3])} or {names.HARM[0]}; columns: {_listed(columns)}"
         )
     return later[-1], False
+
+
+def _refuse_unusable(
+    columns: Sequence[ColumnSummary], known: Sequence[str], treatment: ColumnSummary, source: str
+) -> None:
+    """LogError if a column is named like an outcome and can be none: no other one is taken in its place."""
+    named = [c for c in _ranked([c for c in columns if c.name], known) if not names.is_before(c.name)]
+    if named:
+        raise LogError(
+            f"{source}: {toml_text(named[0].name)} is named like the outcome, but {_why(named[0], treatment)}"
+        )
+
+
+def _why(column: ColumnSummary, treatment: ColumnSummary) -> str:
+    """Why a column can be no outcome."""
+    shown = ", ".join(toml_text(str(level_of(value))) for value in column.values[:2])
+    if column.n_distinct < 2:
+        return f"it has only one value, {shown}" if column.values else "it has no values"
+    if column.is_numeric:
+        return f"it tells the treatment: {toml_text(treatment.name)} decides it"
+    if column.n_distinct == 2:
+        return f"it is text ({shown}): make it 0 and 1"
+    return f"it is text ({shown}, ...): make it numbers"
 
 
 def _later(columns: Sequence[ColumnSummary], treatment: ColumnSummary, all_names: Sequence[str]) -> dict[str, str]:

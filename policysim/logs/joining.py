@@ -40,7 +40,7 @@ def matching_rows(tables: Mapping[str, LogTable], ids: Mapping[str, pd.Index]) -
 
 
 def _ids(column: pd.Series) -> pd.Index:
-    """Ids as text, the same for 7, 7.0 and "7"; "007" is another. Missing ids are empty."""
+    """Ids as text, the same for 7, 7.0, "7" and "7.0"; "007" is another. Missing ids are empty."""
     if column.dtype.kind in "iu":
         return pd.Index(column.astype(str))
     if column.dtype.kind == "f":
@@ -48,7 +48,7 @@ def _ids(column: pd.Series) -> pd.Index:
         whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2**53)
         text = np.where(whole, np.where(whole, values, 0).astype(np.int64).astype(str), values.astype(str))
         return pd.Index(np.where(np.isnan(values), "", text))
-    words = column.astype(str).str.strip()
+    words = column.astype(str).str.strip().str.replace(r"^([+-]?[0-9]+)\.0*$", r"\1", regex=True)
     absent = column.isna() | words.str.lower().isin(MISSING_WORDS)
     return pd.Index(words.mask(absent, ""))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.logs.bad_rows import BadRows, LogError
 from policysim.logs.cells import numbers
 from policysim.logs.reading import LogTable
@@ -25,6 +26,28 @@ def read_propensities(table: LogTable, column: str, bad: BadRows) -> FloatArray:
 def equal_propensities(n_rows: int, n_actions: int) -> FloatArray:
     """1/k for each row: what equal allocation to k declared treatments gives."""
     return np.full(n_rows, 1 / n_actions)
+
+
+def observed_propensities(
+    propensities: FloatArray, actions: IntArray, observed: NDArray[np.bool_], n_actions: int
+) -> FloatArray:
+    """The propensities of the rows that have an outcome, (n_observed,), where the others are left out.
+
+    Each is multiplied by the share of its treatment's rows that have an outcome over that of all rows, and at most 1:
+    of a treatment whose outcomes are often missing, each row that is left stands for more patients. With outcomes
+    missing by chance within each treatment, E w r over the rows that are left is then what it was over all.
+
+    Examples
+    --------
+    Half the rows of treatment 1 have no outcome, so that it is 1 of 3 of those that are left:
+
+    >>> taken, seen = np.array([0, 0, 1, 1]), np.array([True, True, True, False])
+    >>> observed_propensities(np.full(4, 0.5), taken, seen, 2).round(3).tolist()
+    [0.667, 0.667, 0.333]
+    """
+    rows, seen = np.bincount(actions, minlength=n_actions), np.bincount(actions[observed], minlength=n_actions)
+    shares: FloatArray = np.divide(seen, rows, out=np.ones(n_actions), where=rows > 0) / observed.mean()
+    return np.minimum(propensities[observed] * shares[actions[observed]], 1)
 
 
 def estimate_propensities(
@@ -67,8 +90,9 @@ def estimate_propensities(
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     """
     folds = _folds(actions, names)
-    spread = covariates.std(axis=0)
-    scaled: FloatArray = (covariates - covariates.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
+    varies = spread > 10 * ROUNDING * np.abs(centre)  # not rounding of a constant column
+    scaled: FloatArray = (covariates - centre) / np.where(varies, spread, 1)
     found = np.full(len(actions), np.nan)
     for fold in range(int(folds.max()) + 1):
         rest, part = folds != fold, np.flatnonzero(folds == fold)

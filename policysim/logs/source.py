@@ -17,7 +17,7 @@ THREE_TABLES = FEATURES, ACTIONS, OUTCOMES = ("features", "actions", "outcomes")
 EQUAL, ESTIMATE = "equal", "estimate"
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.offpolicy.OUTCOME_MODELS, which takes a second to import; a test compares them.
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
+_, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
 
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000

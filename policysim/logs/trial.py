@@ -10,7 +10,7 @@ import numpy as np
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.bad_rows import BadRows
-from policysim.logs.decisions import Columns, Decisions, read_decisions
+from policysim.logs.decisions import Columns, read_decisions
 from policysim.logs.propensities import estimate_propensities
 from policysim.logs.reading import LogTable, read_table
 from policysim.logs.source import LogSource
@@ -50,8 +50,10 @@ def load_log(source: LogSource) -> Log:
     """Read and check the log of a study.
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
-    features, cross-fitted on all rows, whether they have an outcome or not. They make confounding possible: see
-    `propensities.estimate_propensities`.
+    features, cross-fitted on the rows that are used. They make confounding possible: see
+    `propensities.estimate_propensities`. Where rows without an outcome are left out (`missing = "exclude"`), known
+    propensities are made those of the rows that are used (`propensities.observed_propensities`), which is right if
+    outcomes are missing by chance within each treatment.
 
     Raises
     ------
@@ -65,12 +67,13 @@ def load_log(source: LogSource) -> Log:
     bad = BadRows()
     records = _records(tables.features, source, bad)
     decisions = read_decisions(tables, _columns(source), bad)
-    propensities = decisions.propensities
-    if propensities is None:
-        propensities = _estimated(source.space, records, decisions)
     kept = decisions.kept()
+    actions = decisions.actions[kept]
+    propensities = decisions.known_propensities()
+    if propensities is None:
+        propensities = _estimated(source.space, records[kept], actions, decisions.names)
     return Log(
-        data=LoggedData(decisions.actions[kept], decisions.rewards[kept], propensities[kept], decisions.names),
+        data=LoggedData(actions, decisions.rewards[kept], propensities, decisions.names),
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),
@@ -100,9 +103,9 @@ def _records(table: LogTable, source: LogSource, bad: BadRows) -> IntArray:
     return index
 
 
-def _estimated(space: RecordSpace, records: IntArray, decisions: Decisions) -> FloatArray:
+def _estimated(space: RecordSpace, records: IntArray, actions: IntArray, names: tuple[str, ...]) -> FloatArray:
     """Propensities from the declared features, a column of 0 and 1 for each level."""
     occurring, groups = np.unique(records, return_inverse=True)
     levels = zip(space.codes(occurring).T, space.shape, strict=True)
     covariates = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-    return estimate_propensities(covariates, groups, decisions.actions, decisions.names)
+    return estimate_propensities(covariates, groups, actions, names)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.arrays import SUM_TOLERANCE, FloatArray
+from policysim.probability_table import ROUNDED_SUM
 
 ROWS_SHOWN = 20
 LONGEST_VALUE = 40
@@ -36,7 +38,10 @@ def several(values: object) -> list[Any] | None:
 
 
 def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> FloatArray:
-    """The evaluated policy, (n_rows, k), a distribution over the k named actions in each row; ValueError if not."""
+    """The evaluated policy, (n_rows, k), a distribution over the k named actions in each row; ValueError if not.
+
+    Sums that were rounded by at most 1e-6, as those of float32 are, are made 1.
+    """
     try:
         table: FloatArray = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -51,9 +56,21 @@ def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> F
         refuse_rows(~possible, table.tolist(), "probabilities must be >= 0")
     # A product with ones is ten times as fast as a sum along short rows, and NaN or inf where an entry is.
     sums: FloatArray = table @ np.ones(len(names))
-    proper: NDArray[np.bool_] = np.abs(sums - 1) <= SUM_TOLERANCE
+    proper: NDArray[np.bool_] = np.abs(sums - 1) <= ROUNDED_SUM
     refuse_rows(~proper, sums, "probabilities must sum to 1 in each row")
-    return table
+    return with_sums_of_one(table, sums)
+
+
+def with_sums_of_one(table: FloatArray, sums: FloatArray) -> FloatArray:
+    """The table whose rows were rounded divided by their sums, (n_rows,); the others stay as they are."""
+    rounded: NDArray[np.bool_] = np.abs(sums - 1) > SUM_TOLERANCE
+    return table / np.where(rounded, sums, 1)[:, None] if rounded.any() else table
+
+
+def check_seed(seed: object) -> None:
+    """ValueError unless `seed` is a whole number >= 0."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got seed={seed!r}.")
 
 
 def _word(value: Any) -> str:

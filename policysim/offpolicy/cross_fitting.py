@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
+from policysim.offpolicy.checks import check_seed
 from policysim.offpolicy.logged import LoggedData
 from policysim.offpolicy.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
 
@@ -58,10 +59,11 @@ def cross_fit(
     Raises
     ------
     ValueError
-        For an unknown model, rewards that it cannot take, or folds out of range.
+        For an unknown model, rewards that it cannot take, or folds or a seed out of range.
     """
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
         raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
+    check_seed(seed)
     check_outcome_model(outcome_model, log.rewards)
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds)
     predictions = np.empty((log.n_rows, log.n_actions))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from policysim.offpolicy.checks import one_of, row_probabilities
+from policysim.offpolicy.checks import check_seed, one_of, row_probabilities
 from policysim.offpolicy.covariates import covariate_matrix
 from policysim.offpolicy.cross_fitting import cross_fit
 from policysim.offpolicy.estimation import ESTIMATORS, NEED_MODEL, estimate_value
@@ -40,7 +40,8 @@ def evaluate_log(
     ----------
     log : DataFrame, n_rows
         A row for each decision: `action`, `reward` (more is better), `propensity` (the probability with which the
-        logged action was taken) and covariates, which are all other columns.
+        logged action was taken) and covariates, which are all other columns but `patient` and outcome_...: so
+        `policysim simulate --log` names what counts patients and what is known only after treatment.
     probabilities : array, (n_rows, k), or DataFrame
         The evaluated policy: the probability of each action for the patient of each row, in the log's order of rows.
         The columns of a DataFrame are the actions, in any order. Where the policy was learned from these same rows,
@@ -53,7 +54,8 @@ def evaluate_log(
         DataFrame; for an array, the categories of a categorical column `action`, else the actions that occur, sorted.
     covariates : sequence of str, optional
         The columns to predict the reward from, for "dm" and "dr", and to look for missing overlap in; by default all
-        that remain. Without any, a mean for each action is the outcome model.
+        covariates of the log. Columns that are named here are taken whatever they are called. Without any, a mean for
+        each action is the outcome model.
     outcome_model : str
         "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1) or "gradient-boosting".
     folds : int
@@ -72,9 +74,9 @@ def evaluate_log(
     Raises
     ------
     ValueError
-        For missing columns, fewer than two rows, probabilities of the wrong shape or that do not sum to 1 in a row; a
-        propensity outside (0, 1], an unknown action, a reward or covariate that is missing or infinite (the first
-        twenty rows, counted from 0, are named); and options out of range.
+        For missing columns, fewer than two rows, probabilities of the wrong shape or that do not sum to 1 (within 1e-6)
+        in a row; a propensity outside (0, 1], an unknown action, a reward or covariate that is missing or infinite (the
+        first twenty rows, counted from 0, are named); and options out of range.
 
     Notes
     -----
@@ -115,6 +117,7 @@ def evaluate_log(
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
     one_of(estimator, ESTIMATORS, "estimator")
+    check_seed(seed)
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)

@@ -14,6 +14,9 @@ from policysim.offpolicy.logged import LoggedData
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
 FEWEST_ROWS = 2  # for a standard error
+# Columns that the simulator's own logs have besides. Outcomes are known after treatment: nothing may be predicted from
+# them; patients are only counted.
+PATIENT, OUTCOME_PREFIX = "patient", "outcome_"
 
 
 def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> LoggedData:
@@ -61,9 +64,9 @@ def require_frame(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def covariate_frame(log: pd.DataFrame, covariates: Sequence[str] | None = None) -> pd.DataFrame:
-    """The log's covariates: those that are named, else all columns but action, reward and propensity."""
+    """The log's covariates: those that are named, else all that `known_before` leaves of the other columns."""
     if covariates is None:
-        return log.drop(columns=list(COLUMNS))
+        return known_before(log.drop(columns=list(COLUMNS)))
     named = several(covariates)
     usable = [name for name in log.columns if name not in COLUMNS]
     if named is None or not set(named) <= set(usable) or len(set(named)) < len(named):
@@ -72,12 +75,23 @@ def covariate_frame(log: pd.DataFrame, covariates: Sequence[str] | None = None) 
     return log[named]
 
 
+def known_before(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns from which something may be predicted: all but `patient` and those named outcome_...
+
+    `policysim simulate --log` writes outcomes under such names; they follow treatment, and a model that knows them
+    biases every estimate that it takes part in.
+    """
+    return frame[[name for name in frame.columns if name != PATIENT and not str(name).startswith(OUTCOME_PREFIX)]]
+
+
 def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
         known = several(actions) or []
-        if not known or len(set(map(str, known))) < len(known) or pd.isna(pd.Index(known)).any():
-            raise ValueError(f"actions must be distinct actions, got actions={actions!r}.")
+        if not known or not _are_distinct(known):
+            raise ValueError(
+                f"actions must be distinct actions, got actions={actions!r}; 1, 1.0 and True are the same."
+            )
         return known
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories)
@@ -87,9 +101,22 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
         raise ValueError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
 
 
+def _are_distinct(known: list[Any]) -> bool:
+    """Whether all are different, as values and as the names that messages and tables use; none missing."""
+    try:
+        index = pd.Index(known)
+        alike = len(set(known)) < len(known) or not index.is_unique
+    except TypeError:  # of lists
+        return False
+    return not (alike or len(set(map(str, known))) < len(known) or pd.isna(index).any())
+
+
 def _numbers(column: pd.Series) -> FloatArray:
-    """A column as float64, NaN where it is no number; times are none."""
+    """A column as float64, NaN where it is no number; times and complex numbers are none."""
     if column.dtype.kind in "mM":
         return np.full(len(column), np.nan)
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
-    return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    found = pd.to_numeric(plain, errors="coerce")
+    if found.dtype.kind == "c":
+        return np.full(len(column), np.nan)
+    return found.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -17,15 +17,17 @@ from policysim.offpolicy.weights import largest_weights
 # deviation probability for sums of non-negative random variables, theorem 2.1): 4e-6, of a few hundred groups 1e-3.
 SURPRISE = 5.0
 FEW_NUMBERS = 10  # so many different numbers are levels; more are cut at their quartiles
+FEWEST_ROWS = 10  # of fewer patients a group is no finding
 LOOKED_AT = 10_000  # rows from which cuts are made
 
 
 def support_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatArray, frame: pd.DataFrame) -> list[str]:
     """A sentence for each action that a group of patients seems never to get: the group where that is plainest.
 
-    Groups are the levels of each covariate, and quarters of one with many numbers. If the log's policy could take
-    action a wherever the evaluated one does, w 1{a logged} would sum over any group to about the sum of p(a|x), with
-    a second moment of at most that sum times the largest w. Only sums that are far too small are told.
+    Groups are the levels of each covariate that at least 10 patients have, and quarters of one with many numbers. If
+    the log's policy could take action a wherever the evaluated one does, w 1{a logged} would sum over any group to
+    about the sum of p(a|x), with a second moment of at most that sum times the largest w. Only sums that are far too
+    small are told.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ def support_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatAr
         # Of an action that is never logged, or only with weights of 0, nothing is known here; that is told elsewhere.
         spread = np.sqrt(expected * largest)
         surprise = np.divide(expected - reached, spread, out=np.zeros_like(spread), where=spread > 0)
+        surprise[given.sum(axis=1) < FEWEST_ROWS] = 0
         for group, action in np.argwhere(surprise > SURPRISE).tolist():
             said = (
                 f"overlap fails for {log.names[action]} where {labels[group]}: the log gives it to "

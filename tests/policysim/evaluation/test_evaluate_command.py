@@ -1,5 +1,6 @@
 """`policysim evaluate` as a user meets it."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -69,7 +70,8 @@ def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, l
         "Exact value",
         "they agree",
         "Minus the best single arm",
-        "chosen on other rows than those it is evaluated on",
+        "Estimated best arm: ",
+        "the interval allows for any other arm of the log being the best one",
         "Private is the treated patient's record",
         "Not private are the log",
         "Hidden by ε: the whole record",
@@ -93,12 +95,16 @@ def test_a_study_of_a_log_says_what_was_done_with_missing_outcomes(run, trial, t
 
 def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table, tmp_path):
     code, found = evaluated(trial(), "--table", table, "--estimator", "ips")
-    rows = pd.read_csv(tmp_path / "trial.csv").dropna()
+    every = pd.read_csv(tmp_path / "trial.csv")
+    rows = every.dropna()
     reward = rows["success"] - 0.5 * rows["harm"]
     pill = rows["sex"].map({"f": 0.8, "m": 0.3})
     p = pill.where(rows["arm"] == 1, 1 - pill)
     assert code == 0
-    assert found["estimate"]["value"] == pytest.approx((p / 0.5 * reward).mean(), rel=1e-12)
+    # Rows without an outcome are left out, more in one arm than in the other: 1/2, but of the rows that are left.
+    left = rows["arm"].map(rows["arm"].value_counts() / every["arm"].value_counts()) / (len(rows) / len(every))
+    assert left.nunique() == 2
+    assert found["estimate"]["value"] == pytest.approx((p / (0.5 * left) * reward).mean(), rel=1e-12)
     assert [arm["mean"] for arm in found["arms"]] == pytest.approx(
         [reward[rows["arm"] == arm].mean() for arm in (0, 1)]
     )
@@ -145,7 +151,8 @@ def test_estimator_and_clip_are_used(evaluated, study, logs, options):
 def test_an_outcome_model_that_cannot_take_the_rewards_is_refused(run, study, logs):
     arguments = (logs["exponential"].path, "--policy", "greedy", "--study", study, "--model", "logistic")
     code, _, err = run("evaluate", *arguments)
-    assert code == 3 and "with outcome_model='logistic' rewards must be 0 or 1" in err
+    first = f"policysim: {logs['exponential'].path}: row 1: reward: must be 0 or 1 for the outcome model logistic, got"
+    assert code == 3 and err.startswith(first) and "more" in err
 
 
 def test_the_outcome_model_is_the_studys_or_the_one_that_is_named(evaluated, trial, table):
@@ -214,6 +221,32 @@ def test_names_of_patients_are_no_covariates(evaluated, study, uniform_log, tmp_
     named.to_csv(path, index=False)
     code, found = evaluated(path, "--policy", "greedy", "--study", study)
     assert code == 0 and found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
+
+
+def test_covariates_with_gaps_are_left_out_of_the_model_and_named(run, evaluated, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    rows = uniform_log.head(400).assign(weight=np.where(np.arange(400) == 7, np.nan, 70.0))
+    rows["pulse"] = np.where(np.arange(400) < 2, np.inf, 60.0)
+    rows.to_csv(path, index=False)
+    for estimator in ("ips", "snips", "dr", "dm"):
+        assert run("evaluate", path, "--policy", "greedy", "--study", study, "--estimator", estimator)[0] == 0
+    code, out, _ = run("evaluate", path, "--policy", "greedy", "--study", study)
+    flat = " ".join(out.split())
+    assert code == 0 and "weight (no value in 1 rows), pulse (no value in 2 rows)." in flat
+    found = evaluated(path, "--policy", "greedy", "--study", study)[1]
+    rows.drop(columns=["weight", "pulse"]).to_csv(path, index=False)
+    assert found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
+    assert found["estimate"]["value"] == evaluated(path, "--policy", "greedy", "--study", study)[1]["estimate"]["value"]
+
+
+def test_without_propensities_it_says_what_the_command_offers(run, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    uniform_log.head(50).drop(columns="propensity").to_csv(path, index=False)
+    code, _, err = run("evaluate", path, "--policy", "greedy", "--study", study)
+    assert (
+        code == 3 and len(err.splitlines()) == 1 and f"policysim: {path}: there is no column propensity: add it" in err
+    )
+    assert f"policysim init {path}" in err and "propensity=" not in err
 
 
 def test_the_commands_stand_in_the_order_of_use():

@@ -24,7 +24,7 @@ def test_a_section_is_read_as_written(read_section, tmp_path):
         file = "trial.csv"
         treatment = "arms"
         propensity = "p"
-        outcome = { success = 1, death = -2.5 }
+        outcome = { success = 1, death = 0 }
         range = [-3, 1]
         missing = "worst"
         id = "pidnum"
@@ -40,11 +40,22 @@ def test_a_section_is_read_as_written(read_section, tmp_path):
     assert source.files == {"table": tmp_path / "trial.csv"}
     assert (source.treatment, source.propensity, source.id) == ("arms", "p", "pidnum")
     assert source.treatments == (("1", "both"), ("0.5", "half"))
-    assert source.outcome == {"success": 1.0, "death": -2.5}
+    assert source.outcome == {"success": 1.0, "death": 0.0}
     assert source.utility_range == (-3.0, 1.0)
     assert (source.missing, source.outcome_model) == ("worst", "logistic")
     assert source.space.names == ("age at entry", "symptom")
     assert source.space.shape == (3, 2)
+
+
+@pytest.mark.parametrize("outcome", ["{ success = 2.0 }", "{ cured = 1.0, well = 1.0 }", "{ death = -1.0 }"])
+def test_a_logistic_model_needs_one_outcome_of_weight_1(read_section, section, outcome):
+    text = section.replace("{ success = 1.0 }", outcome).replace(
+        "[data.features]", 'model = "logistic"\n[data.features]'
+    )
+    with pytest.raises(InputFileError, match=r'study.toml:7: data.model: "logistic" predicts rewards of 0 and 1: it n'):
+        read_section(text)
+    assert read_section(text.replace(outcome, "{ success = 1.0, harm = 0 }")).outcome_model == "logistic"
+    assert read_section(text.replace("logistic", "linear")).outcome_model == "linear"
 
 
 def test_defaults(read_section, section):

@@ -1,6 +1,7 @@
 """What columns are taken for, by their names and values."""
 
 import math
+import re
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from scipy.stats import chisquare
 
+from policysim.logs.bad_rows import LogError
 from policysim.logs.guess_features import guess_features, round_cuts, round_range
 from policysim.logs.guess_roles import guess_roles, reference_first
 from policysim.logs.guess_summary import summarise
@@ -80,6 +82,33 @@ def test_outcomes_of_0_and_1_come_before_other_numbers_and_these_before_nothing(
     assert roles(outcome=[1.5, 2, 3], success=[0, 1]).outcome.name == "success"
     found = guess_roles(columns(arm=[0, 1], sex=[0, 1], bp=[90.5, 120, 130], site=["a", "b"]), "trial.csv")
     assert (found.outcome.name, found.by_name) == ("bp", False)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["yes", "no"], "it is text (no, yes): make it 0 and 1"),
+        (["poor", "fair", "good"], "it is text (fair, good, ...): make it numbers"),
+        ([0], "it has only one value, 0"),
+        (["dead"], "it has only one value, dead"),
+        ([np.nan], "it has no values"),
+    ],
+)
+def test_no_other_column_is_taken_in_place_of_an_outcome_that_cannot_be_used(values, said):
+    made = columns(arm=[0, 1], age=list(range(30, 70)), outcome=values)
+    with pytest.raises(LogError, match=f"^trial.csv: outcome is named like the outcome, but {re.escape(said)}$"):
+        guess_roles(made, "trial.csv")
+    # One that can be used is used, and names of what was known before are none of an outcome.
+    assert guess_roles([*made, *columns(death=[0, 1, 1])], "trial.csv").outcome.name == "death"
+    before = columns(arm=[0, 1], prior_response=["no", "yes"], age=list(range(30, 70)))
+    assert guess_roles(before, "trial.csv").outcome.name == "age"
+
+
+def test_an_outcome_that_the_treatment_decides_is_refused():
+    arms = pd.Series(np.arange(N) % 2)
+    made = [summarise(arms, "arm"), summarise(1 - arms, "outcome"), *columns(age=list(range(30, 70)))]
+    with pytest.raises(LogError, match="outcome is named like the outcome, but it tells the treatment: arm decides it"):
+        guess_roles(made, "trial.csv")
 
 
 def test_ids_are_distinct_and_named_so_or_count_the_rows():

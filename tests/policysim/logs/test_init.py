@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from policies.catalogue import CATALOGUE
+from policysim.cli import main
 from policysim.logs.bad_rows import LogError
 from policysim.logs.trial import load_log
 from policysim.options import UsageError
@@ -114,6 +115,16 @@ def written(tmp_path, run_init, read_study, content, name="trial.csv"):
     run_init(tmp_path / name)
     path = (tmp_path / name).with_suffix(".toml")
     return read_study(path), path.read_text(encoding="utf-8")
+
+
+def test_an_outcome_in_words_is_refused_and_no_file_written(tmp_path, capsys):
+    data = tmp_path / "trial.csv"
+    rows = [f"{i % 2},{i % 3 % 2},{'yes' if i % 5 else 'no'},{i}" for i in range(40)]
+    data.write_text("\n".join(["arm,sex,outcome,age", *rows]))
+    assert main(["init", str(data)]) == 3
+    said = "outcome is named like the outcome, but it is text (no, yes): make it 0 and 1"
+    assert capsys.readouterr().err == f"policysim: {data.as_posix()}: {said}\n"
+    assert not data.with_suffix(".toml").exists()
 
 
 def test_odd_names_and_values_are_quoted(tmp_path, run_init, read_study):

@@ -8,6 +8,8 @@ from policysim.logs.bad_rows import LogError
 from policysim.logs.frame import read_log
 from policysim.offpolicy import evaluate_log
 
+MORE = ["pid", "age", "sex"]
+
 
 @pytest.fixture
 def log_table(small_trial):
@@ -108,7 +110,12 @@ def test_a_range_is_checked_if_it_is_declared(log_table):
         ({"outcome": {"reward": np.nan}}, "outcome must be columns and finite weights"),
         ({"outcome": "rewards"}, "table: unknown column 'rewards'; did you mean 'reward'"),
         ({"id": "pidnum"}, "table: unknown column 'pidnum'; did you mean 'pid'"),
-        ({"propensity": "equal"}, "the covariate propensity has the name of a log's own column"),
+        ({"outcome": {"reward": "1"}}, "outcome must be columns and finite weights"),
+        ({"outcome": {"reward": True}}, "outcome must be columns and finite weights"),
+        ({"outcome": "action"}, "the column 'action' cannot be both the treatment and the outcome"),
+        ({"outcome": {"propensity": 1.0}}, "the column 'propensity' cannot be both the propensity and the outcome"),
+        ({"propensity": "action"}, "the column 'action' cannot be both the propensity and the treatment"),
+        ({"id": "action"}, "the column 'action' cannot be both the "),
         ({"table": 3}, "table must be a path or a pandas DataFrame, got int"),
         ({"table": "nowhere.csv"}, "nowhere.csv: cannot be read"),
         ({"table": "log.txt"}, "must end in .csv or .parquet"),
@@ -118,6 +125,37 @@ def test_arguments_that_do_not_fit_are_told_in_one_line(log_table, options, said
     with pytest.raises(ValueError, match=said) as error:
         read_log(**{"table": log_table, **options})
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_the_logs_own_names_are_no_covariates_where_another_column_is_asked_for(log_table):
+    assert read_log(log_table, propensity="equal").columns.tolist() == ["action", "reward", "propensity", *MORE]
+    assert set(read_log(log_table.assign(propensity=0.1), propensity="equal").propensity) == {0.5}
+    others = log_table.rename(columns={"action": "arm", "reward": "y"}).assign(action="?", reward=7)
+    found = read_log(others, treatment="arm", outcome="y")
+    assert found.columns.tolist() == ["action", "reward", "propensity", *MORE]
+    assert (
+        found.reward.tolist() == log_table.reward.tolist()
+        and found.action.tolist() == read_log(log_table).action.tolist()
+    )
+
+
+def test_of_three_tables_neither_propensities_nor_ids_are_treatments(log_table):
+    hot = pd.DataFrame({"new": log_table.action, "old": 1 - log_table.action, "propensity": 0.25})
+    parts = {"features": log_table[["pid", "age"]], "outcomes": log_table[["pid", "reward"]]}
+    found = read_log(**parts, actions=hot.assign(pid=log_table.pid), id="pid", propensity="equal")
+    assert found.action.cat.categories.tolist() == ["new", "old"] and set(found.propensity) == {0.5}
+    with pytest.raises(LogError, match=r"actions: the column 'pid' is in features, too: name it as the id, or declare"):
+        read_log(**parts, actions=hot.assign(pid=log_table.pid))
+    with pytest.raises(LogError, match="features: the covariate reward has the name of a log's own column"):
+        read_log(**(parts | {"features": log_table[["age", "reward"]]}), actions=hot)
+
+
+@pytest.mark.parametrize("ids", [["7", "7.0", "8"], [7, "7.", "8"], [7, 7.0, "8"]])
+def test_an_id_is_the_same_with_and_without_a_point(ids):
+    table = pd.DataFrame({"id": pd.Series(ids, dtype=object), "action": [0, 1, 0], "reward": 1, "propensity": 0.5})
+    with pytest.raises(LogError, match=r"row 1: id: '7' is there already: table: row 0"):
+        read_log(table, id="id")
+    assert len(read_log(table.assign(id=["007", "7.0", "7.5"]), id="id")) == 3
 
 
 def test_without_propensities_the_three_choices_are_told(log_table):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.offpolicy import evaluate_log
+from policysim.offpolicy import LoggedData, evaluate_log
 from policysim.offpolicy.log_frame import covariate_frame, read_log_frame
 from policysim.offpolicy.support import SURPRISE, support_caveats
 from policysim.offpolicy.weights import importance_weights
@@ -139,6 +139,22 @@ def test_groups_are_quarters_of_many_numbers_and_never_identifiers():
     bounds = said.split("where ")[1].split(":")[0].replace("x", "").replace("<", "").replace(">=", "").split()
     assert all(low < float(bound) < high for bound in bounds)
     assert covariate_frame(log).columns.tolist() == ["x"]
+
+
+def test_a_group_of_a_few_patients_is_no_finding():
+    """The few always got b where the policy gives a, which it hardly gives to others: weights of a are 0.02 at most, so
+    that even for one patient 1 is more than 5 of its standard deviations sqrt(0.02) away from 0.
+    """
+    for n_few, told in ((1, False), (9, False), (10, True)):
+        site = np.array(["many"] * 2000 + ["few"] * n_few)
+        actions = np.where(site == "few", 1, np.arange(len(site)) % 2)
+        probabilities = np.tile([0.01, 0.99], (len(site), 1))
+        probabilities[site == "few"] = [1, 0]
+        log = LoggedData(actions, np.zeros(len(site)), np.full(len(site), 0.5), ("a", "b"))
+        found = support_caveats(
+            log, probabilities, importance_weights(log, probabilities).raw, pd.DataFrame({"site": site})
+        )
+        assert any("site = few" in warning for warning in found) == told
 
 
 def test_few_effective_rows_are_said():

@@ -108,6 +108,15 @@ def test_what_is_no_log_is_refused(log, said):
         ({"actions": ["a", None]}, "actions must be distinct actions"),
         ({"actions": 2}, "actions must be distinct actions, got actions=2"),
         ({"actions": ["a", "b", 1, "1"]}, "actions must be distinct actions"),
+        ({"actions": [0, 1, 1.0, 3]}, r"distinct actions, got actions=\[0, 1, 1.0, 3\]; 1, 1.0 and True are the same"),
+        (
+            {"actions": [0, 1, True, 3]},
+            r"distinct actions, got actions=\[0, 1, True, 3\]; 1, 1.0 and True are the same",
+        ),
+        ({"actions": [["a"], ["b"]]}, "actions must be distinct actions"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got seed=-1"),
+        ({"seed": -1, "estimator": "ips"}, "seed must be a whole number >= 0, got seed=-1"),
+        ({"seed": 1.5}, "seed must be a whole number >= 0, got seed=1.5"),
         ({"covariates": 3}, "covariates must be distinct columns among age, got covariates=3"),
         ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
         ({"covariates": ["reward"]}, "covariates must be distinct columns among age"),
@@ -205,6 +214,38 @@ def test_rows_are_matched_by_position_whatever_the_index():
     table = np.column_stack([chance, 1 - chance])
     plain = evaluate_log(log, table, estimator="snips")
     assert evaluate_log(log.set_axis(range(100, 70, -1)), table, estimator="snips") == plain
+
+
+def test_complex_rewards_are_refused():
+    for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
+        with pytest.raises(
+            ValueError, match=r"reward must be a finite number; not so in 30 of 30 rows: 0 \(\(1\+1j\)\)"
+        ):
+            evaluate_log(long_log(reward=rewards), policy())
+
+
+def test_sums_that_were_rounded_are_made_1_and_the_callers_array_is_left_alone():
+    """As in `evaluate --table`: a sum may be off by 1e-6, which that of float32 is not."""
+    exact = np.random.default_rng(0).dirichlet(np.ones(2), 30)
+    rounded = exact.astype(np.float32)
+    rounded[0] = (0.3, 0.7)  # 1.00000001
+    found = evaluate_log(long_log(), rounded.astype(np.float32), estimator="ips")
+    as_they_are = rounded.astype(np.float64)
+    normalised = as_they_are / as_they_are.sum(axis=1, keepdims=True)
+    assert found.value == pytest.approx(evaluate_log(long_log(), normalised, estimator="ips").value, rel=1e-9)
+    off = exact * (1 + 9e-7)
+    before = off.copy()
+    assert evaluate_log(long_log(), off).value == pytest.approx(evaluate_log(long_log(), exact).value, rel=1e-12)
+    assert (off == before).all()
+    with pytest.raises(ValueError, match="must sum to 1 in each row"):
+        evaluate_log(long_log(), exact * (1 + 2e-6))
+
+
+def test_what_is_known_after_treatment_is_no_covariate_unless_it_is_named():
+    log = long_log().assign(patient=range(30), outcome_ill=[0, 1, 1] * 10)
+    assert list(covariate_frame(log)) == ["age"]
+    assert list(covariate_frame(log, ["outcome_ill", "patient"])) == ["outcome_ill", "patient"]
+    assert evaluate_log(log, policy()) == evaluate_log(long_log(), policy())
 
 
 def test_covariates_are_all_other_columns_or_those_named():
