@@ -52,8 +52,10 @@ def asked(wish: Wish) -> str:
 
 
 def answer(choices: Choices) -> str:
-    """One sentence: which policy needs least, or that no mechanism can."""
+    """In a sentence or two: that one treatment for all does it, or which policy needs least, or that none can."""
     least = choices.least
+    if choices.one_for_all is not None:
+        return "One treatment for all meets this already, and costs no privacy."
     if not choices.possible:
         if choices.limit == math.inf:
             return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
@@ -66,7 +68,10 @@ def answer(choices: Choices) -> str:
             f"None of these policies can within what is allowed; another mechanism may, from ε = "
             f"{rounded(choices.limit)} on."
         )
-    return f"{least.policy} needs least: ε = {rounded(least.epsilon)}. No mechanism can below {rounded(choices.limit)}."
+    found = f"{least.policy} needs least: ε = {rounded(least.epsilon)}."
+    if choices.limit == 0:
+        return found
+    return f"{found} No mechanism can do this below ε = {rounded(choices.limit)}."
 
 
 def proof(certificate: dict[str, Any], file: str) -> list[str]:
@@ -87,11 +92,12 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
 
 def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
-    count = population(row.extra_deaths for row in choices.rows)
+    rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
+    count = population(row.extra_deaths for row in rows_shown)
     rows = [
         ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"],
         ["any mechanism at all", rounded(choices.limit), "", "", ""],
-        *(_row(row, count) for row in choices.rows),
+        *(_row(row, count) for row in rows_shown),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
     widths = tuple(COLUMNS[place] for place in shown)

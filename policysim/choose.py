@@ -74,6 +74,9 @@ class Choices:
         What was asked for.
     rows : list of Choice
         The policy that needs least first.
+    one_for_all : Choice or None
+        The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
+        to be chosen.
     limit : float
         No mechanism meets the demand at a smaller epsilon than this; inf if none does at any.
     certificate : dict or None
@@ -82,18 +85,19 @@ class Choices:
 
     wish: Wish
     rows: list[Choice]
+    one_for_all: Choice | None
     limit: float
     certificate: dict[str, Any] | None
 
     @property
     def possible(self) -> bool:
         """Whether some mechanism could do what is asked for."""
-        return self.limit <= self.wish.max_epsilon and self.limit < math.inf
+        return self.one_for_all is not None or (self.limit <= self.wish.max_epsilon and self.limit < math.inf)
 
     @property
     def least(self) -> Choice | None:
-        """The policy that needs the least epsilon, if any is allowed."""
-        return next((row for row in self.rows if row.allowed), None)
+        """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
+        return self.one_for_all or next((row for row in self.rows if row.allowed), None)
 
 
 def choose(
@@ -130,8 +134,11 @@ def choose(
     limit = Limit(problem, demand)
     least = limit.smallest_epsilon()
     advance()
-    certificate = limit.certificate(wish.max_epsilon) if wish.max_epsilon < least else None
-    return Choices(wish, rows, least, certificate)
+    fixed = BestFixed().probabilities(problem)
+    one_for_all = _row(problem, BestFixed.name, fixed, 0.0) if demand.margin(problem, fixed) >= 0 else None
+    impossible = one_for_all is None and wish.max_epsilon < least
+    certificate = limit.certificate(wish.max_epsilon) if impossible else None
+    return Choices(wish, rows, one_for_all, least, certificate)
 
 
 def number_of_steps(policies: list[str]) -> int:
@@ -147,7 +154,13 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
         epsilon = Curve(name, lambda at: demand.margin(problem, table_at(at))).first_reaching(0.0)
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    table = table_at(epsilon)
+    return _row(problem, name, table_at(epsilon), epsilon, max_epsilon)
+
+
+def _row(
+    problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, max_epsilon: float = math.inf
+) -> Choice:
+    """What a table of probabilities, which needs that epsilon, keeps and costs."""
     best = Greedy().probabilities(problem)
     fixed = problem.value(BestFixed().probabilities(problem))
     gain = problem.value(best) - fixed

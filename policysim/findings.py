@@ -23,6 +23,7 @@ from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import ScenarioStudy
 from policysim.sweep import N_THREADS
+from policysim.words import NEGLIGIBLE, guesses
 from policysim.wrong_prior import FACTORS, wrong_prior
 
 # The benefit kept that the printed table asks for.
@@ -71,7 +72,7 @@ class Findings:
     epsilon : float
         The one that it is about.
     deaths : mapping of str to float
-        Expected deaths per patient: best for each, one for all, untreated.
+        Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
     one_for_all : str
         The best single action.
     rows : list of Row
@@ -79,7 +80,8 @@ class Findings:
     right_guesses : float
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     worst : WorstGroup or None
-        Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups.
+        Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups, or
+        if none loses anything.
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
     prevalence : mapping of policy to mapping of factor to float
@@ -148,7 +150,7 @@ def find(
         deaths=_deaths(problem),
         one_for_all=problem.actions[problem.best_fixed_action],
         rows=rows,
-        right_guesses=1 / (1 + math.exp(-study.epsilon)),
+        right_guesses=guesses(study.epsilon),
         worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
         typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
         prevalence=prevalence,
@@ -203,13 +205,15 @@ def _reach(curve: Curve, needed: float) -> float:
 
 def _deaths(problem: DecisionProblem) -> dict[str, float]:
     deaths = problem.outcomes["deaths"]
+    if not deaths.any():
+        return {}
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
     choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 
 def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:
-    """The group that loses most under the best of some policies; None without groups, or without such policies.
+    """The group that loses most under the best of some policies; None without groups, policies, or losses.
 
     Parameters
     ----------
@@ -226,6 +230,8 @@ def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:
     best = overall.iloc[int(overall["value"].argmax())]
     mine = groups[groups["policy"] == best["policy"]]
     worst = mine.iloc[int(mine["loss"].argmax())]
+    if worst["loss"] <= NEGLIGIBLE:
+        return None
     return WorstGroup(
         policy=str(best["policy"]),
         group=str(worst["group"]),

@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from tqdm import tqdm
 
@@ -29,6 +31,16 @@ INTRODUCTION = (
     "A folder for each study: the study that was run and what policysim made of it. `make reports` makes all of them "
     "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come out."
 )
+# What Markdown would not show as it is, and what is written instead; in this order.
+MARKUP = (
+    (r"[ \t]*[\r\n]+[ \t]*", " "),
+    (r"([\\`*\[\]])", r"\\\1"),
+    (r"(?<!\w)_|_(?!\w)", r"\\_"),  # not within a name
+    (r"&(?=#|\w+;)", "&amp;"),
+    (r"<(?=[A-Za-z/!?])", "&lt;"),
+    (r"(?<=\S)>|^>", "&gt;"),
+    (r"^([#+=~-])", r"\\\1"),
+)
 PATIENTS, SOURCES = "Patients", "Source documents, figure by figure"
 
 
@@ -43,7 +55,7 @@ def gallery(folder: Path) -> str:
     Raises
     ------
     InputFileError
-        If a manifest cannot be used, or has no answer or no figure.
+        If there is no manifest, or if one cannot be used, or has no answer or no figure.
     """
     found = manifests(folder)
     lines = ["# Reports", "", INTRODUCTION]
@@ -57,8 +69,13 @@ def gallery(folder: Path) -> str:
 
 
 def manifests(folder: Path) -> list[Manifest]:
-    """The manifests of all studies in a folder, by name."""
-    return [read_manifest(path) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    """The manifests of all studies in a folder, by name; InputFileError if it has none."""
+    if not folder.is_dir():
+        raise InputFileError(f"{folder.as_posix()}: there is no such folder")
+    found = [read_manifest(path) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    if not found:
+        raise InputFileError(f"{folder.as_posix()}: none of its folders has a {MANIFEST}")
+    return found
 
 
 def make(folder: Path) -> int:
@@ -75,17 +92,37 @@ def make(folder: Path) -> int:
 
 def _entry(manifest: Manifest, folder: str) -> list[str]:
     """One study: its question, answer, figure, and where the rest is."""
-    name = manifest.folder.name
-    command = shlex.join(["policysim", *_arguments(manifest, Path(folder))])
+    name = quote(manifest.folder.name)
+    links = [f"[Report]({name}/report.html)", f"[numbers]({name}/comparison.csv)"]
+    if _is_here(manifest):
+        links.append(f"`{shlex.join(['policysim', *_arguments(manifest, Path(folder))])}`")
     return [
-        f"### {_title(manifest)}",
+        f"### {escaped(_title(manifest))}",
         "",
-        " ".join(_answer(manifest)),
+        escaped(" ".join(_answer(manifest))),
         "",
-        f"![{_figure(manifest).stem.replace('-', ' ')}]({name}/{_figure(manifest).as_posix()})",
+        f"![{escaped(_figure(manifest).stem.replace('-', ' '))}]({name}/{quote(_figure(manifest).as_posix())})",
         "",
-        f"[Report]({name}/report.html) · [numbers]({name}/comparison.csv) · `{command}`",
+        " · ".join(links),
     ]
+
+
+def escaped(text: str) -> str:
+    r"""Text as Markdown shows it: only what would be read as markup is marked, and it stays in one line.
+
+    Examples
+    --------
+    >>> escaped("At p < 0.05 and cd4_baseline: *no* <b>")
+    'At p < 0.05 and cd4_baseline: \\*no\\* &lt;b&gt;'
+    """
+    for pattern, replacement in MARKUP:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def _is_here(manifest: Manifest) -> bool:
+    """Whether the study can be run from the folder: one that names other files is not written beside its report."""
+    return manifest.command[1] in study_names() or (manifest.folder / STUDY).is_file()
 
 
 def _arguments(manifest: Manifest, folder: Path) -> list[str]:

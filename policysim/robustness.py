@@ -15,6 +15,7 @@ from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
+from policies.optimal import Optimal
 from policies.problem import DecisionProblem
 from policysim.study import ScenarioStudy
 
@@ -22,6 +23,8 @@ REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
 SPREAD = 0.3
 N_PATIENTS = 10_000
+# Differences between values that only rounding makes: of their range, and of the largest of them.
+TIE, ROUNDING = 1e-9, 1e-12
 # Records of the whole domain that are kept for each extreme, so that sensitivities stay those of the domain.
 N_EXTREME = 100
 
@@ -33,7 +36,7 @@ class Robustness:
     Attributes
     ----------
     ranking : tuple of str
-        By value at the study's epsilon, best first, with the effects as stated.
+        By value at the study's epsilon, best first, with the effects as stated; ties as in `ranked`.
     holds, redraws : int
         It held in `holds` of `redraws`.
     first_holds : int
@@ -139,8 +142,30 @@ def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
 
 def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
     made = {name: make_policy(name, epsilon=study.epsilon) for name in policies}
-    values = {name: problem.value(policy.probabilities(problem)) for name, policy in made.items()}
-    return tuple(sorted(policies, key=lambda name: -values[name]))
+    return ranked({name: problem.value(policy.probabilities(problem)) for name, policy in made.items()})
+
+
+def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
+    """Names by value, best first; of equal ones the optimum, which no private policy can exceed, then as given.
+
+    Values are equal that differ by less than what rounding makes of one number: `TIE` of what lies between the best and
+    the worst, or `ROUNDING` of the largest.
+
+    Examples
+    --------
+    >>> ranked({"best-fixed": -1.0, "exponential": -2.0, "optimal": -1.0000000000000002})
+    ('optimal', 'best-fixed', 'exponential')
+    """
+    names = list(values)
+    found: FloatArray = np.asarray([values[name] for name in names])
+    if not names:
+        return ()
+    negligible = max(TIE * np.ptp(found), ROUNDING * np.abs(found).max())
+    order = np.argsort(-found, kind="stable")
+    # The rank grows only where the next value is less by more than rounding.
+    ranks = np.zeros(len(names), dtype=int)
+    ranks[order[1:]] = np.cumsum(-np.diff(found[order]) > negligible)
+    return tuple(sorted(names, key=lambda name: (ranks[names.index(name)], name != Optimal.name, names.index(name))))
 
 
 def _extremes(utilities: FloatArray) -> NDArray[np.intp]:

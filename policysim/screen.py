@@ -9,13 +9,27 @@ from policies.sensitivity import Witness
 from policysim.findings import KEEP, Findings, Row
 from policysim.study import ScenarioStudy, Study
 from policysim.text import cells, wrap
-from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, events, hidden, level_name, odds, percent, population, rounded
+from policysim.words import (
+    ASSUMED_PUBLIC,
+    DISCLAIMER,
+    events,
+    hidden,
+    level_name,
+    odds,
+    percent,
+    percent_1,
+    plain,
+    population,
+    rounded,
+)
 
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
     ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "one for all", "{keep}"),
 )
-COLUMNS = (28, 9, 14, 17, 8, 13, 11)
+COLUMNS: tuple[int, ...] = (28, 9, 14, 17, 8, 13, 11)
+# Which of them is left out where no record can die.
+DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
 
 
@@ -23,16 +37,15 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
     """Everything that a reader needs to choose, on one screen."""
     deaths = findings.deaths
     count = population(deaths.values())
-    treatment = study.scenario.treatments[findings.one_for_all].title
-    one_for_all = f"one for all ({findings.one_for_all}, {treatment})"
-    labels = {"one for all": one_for_all}
+    titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
+    labels = {"one for all": f"one for all ({', '.join(titles)})"}
     shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
     lines = [
         study.title,
         f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
-        f"Deaths per {count:,}:   {shown}",
+        *([f"Deaths per {count:,}:   {shown}"] if deaths else []),
         "",
         *policy_table(findings),
         "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each.",
@@ -50,9 +63,14 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
 def policy_table(findings: Findings) -> list[str]:
     """A row per policy at the study's epsilon."""
     count = population(row.extra_deaths for row in findings.rows)
-    heading = {"epsilon": f"{findings.epsilon:g}", "count": count, "keep": percent(KEEP)}
-    lines = [cells([cell.format(**heading) for cell in row], COLUMNS) for row in HEADINGS]
-    return [*lines, *(cells(_row_cells(row, count), COLUMNS) for row in findings.rows)]
+    heading = {"epsilon": plain(findings.epsilon), "count": count, "keep": percent(KEEP)}
+    rows = [[cell.format(**heading) for cell in row] for row in HEADINGS]
+    rows += [_row_cells(row, count) for row in findings.rows]
+    widths = COLUMNS
+    if not findings.deaths:
+        widths = (*COLUMNS[:DEATHS], *COLUMNS[DEATHS + 1 :])
+        rows = [[*row[:DEATHS], *row[DEATHS + 1 :]] for row in rows]
+    return [cells(row, widths) for row in rows]
 
 
 def robust(findings: Findings) -> str:
@@ -86,10 +104,10 @@ def worst_off(findings: Findings) -> str:
         return ""
     count = population([worst.extra_deaths])
     group = level_name(worst.group, worst.level)
+    deaths = f", {events(worst.extra_deaths, count, sign=True)} deaths per {count:,}" if findings.deaths else ""
     return (
         f"Worst off under {worst.policy}: {group} ({percent(worst.share)} of patients), who lose "
-        f"{rounded(worst.loss)} in utility each (all: {rounded(worst.overall_loss)}), "
-        f"{events(worst.extra_deaths, count, sign=True)} deaths per {count:,}."
+        f"{rounded(worst.loss)} in utility each (all: {rounded(worst.overall_loss)}){deaths}."
     )
 
 
@@ -103,16 +121,19 @@ def why(problem: DecisionProblem, findings: Findings) -> str:
     )
 
 
-def price_lines(prices: pd.DataFrame) -> list[str]:
-    """The price list: what hiding each feature costs at best, dearest first."""
+def price_lines(prices: pd.DataFrame, *, deaths: bool = True) -> list[str]:
+    """The price list: what hiding each feature costs at best, dearest first; without deaths where nobody can die."""
     count = population(prices["extra_deaths"])
+    epsilon = plain(prices["epsilon"].iloc[0])
+    shown = 3 if deaths else 2
+    widths = PRICE_COLUMNS[:shown]
     lines = [
-        f"What the best mechanism costs at ε = {prices['epsilon'].iloc[0]:g} if only this is hidden, all else public:",
-        cells(["", "benefit kept", f"extra deaths per {count:,}"], PRICE_COLUMNS),
+        f"What the best mechanism costs at ε = {epsilon} if only this is hidden, all else public:",
+        cells(["", "benefit kept", f"extra deaths per {count:,}"][:shown], widths),
     ]
-    for hides, kept, deaths in zip(prices["hides"], prices["benefit_kept"], prices["extra_deaths"], strict=True):
-        values = [str(hides).replace("_", " "), f"{100 * kept:.1f} %", events(deaths, count, sign=True)]
-        lines.append(cells(values, PRICE_COLUMNS))
+    for hides, kept, extra in zip(prices["hides"], prices["benefit_kept"], prices["extra_deaths"], strict=True):
+        values = [str(hides).replace("_", " "), percent_1(kept), events(extra, count, sign=True)]
+        lines.append(cells(values[:shown], widths))
     return lines
 
 

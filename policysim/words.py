@@ -43,6 +43,19 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
 
 
+def percent_1(share: float) -> str:
+    """A share in per cent, to a tenth."""
+    # The z: what rounds to nothing has no sign.
+    return "–" if math.isnan(share) else _minus(f"{100 * share:z.1f}\u00a0%")
+
+
+def plain(value: float) -> str:
+    """A number that is exact as it stands, such as epsilon: 0.5, 5,000, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+
+
 def decimals(half_width: float) -> int:
     """How many decimals show an interval's half width with two digits; 3 where there is none."""
     if not math.isfinite(half_width) or half_width <= NEGLIGIBLE:
@@ -101,12 +114,32 @@ def hidden(study: Study) -> str:
     return f"{names}: records that differ only there look alike; everything else is public"
 
 
+def guesses(loss: float) -> float:
+    """e^loss / (1 + e^loss): how often the better guess between two equally likely neighbours is right at most."""
+    return 1 / (1 + math.exp(-loss))
+
+
+def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:
+    """What a policy's own guarantee means to somebody who guesses; one that takes no epsilon keeps none."""
+    if uses_epsilon:
+        return odds(epsilon, guesses(guarantee))
+    if guarantee == math.inf:
+        return (
+            f"{policy} hides nothing: who must tell two such patients apart by the published treatment may be right "
+            "every time."
+        )
+    return (
+        f"{policy} learns nothing about the patient: who must tell two such patients apart by the published treatment "
+        f"is right {100 * guesses(guarantee):.0f} of 100 times, as guessing blind."
+    )
+
+
 def odds(epsilon: float, right_guesses: float) -> str:
     """What epsilon means to somebody who guesses."""
     # A tenth more where whole numbers would say 99 or 100, unless that is 100 too.
     times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 0.9995 else 0}f}"
     return (
-        f"At ε = {epsilon:g}, who must tell two equally likely such patients apart by the published treatment "
+        f"At ε = {plain(epsilon)}, who must tell two equally likely such patients apart by the published treatment "
         f"is right at most {times} of 100 times; guessing blind, 50."
     )
 

@@ -17,7 +17,7 @@ from policysim.options import applicable, output_folder
 from policysim.output import check_writable, write_files
 from policysim.prices import number_of_prices, price_list
 from policysim.problem import build_problem
-from policysim.reproduce.manifest import finished
+from policysim.reproduce.manifest import finished, study_command
 from policysim.study import ScenarioStudy
 from policysim.text import wrap
 
@@ -41,7 +41,8 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
         # matplotlib is the slowest import of all; everything before may still fail without it.
         from policysim.report import build_manifest, report_files  # noqa: PLC0415
 
-        files = report_files(study, problem, table, findings, prices, wanted=wanted, advance=advance)
+        command = study_command(chosen)
+        files = report_files(study, problem, table, findings, prices, wanted=wanted, command=command, advance=advance)
     write_files(folder, finished(files, chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
@@ -59,5 +60,5 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
         for reason in left_out:
             sys.stdout.write("\n".join(wrap(f"Left out: {reason}")) + "\n")
         if prices is not None:
-            sys.stdout.write("\n" + "\n".join(screen.price_lines(prices)) + "\n")
+            sys.stdout.write("\n" + "\n".join(screen.price_lines(prices, deaths=bool(findings.deaths))) + "\n")
     return 0

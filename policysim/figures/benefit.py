@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal import Optimal
+from policies.reference import BestFixed
 from policysim.comparison import UNBEATABLE
-from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band
-from policysim.figures.end_labels import EndLabels
+from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band, thin
+from policysim.figures.end_labels import EndLabels, LineEnd
 from policysim.figures.layout import settle
 from policysim.figures.looks import LABELS
 from policysim.figures.sizes import Canvas, SizeName, canvas
 from policysim.figures.tables import checked, nonempty, over_epsilon
 from policysim.figures.ticks import set_epsilon_axis
-from policysim.words import population
+from policysim.words import NEGLIGIBLE, population
 
 NAME = "loss_vs_epsilon"
+# On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
+CHOSEN_ELSEWHERE = "one for all, chosen on other patients (best-fixed)"
+BEST_ARM: dict[str, Any] = {"color": "#000000", "linestyle": "dashdot"}
+# Two lines nearer than this, of the range of all, are one to the eye.
+SAME_LINE = 0.005
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
@@ -49,7 +58,8 @@ def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     table : DataFrame
         From `compare`: policy, epsilon, group, benefit_kept and, for a second panel, extra_deaths. The rows of
         everyone with 0 < epsilon < inf are drawn. Where there are benefit_kept_low and _high (logged data), they are
-        drawn as a band; where benefit_kept holds no number, `difference` is drawn instead.
+        drawn as a band; where benefit_kept holds no number, `difference` is drawn instead, with a line at 0 for the
+        best single arm (named in best_arm). No deaths are drawn where extra_deaths and expected_deaths are all 0.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -80,12 +90,17 @@ def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
 def _panels(rows: pd.DataFrame) -> list[Panel]:
     benefit = Panel("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
-        benefit = Panel("difference", "Gain over one treatment for all", "reward per patient, more than one for all")
-    if "extra_deaths" not in rows or rows["extra_deaths"].isna().all():
+        benefit = Panel("difference", "Against the best single arm", "mean outcome, minus that of the best single arm")
+    if "extra_deaths" not in rows or rows["extra_deaths"].isna().all() or _nobody_dies(rows):
         return [benefit]
     count = population(rows["extra_deaths"])
     title = f"Extra deaths per {count:,} patients"
     return [benefit, Panel("extra_deaths", title, "more than with the best treatment for each", count)]
+
+
+def _nobody_dies(rows: pd.DataFrame) -> bool:
+    columns = ["extra_deaths", "expected_deaths"]
+    return set(columns) <= set(rows.columns) and bool((rows[columns].abs().fillna(0) <= NEGLIGIBLE).all(axis=None))
 
 
 def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
@@ -94,7 +109,12 @@ def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
 
 
 def _draw(made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, exact: bool) -> EndLabels:
-    ends = draw_policies(axes, rows, panel.column, scale=panel.scale, labels=LABELS if exact else {})
+    labels = LABELS if exact else {}
+    if panel.column == "difference":
+        drawn, labels = _beside_the_best_arm(rows), {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
+        ends = [*draw_policies(axes, drawn, panel.column, labels=labels), _best_arm(axes, rows)]
+    else:
+        ends = draw_policies(axes, rows, panel.column, scale=panel.scale, labels=labels)
     if exact and panel.is_percentage:
         _shade_beyond_limit(axes, rows)
     set_epsilon_axis(axes, rows["epsilon"])
@@ -108,6 +128,23 @@ def _draw(made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, exact: boo
     axes.set_ylabel(panel.axis)
     columns = 1 if made.narrow else len(made.figure.axes)
     return EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / columns)
+
+
+def _beside_the_best_arm(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without best-fixed where its line would be that of the best arm, which is 0."""
+    fixed = rows["policy"] == BestFixed.name
+    span = np.ptp([0.0, *rows["difference"].dropna()])
+    same = (rows.loc[fixed, "difference"].abs() <= SAME_LINE * span).all()
+    kept: pd.DataFrame = rows[~fixed] if same else rows
+    return kept
+
+
+def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:
+    """The line at 0, which is the arm whose mean outcome is estimated best."""
+    arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
+    name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
+    axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
+    return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM)
 
 
 def _limit(rows: pd.DataFrame) -> pd.DataFrame:
@@ -140,6 +177,8 @@ def _name_region(axes: Axes, rows: pd.DataFrame) -> None:
         va="top",
         color="#333333",
         fontstyle="italic",
+        # What crosses the words is paler than they are.
+        bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
     )
     corners = [
         (start, 1.0),

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import PercentFormatter
 
 from policysim.figures.curves import NAMES_SHARE, line_end
+from policysim.figures.end_labels import NAME as NAME_AT
 from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
 from policysim.figures.looks import look_of_action
 from policysim.figures.sizes import Canvas, SizeName, canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import set_epsilon_axis
+from policysim.figures.wrapping import widest_word
 
 NAME = "action_probabilities"
+# The most that long names may take of the width of a panel.
+MOST_SHARE = 0.5
 # Panels side by side.
 MOST = {"page": 3, "column": 1, "slide": 3}
 COLUMNS = ["policy", "epsilon", "patient", "action", "probability"]
@@ -79,5 +85,13 @@ def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, patient: str, width: fl
     set_epsilon_axis(axes, rows["epsilon"])
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_title(patient, loc="left", fontsize="medium")
-    return EndLabels(made, axes, ends, width=NAMES_SHARE * width)
+    # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
+    axes.set_title(patient, loc="left", fontsize="medium", pad=0.9 * made.font)
+    return EndLabels(made, axes, ends, width=_room(made, [end.name for end in ends], width))
+
+
+def _room(made: Canvas, names: list[str], width: float) -> float:
+    """What the names may take of the width of a panel: more where a word of theirs needs it, points."""
+    font = FontProperties(size=made.font, family=rcParams["font.family"])
+    needed = NAME_AT * made.font + 1.01 * max(widest_word(name, font) for name in names)
+    return min(max(NAMES_SHARE * width, needed), MOST_SHARE * width)

@@ -32,7 +32,7 @@ def draw_policies(
             continue
         reference = name in REFERENCE_LINES
         drawn = look_of_reference(name) if reference else look(name)
-        shown = REFERENCE_LINES[name][0] if reference else labels.get(name, name)
+        shown = labels.get(name, REFERENCE_LINES[name][0] if reference else name)
         values = line[column] * scale
         if reference:
             axes.axhline(values.iloc[0], **drawn, linewidth=thin(), label=shown, zorder=1)

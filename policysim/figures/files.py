@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 from matplotlib.figure import Figure
 from matplotlib.style import context
 
+from policysim.figures.glyphs import no_glyph_warnings
 from policysim.figures.looks import STYLE
 
 LEAST_DOTS = 200  # per inch
@@ -46,6 +47,6 @@ def to_pdf(figure: Figure) -> bytes:
 
 def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    with context(STYLE):
+    with context(STYLE), no_glyph_warnings():
         figure.savefig(buffer, format=kind, **options)
     return buffer.getvalue()

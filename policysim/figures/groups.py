@@ -18,12 +18,15 @@ from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look_of_dot
 from policysim.figures.sizes import Canvas, SizeName, canvas
 from policysim.figures.tables import checked, names_of, nonempty
-from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, wrapped
+from policysim.figures.ticks import plain
+from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, show_wrapped, wrapped
 from policysim.words import NEGLIGIBLE, level_name, percent
 
 NAME = "loss_by_group"
 # Of the width, the names of the groups may take this much.
 NAMES_SHARE = 0.34
+# And the names of the policies this much: one column of them at the right, or two below.
+LEGEND_SHARE = (0.24, 0.38)
 AXIS = "utility loss per patient, against the best treatment for each"
 BAND = "Bars: 95 % intervals of the estimates (sampling error)."
 
@@ -50,7 +53,7 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     """
     checked(table, NAME, ["policy", "epsilon", "group", "level", "share", "loss"])
     if table["epsilon"].nunique() > 1:
-        shown = ", ".join(f"{value:g}" for value in sorted(table["epsilon"].unique()))
+        shown = ", ".join(plain(value) for value in sorted(table["epsilon"].unique()))
         raise ValueError(f"{NAME} draws one epsilon, its table has several: {shown}.")
     rows = table[(table["policy"] != Greedy.name) & table["loss"].notna()]
     rows = nonempty(rows, NAME, "of a policy other than greedy with a loss")
@@ -61,13 +64,15 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         axes = made.figure.subplots()
         _draw_dots(axes, rows, groups, policies)
         _name_groups(made, axes, groups, rows)
-        made.head(f"Who bears the loss, at ε = {table['epsilon'].iloc[0]:g}")
+        made.head(f"Who bears the loss, at ε = {plain(table['epsilon'].iloc[0])}")
         axes.set_xlabel(AXIS + (f"\n{BAND}" if has_band(rows, "loss") else ""))
         about = {"frameon": False, "title": "In each row, from above:", "alignment": "left"}
         if made.narrow:
-            made.figure.legend(loc="outside lower center", ncols=2, **about)
+            legend = made.figure.legend(loc="outside lower center", ncols=2, **about)
         else:
-            made.figure.legend(loc="outside right upper", **about)
+            legend = made.figure.legend(loc="outside right upper", **about)
+        for text in legend.get_texts():
+            show_wrapped(text, text.get_text(), LEGEND_SHARE[made.narrow] * made.width)
         settle(made)
         _fit(made, axes, len(groups), len(policies))
     return made.figure

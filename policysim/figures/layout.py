@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from policysim.figures.end_labels import EndLabels
+from policysim.figures.glyphs import use_fallbacks
 from policysim.figures.sizes import Canvas
 from policysim.figures.ticks import thin_ticks
 from policysim.figures.wrapping import show_wrapped
@@ -23,6 +24,7 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     Afterwards the layout is fixed: the figure is the same in every format.
     """
     figure = canvas.figure
+    use_fallbacks(figure)
     beside = {panel.axes: panel.width for panel in labels}
     texts = {axes: [_title(axes), axes.xaxis.label, axes.yaxis.label] for axes in figure.axes}
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}

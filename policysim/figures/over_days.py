@@ -18,7 +18,7 @@ from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look
 from policysim.figures.sizes import Canvas, SizeName, canvas
 from policysim.figures.tables import checked, names_of, nonempty
-from policysim.figures.ticks import set_epsilon_axis
+from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.processes import schedule
 from policysim.words import days
 
@@ -70,7 +70,7 @@ def value_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         grid[0].set_title(f"Benefit kept over {days(int(longest))}", loc="left", fontweight="bold")
         for axes, total in zip(grid[1:], totals, strict=False):
             labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], across))
-            axes.set_title(f"By horizon, at total ε = {total:g}", loc="left", fontweight="bold")
+            axes.set_title(f"By horizon, at total ε = {plain(total)}", loc="left", fontweight="bold")
         settle(made, labels)
     return made.figure
 

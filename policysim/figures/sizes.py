@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.style import context
 
+from policysim.figures.glyphs import no_glyph_warnings
 from policysim.figures.looks import STYLE
 from policysim.figures.wrapping import LINE_SPACING, wrapped
 
@@ -92,7 +93,7 @@ def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Itera
     if size not in SIZES:
         raise ValueError(f"size must be one of {', '.join(SIZES)}, got size={size!r}.")
     inches = {"page": page, "column": (COLUMN_WIDTH, column), "slide": SLIDE}[size]
-    with context([STYLE, _scaled(FONTS[size])]):
+    with context([STYLE, _scaled(FONTS[size])]), no_glyph_warnings():
         yield Canvas(Figure(figsize=inches, layout="constrained"), size, FONTS[size])
 
 

@@ -13,7 +13,7 @@ from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look
 from policysim.figures.sizes import SizeName, canvas
 from policysim.figures.tables import checked, names_of, nonempty, spenders
-from policysim.figures.ticks import TICKS, set_epsilon_axis, set_log_ticks
+from policysim.figures.ticks import set_epsilon_axis, set_log_ticks
 
 NAME = "spent_vs_claimed"
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}
@@ -56,7 +56,7 @@ def spent_vs_claimed(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         set_epsilon_axis(axes, rows["epsilon"])
         axes.set_yscale("log")
         # Far below the diagonal there may be policies that spend next to nothing.
-        low = max(rows["epsilon_spent"].min(), diagonal[0] / 20, TICKS[0])
+        low = max(rows["epsilon_spent"].min(), diagonal[0] / 20)
         set_log_ticks(axes.yaxis, low, diagonal[1])
         axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
         axes.set_xlabel("ε claimed (log scale)")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, YAxis
@@ -9,6 +12,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, NullLocator
 
 TICKS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# Shorter as a power of ten beyond these.
+LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e6
 # So many numbers may be missing before an axis looks uneven.
 FEW = 2
 
@@ -22,9 +27,41 @@ def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
 
 def set_log_ticks(axis: Axis, low: float, high: float) -> None:
     """Ticks at 1, 2 and 5 times powers of ten, with plain numbers."""
-    ticks = [tick for tick in TICKS if low <= tick <= high] or [low]
-    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    ticks = ticks_within(low, high)
+    axis.set_ticks(ticks, labels=[plain(tick) for tick in ticks])
     axis.set_minor_locator(NullLocator())
+
+
+def ticks_within(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten from `low` to `high`, both > 0; the ends themselves where there are none.
+
+    Examples
+    --------
+    >>> ticks_within(0.3, 7)
+    [0.5, 1.0, 2.0, 5.0]
+    >>> ticks_within(3, 4)
+    [3, 4]
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    nice = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+    # What is off by rounding alone is within.
+    return [tick for tick in nice if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)] or sorted({low, high})
+
+
+def plain(number: float) -> str:
+    """A number >= 0 in at most six digits, with thousands separators.
+
+    Examples
+    --------
+    >>> [plain(number) for number in (0.00005, 0.5, 20000.0, 2e-8, float("inf"))]
+    ['0.00005', '0.5', '20,000', '2e-08', '∞']
+    """
+    if math.isinf(number):
+        return "∞"
+    if number and not LEAST_PLAIN <= number <= MOST_PLAIN:
+        return f"{number:g}"
+    whole, point, rest = np.format_float_positional(number, precision=6, fractional=False, trim="-").partition(".")
+    return f"{int(whole):,}{point}{rest}"
 
 
 def thin_ticks(axes: Axes) -> None:
@@ -44,13 +81,17 @@ def thin(axis: Axis) -> None:
 
 def _without_touching(texts: list[Text], along: int) -> list[Text]:
     """All but a few, or else the powers of ten alone, if there is more than one of them."""
-    powers = [text for text in texts if text.get_text().strip("0.") == "1"]
+    powers = [text for text in texts if _is_power(text.get_text())]
     kept: list[Text] = []
     for text in [*powers, *(text for text in texts if text not in powers)]:
         if not any(_touch(text, other, along) for other in kept):
             kept.append(text)
     alone = [text for text in kept if text in powers]
     return kept if len(texts) - len(kept) <= FEW or len(alone) < 2 else alone
+
+
+def _is_power(number: str) -> bool:
+    return number.strip("0.,") == "1" or number.startswith("1e")
 
 
 def _touch(one: Text, other: Text, along: int) -> bool:

@@ -51,7 +51,9 @@ def add_choose(commands: Commands) -> None:
         "--max-guess", metavar="65%", help="how often the better guess may be right; sets the largest ε"
     )
     add_policies(parser)
-    parser.add_argument("--out", metavar="DIR", help="where a certificate is written (default: reports/STUDY)")
+    parser.add_argument(
+        "--out", metavar="DIR", help="where a certificate or the decision record is written (default: reports/STUDY)"
+    )
     parser.add_argument(
         "--decision-record", action="store_true", help="also write decision-record.html into --out: what was decided"
     )

@@ -11,6 +11,7 @@ from policies.noisy_max import ReportNoisyMax
 from policies.optimal import Optimal
 from policies.permute_and_flip import PermuteAndFlip
 from policies.randomized_features import RandomizedFeatures
+from policies.reference import BestFixed
 from policies.response import RandomizedResponse
 
 
@@ -74,8 +75,9 @@ GHOSH_2012 = Work(
 # What epsilon means, and what no mechanism can do.
 DEFINITION = (DWORK_2006,)
 LIMIT = (GHOSH_2012, KAIROUZ_2016)
-# The policies that have an epsilon to choose.
+# The policies that can be chosen: those that have an epsilon to choose, and the one that needs none.
 METHODS: dict[str, Method] = {
+    BestFixed.name: Method("taking the same one for everybody, that of the highest expected utility", ()),
     Exponential.name: Method(
         "the exponential mechanism, its scale set by the sensitivity of the utilities", (MCSHERRY_TALWAR_2007,)
     ),

@@ -41,10 +41,15 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
         Of the least choice, if there is one.
     """
     least = choices.least
-    limit = LIMIT if choices.limit < math.inf else ()
+    limit = LIMIT if _limit(choices) and choices.limit < math.inf else ()
     works = (*(METHODS[least.policy].works if least else ()), *DEFINITION, *limit)
     found = (
-        [_chosen(choices, least), _privacy(study, problem, price), _utilities(study, problem), _cost(problem, price)]
+        [
+            _chosen(problem, choices, least),
+            _privacy(study, problem, price),
+            _utilities(study, problem),
+            _cost(problem, price),
+        ]
         if least and price
         else [_nothing(choices), _privacy(study, problem, None), _utilities(study, problem)]
     )
@@ -66,8 +71,13 @@ def lower_bound(epsilon: float) -> str:
     return f"{math.floor(certain / step) * step:.3g}"
 
 
-def _chosen(choices: Choices, least: Choice) -> str:
+def _chosen(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
     method = METHODS[least.policy]
+    if choices.one_for_all is not None:
+        return (
+            f"Treatments are chosen by {method.words} ({problem.actions[problem.best_fixed_action]}): that does what "
+            f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
+        )
     return (
         f"Treatments are chosen by {method.words} {cited(method.works)}, at ε = {shown(least.epsilon)}: the least ε "
         f"(to {TOLERANCE:g} relative) at which it does what was asked for ({asked(choices.wish)})."
@@ -118,11 +128,13 @@ def _cost(problem: DecisionProblem, price: Price) -> str:
 
 
 def _limit(choices: Choices) -> list[str]:
+    if choices.limit == 0 or choices.one_for_all is not None:
+        return []  # there is nothing below
     if choices.limit == math.inf:
         return ["Not even the best treatment for each patient, without any privacy, does that."]
     proof = " (certificate.json holds a dual solution that proves it)" if choices.certificate else ""
     return [
-        f"No mechanism at all can below ε = {lower_bound(choices.limit)}, by linear programming {cited(LIMIT)}{proof}."
+        f"No mechanism can do this below ε = {lower_bound(choices.limit)}, by linear programming {cited(LIMIT)}{proof}."
     ]
 
 

@@ -43,7 +43,7 @@ def decision_record(study: Study, problem: DecisionProblem, choices: Choices, pr
     return environment.get_template(FILE).render(
         study=study,
         disclaimer=basis(study).disclaimer,
-        decided=sections.decided(choices),
+        decided=sections.decided(problem, choices),
         made=choices.least is not None,
         terms=sections.terms(study, problem, choices, price),
         has_deaths=sections.DEATHS in problem.outcomes,

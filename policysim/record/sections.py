@@ -35,11 +35,13 @@ class Alternative:
     remark: str
 
 
-def decided(choices: Choices) -> str:
+def decided(problem: DecisionProblem, choices: Choices) -> str:
     """The decision in one sentence, or that there is none and why."""
     least = choices.least
     if least is None:
         return f"No decision was made. {answer(choices)}"
+    if choices.one_for_all is not None:
+        return f"Everybody gets {problem.actions[problem.best_fixed_action]} ({least.policy}). {answer(choices)}"
     return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}."
 
 
@@ -85,9 +87,9 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     return count, [
         Alternative(
             one_for_all, "0", percent(0.0 if gains else math.nan), events(extra, count, sign=True), "50",
-            "enough" if meets(problem, fixed) >= 0 else "not enough",
+            "chosen" if choices.one_for_all else "not enough",
         ),
-        Alternative("any mechanism at all", _least(choices.limit), "", "", "", "none can below"),
+        Alternative("any mechanism at all", _least(choices.limit), "", "", "", "none can do it below"),
         *(_alternative(row, count, row is choices.least) for row in choices.rows),
         Alternative(
             "best for each", "∞", percent(1.0 if gains else math.nan), none, "100",

@@ -3,6 +3,7 @@
 files       everything that is written
 page        the page, from templates
 answer      the answer in three sentences
+ranking     which policy is best
 slider      the numbers that follow epsilon and policy
 drawings, data_table   the figures with their words and their data
 rows        who loses how much; findings as a table

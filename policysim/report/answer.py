@@ -12,14 +12,15 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal import Optimal
 from policies.reference import BestFixed
-from policysim.comparison import UNBEATABLE
+from policysim.comparison import ACHIEVABLE, UNBEATABLE
 from policysim.evaluate import ALL
 from policysim.findings import KEEP, Findings, Row
+from policysim.report.ranking import best_first
 from policysim.report.shown import events, percent, plain, rounded
-from policysim.words import population
+from policysim.words import NEGLIGIBLE, population
 
-# Shares that agree to so many decimals are equal.
-EQUAL = 9
+# How exact the searches for an epsilon are, relative to it: closer ones are equal.
+SEARCHED = 1e-3
 # Fewer deaths than this, in as many patients as show two digits, are not told from none.
 LEAST = 0.01
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
@@ -36,19 +37,21 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
         From `compare`, with the references.
     """
     private = private_rows(findings)
+    at_epsilon = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
+    rows = {str(row["policy"]): row for row in at_epsilon.to_dict("records")}
     if not private:
-        return [Markup("No private mechanism was compared: one treatment for all costs no privacy at all.")]
-    known = sorted((row for row in private if not math.isnan(row.benefit_kept)), key=_rank)
+        none = Markup("No private mechanism was compared: one treatment for all costs no privacy at all.")
+        return [none, *_bounds(findings, rows)]
+    found = {row.policy: row for row in private if not math.isnan(row.benefit_kept)}
+    known = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
     if not known:
         return [
             Markup(
-                "One treatment for all, {}, is as good as the best for each patient here: privacy need not cost "
+                "One treatment for all, “{}”, is as good as the best for each patient here: privacy need not cost "
                 "anything, whatever ε is."
             ).format(findings.one_for_all)
         ]
-    at_epsilon = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
-    rows = {str(row["policy"]): row for row in at_epsilon.to_dict("records")}
-    return [_kept(known, rows, findings), _cost(known, rows), _which_epsilon(known)]
+    return [_kept(known, rows, findings), _cost(known, rows, deaths=bool(findings.deaths)), _which_epsilon(known)]
 
 
 def private_rows(findings: Findings) -> list[Row]:
@@ -56,9 +59,20 @@ def private_rows(findings: Findings) -> list[Row]:
     return [row for row in findings.rows if row.policy in CATALOGUE and CATALOGUE[row.policy].uses_epsilon]
 
 
-def _rank(row: Row) -> tuple[float, bool]:
-    """Best first; the optimum before what is as good but for rounding."""
-    return -round(row.benefit_kept, EQUAL), row.policy != Optimal.name
+def _bounds(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> list[Markup]:
+    """A sentence on the limit where only bounds of it are known."""
+    if UNBEATABLE not in rows or math.isnan(rows[UNBEATABLE]["benefit_kept"]):
+        return []
+    opening = Markup("At ε = {} ").format(plain(findings.epsilon))
+    return [opening + _between(rows) + Markup(" {}.").format(BEYOND)]
+
+
+def _between(rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
+    """What can be kept, and what cannot be exceeded."""
+    most = Markup("none can keep more than {}").format(percent(rows[UNBEATABLE]["benefit_kept"]))
+    if ACHIEVABLE not in rows:
+        return most
+    return Markup("some policy keeps {}, and ").format(percent(rows[ACHIEVABLE]["benefit_kept"])) + most
 
 
 def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
@@ -88,15 +102,15 @@ def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
     if best.policy == Optimal.name:
         return Markup(", and none can keep more.")
     if UNBEATABLE in rows:
-        return Markup(", and none can keep more than {}.").format(percent(rows[UNBEATABLE]["benefit_kept"]))
+        return Markup("; " if ACHIEVABLE in rows else ", and ") + _between(rows) + Markup(".")
     return Markup("; what no mechanism can exceed was not computed.")
 
 
-def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
+def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], *, deaths: bool) -> Markup:
     """What that means in deaths (or utility), beside one treatment for all and the next mechanism."""
     best, *others = known
     named = [best.policy, BestFixed.name, *(row.policy for row in others[:1])]
-    deaths = all(not math.isnan(rows[name].get("extra_deaths", math.nan)) for name in named)
+    deaths = deaths and all(not math.isnan(rows[name].get("extra_deaths", math.nan)) for name in named)
     column = "extra_deaths" if deaths else "loss"
     count = population(rows[name][column] for name in named) if deaths else 1
 
@@ -122,7 +136,7 @@ def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]]) -> M
 
 def _which_epsilon(known: Sequence[Row]) -> Markup:
     """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
-    reaching = sorted((row for row in known if math.isfinite(row.keeps_from)), key=lambda row: row.keeps_from)
+    reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
     keep = percent(KEEP)
     if not reaching:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
@@ -133,9 +147,21 @@ def _which_epsilon(known: Sequence[Row]) -> Markup:
             sentence += Markup(", or {}").format(more[0])
         elif more:
             sentence += Markup(", {}, and as much as {}").format(more[0], more[-1])
-    best = known[0]
+    # Of several that are as good at this epsilon, the one that is worth more from the least epsilon on.
+    equal = [row for row in known if math.isclose(row.benefit_kept, known[0].benefit_kept, abs_tol=NEGLIGIBLE)]
+    best = min(equal, key=lambda row: row.better_from)
     if best.benefit_kept < 0 and math.isfinite(best.better_from):
         sentence += Markup("; {} is worth more than one treatment for all from ε = {} on").format(
             best.policy, rounded(best.better_from)
         )
     return sentence + "."
+
+
+def _least_epsilon_first(rows: Sequence[Row]) -> list[Row]:
+    """By the epsilon that they take; the optimum before what the search cannot tell from it."""
+    ordered = sorted(rows, key=lambda row: row.keeps_from)
+    optimum = next((row for row in ordered if row.policy == Optimal.name), None)
+    if optimum is None:
+        return ordered
+    tied = [row for row in ordered if row is not optimum and row.keeps_from >= optimum.keeps_from * (1 - SEARCHED)]
+    return [*(row for row in ordered if row is not optimum and row not in tied), optimum, *tied]

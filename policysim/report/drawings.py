@@ -81,12 +81,13 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
     if drawn.empty:
         return []
     epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
+    deaths = " and extra deaths" if anybody_dies(table) else ""
     drawings = [
         Drawing(
             "loss-vs-epsilon",
             "Loss against ε",
-            "Benefit kept (0 % is one treatment for all, 100 % the best for each) and extra deaths against ε, a line "
-            "for each policy; where the limit is known, what no mechanism can reach is shaded.",
+            f"Benefit kept (0 % is one treatment for all, 100 % the best for each){deaths} against ε, a line for each "
+            "policy; where the limit is known, what no mechanism can reach is shaded.",
             lambda size: figures.loss_vs_epsilon(table, size=size),
             _loss_data(drawn),
             epsilons,
@@ -170,7 +171,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     per = losses.groupby("policy").size().max()
     return Drawing(
         "patient-losses",
-        f"How much single patients lose, at ε = {epsilon:g}",
+        f"How much single patients lose, at ε = {words.plain(epsilon)}",
         f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
         lambda size: figures.patient_losses(losses, size=size),
         wide(
@@ -182,12 +183,17 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     )
 
 
+def anybody_dies(table: pd.DataFrame) -> bool:
+    """Whether a comparison has deaths to tell: not on a log, nor where no record can die."""
+    return "expected_deaths" in table and bool((table["expected_deaths"] > 0).any())
+
+
 def _loss_data(drawn: pd.DataFrame) -> DataTable:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
     level = drawn["policy"].isin([name for name, kind in CATALOGUE.items() if not kind.uses_epsilon])
     lines = drawn if level.all() else drawn[~level]
     panels = [Panel("benefit kept", lines, "benefit_kept", words.percent)]
-    if "extra_deaths" in drawn and drawn["extra_deaths"].notna().any():
+    if anybody_dies(drawn):
         count = words.population(drawn["extra_deaths"])
         title = f"extra deaths per {count:,}"
         panels.append(Panel(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
@@ -199,4 +205,4 @@ def _loss_data(drawn: pd.DataFrame) -> DataTable:
 
 
 def _over_epsilon(panels: Sequence[Panel], columns: str, note: str = "") -> DataTable:
-    return wide(panels, index="epsilon", columns=columns, name_index=lambda epsilon: f"{epsilon:g}", note=note)
+    return wide(panels, index="epsilon", columns=columns, name_index=words.plain, note=note)

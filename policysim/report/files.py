@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
@@ -19,6 +20,7 @@ from policysim.report.manifest import build_manifest, manifest_text
 from policysim.report.page import report_page
 from policysim.report.rows import findings_table, losing
 from policysim.report.slider import choosable, first_policy, make_slider
+from policysim.reproduce.manifest import STUDY
 from policysim.study import ScenarioStudy
 
 
@@ -30,6 +32,7 @@ def report_files(
     prices: pd.DataFrame | None = None,
     *,
     wanted: FigureFiles = DEFAULT,
+    command: Sequence[str] = ("compare", STUDY),
     advance: Callable[[], object] = lambda: None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes, by relative path.
@@ -48,6 +51,8 @@ def report_files(
         From `price_list`.
     wanted : FigureFiles, optional
         The figure files; SVG and PNG for a page by default.
+    command : sequence of str, optional
+        From `study_command`: what makes the page, after "policysim".
     advance : callable, optional
         Called after each policy and epsilon of the example patients, `number_of_examples` times in all.
     """
@@ -81,6 +86,8 @@ def report_files(
         drawings=drawings,
         manifest=manifest,
         prices=prices,
+        command=shlex.join(["policysim", *command]),
+        beside=study.portable or STUDY not in command,
     )
     tables = {
         "comparison.csv": table,
@@ -95,6 +102,6 @@ def report_files(
         **{name: content for drawing in drawings.values() for name, content in drawing.files(wanted).items()},
         "report.html": page.encode(),
         # The study that was run, so that the folder can be run again; not where it would lose its scenario.
-        **({"study.toml": study.text.encode()} if study.portable else {}),
+        **({STUDY: study.text.encode()} if study.portable else {}),
         "manifest.json": manifest_text(manifest).encode(),
     }

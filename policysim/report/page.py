@@ -55,6 +55,8 @@ def report_page(
     drawings: Mapping[str, Drawing],
     manifest: Mapping[str, Any],
     prices: pd.DataFrame | None,
+    command: str,
+    beside: bool,
 ) -> str:
     """Render it.
 
@@ -72,6 +74,10 @@ def report_page(
         What the numbers depend on.
     prices : DataFrame or None
         The price list, if it was asked for.
+    command : str
+        What makes the page.
+    beside : bool
+        Whether it can be run where the manifest is.
     """
     at_epsilon = table[table["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
@@ -99,6 +105,8 @@ def report_page(
             price_count=100_000 if prices is None else words.population(prices["extra_deaths"]),
             method=_method(study, manifest),
             manifest=manifest_text(manifest),
+            command=command,
+            beside=beside,
             words=words,
             infinity=math.inf,
             catalogue=CATALOGUE,
@@ -130,6 +138,6 @@ def _method(study: ScenarioStudy, manifest: Mapping[str, Any]) -> dict[str, str]
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: what it is less "
         "than that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
-        "ε of the curve": ", ".join(f"{epsilon:g}" for epsilon in study.epsilons),
+        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
         "Versions": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
     }

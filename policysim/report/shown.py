@@ -26,7 +26,7 @@ def percent(share: float) -> Markup:
 
 def percent_1(share: float) -> Markup:
     """A share in per cent, to a tenth."""
-    return shown(share, "–" if math.isnan(share) else f"{100 * share:.1f}\u00a0%".replace("-", "−"))
+    return shown(share, words.percent_1(share))
 
 
 def rounded(value: float) -> Markup:
@@ -36,7 +36,7 @@ def rounded(value: float) -> Markup:
 
 def plain(value: float) -> Markup:
     """A number that is exact as it stands, such as epsilon."""
-    return shown(value, "–" if math.isnan(value) else "∞" if value == math.inf else f"{value:,g}")
+    return shown(value, words.plain(value))
 
 
 def of_thousand(share: float) -> Markup:

@@ -12,16 +12,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from policies.catalogue import CATALOGUE
-from policies.optimal import Optimal
 from policysim import words
 from policysim.evaluate import ALL
+from policysim.report.ranking import best_first
 from policysim.report.shown import six_digits
 
 DEATHS_PER = 1000
 # What a policy has beside one list of numbers for each name.
-NESTED = ("p", "texts")
-# Values that agree to so many decimals are equal.
-EQUAL = 9
+NESTED = ("p", "texts", "guesses", "odds")
 # The columns of a comparison that follow the slider: by what name, times what.
 COLUMNS = {
     "loss": ("loss", 1),
@@ -61,7 +59,7 @@ class Slider:
     texts : mapping of str to str
         The estimates with their intervals, at this position.
     odds : str
-        What epsilon means to somebody who guesses.
+        What the policy's guarantee means to somebody who guesses.
     right_guesses : float
         How often the better guess is right.
     patients : tuple of Patient
@@ -100,7 +98,7 @@ def make_slider(
     Parameters
     ----------
     table : DataFrame
-        A comparison: policy, epsilon, group and, of `COLUMNS`, what it has.
+        A comparison: policy, epsilon, group, guarantee and, of `COLUMNS`, what it has.
     probabilities : DataFrame
         From `example_probabilities`.
     descriptions : mapping of str to str
@@ -113,20 +111,26 @@ def make_slider(
     policies = choosable(overall)
     position = epsilons.index(epsilon)
     actions = [str(name) for name in dict.fromkeys(probabilities["action"])]
+    # Where no record can die, there are no deaths to tell.
+    told = frozenset(str(name) for name in overall if name != "expected_deaths" or (overall[name] > 0).any())
     series = {
-        name: _series(overall[overall["policy"] == name], probabilities[probabilities["policy"] == name])
+        name: _series(overall[overall["policy"] == name], probabilities[probabilities["policy"] == name], told)
         for name in policies
     }
-    guesses = [1 / (1 + math.exp(-value)) for value in epsilons]
-    odds = [words.odds(value, right) for value, right in zip(epsilons, guesses, strict=True)]
     at_start = series[policy]
+    # What most policies say is there once.
+    usual: dict[str, list[Any]] = {
+        "guesses": [words.guesses(value) for value in epsilons],
+        "odds": [words.odds(value, words.guesses(value)) for value in epsilons],
+    }
+    own = {name: {key: said for key, said in found.items() if said != usual.get(key)} for name, found in series.items()}
     numbers = {
         "epsilons": [_short(value) for value in epsilons],
-        "labels": [f"{value:g}" for value in epsilons],
-        "guesses": [_short(value) for value in guesses],
-        "odds": odds,
+        "labels": [words.plain(value) for value in epsilons],
+        "guesses": [_short(value) for value in usual["guesses"]],
+        "odds": usual["odds"],
         "actions": actions,
-        "policies": {name: _compact(found) for name, found in series.items()},
+        "policies": {name: _compact(found) for name, found in own.items()},
     }
     return Slider(
         epsilons=epsilons,
@@ -135,8 +139,8 @@ def make_slider(
         policies=policies,
         now={name: values[position] for name, values in at_start.items() if name not in NESTED},
         texts={name: said[position] for name, said in at_start["texts"].items()},
-        odds=odds[position],
-        right_guesses=guesses[position],
+        odds=at_start["odds"][position],
+        right_guesses=at_start["guesses"][position],
         patients=tuple(
             Patient(
                 label,
@@ -161,11 +165,10 @@ def first_policy(table: pd.DataFrame, epsilon: float) -> str:
     rows = table[(table["group"] == ALL) & (table["epsilon"] == epsilon) & table["policy"].isin(names)]
     values = dict(zip(rows["policy"], rows["value"], strict=True))
     private = [name for name in names if CATALOGUE[name].uses_epsilon]
-    # The optimum before what is as good but for rounding.
-    return max(private, key=lambda name: (round(values[name], EQUAL), name == Optimal.name)) if private else names[0]
+    return best_first(private, values)[0] if private else names[0]
 
 
-def _series(rows: pd.DataFrame, probabilities: pd.DataFrame) -> dict[str, Any]:
+def _series(rows: pd.DataFrame, probabilities: pd.DataFrame, shown: frozenset[str]) -> dict[str, Any]:
     """The numbers of one policy over epsilon; under "p", of each example patient and action."""
     ordered = rows.sort_values("epsilon")
     found: dict[str, Any]
@@ -176,12 +179,17 @@ def _series(rows: pd.DataFrame, probabilities: pd.DataFrame) -> dict[str, Any]:
         found = {
             name: (ordered[column] * scale).tolist()
             for name, (column, scale) in COLUMNS.items()
-            if column in ordered and not ordered[column].isna().all()
+            if column in shown and not ordered[column].isna().all()
         }
         found["texts"] = {}
     grid = probabilities.pivot_table(index=["patient", "action"], columns="epsilon", values="probability", sort=False)
     curves = grid.sort_index(axis=1).to_numpy().tolist()
     n_actions = probabilities["action"].nunique()
+    found["guesses"] = [words.guesses(loss) for loss in ordered["guarantee"]]
+    found["odds"] = [
+        words.policy_odds(name, epsilon, loss, uses_epsilon=CATALOGUE[name].uses_epsilon)
+        for name, epsilon, loss in zip(ordered["policy"], ordered["epsilon"], ordered["guarantee"], strict=True)
+    ]
     found["p"] = [curves[start : start + n_actions] for start in range(0, len(curves), n_actions)]
     return found
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import shlex
-import tomllib
 from pathlib import Path
 
 from envs.toml_reader import InputFileError
 from policysim import commands
 from policysim.parsers import build_parser
 from policysim.reproduce.manifest import STUDY, digest, file_digest
+from policysim.reproduce.named_files import copy_under_its_name, named_files
 from policysim.reproduce.reading import Manifest
 from policysim.study_file import study_names, study_path
 
@@ -40,14 +40,14 @@ def run_again(manifest: Manifest, folder: Path) -> Path:
     Raises
     ------
     InputFileError
-        If the study cannot be found, or is another one than that of the manifest.
+        If the study or its scenario cannot be found, or is another study than that of the manifest.
     ValueError
         If a data file is missing or another one.
     """
     path = _find_study(manifest)
-    _check_data(manifest)
+    _check_data(manifest, path)
     out = folder / "out"
-    arguments = arguments_of(manifest, _under_its_name(path, manifest.name, folder), out)
+    arguments = arguments_of(manifest, copy_under_its_name(path, manifest, folder), out)
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             with contextlib.redirect_stderr(io.StringIO()):
@@ -81,9 +81,11 @@ def _find_study(manifest: Manifest) -> Path:
     return path
 
 
-def _check_data(manifest: Manifest) -> None:
+def _check_data(manifest: Manifest, study: Path) -> None:
+    """The data files are those of the manifest, which has them by name, wherever the study says that they are."""
+    places = {path.name: path for path in named_files(study).values()}
     for name, wanted in manifest.data.items():
-        path = manifest.folder / name
+        path = places.get(name, manifest.folder / name)
         if not path.is_file():
             raise ValueError(f"{path.as_posix()}: the data file of {manifest.path.as_posix()} is missing")
         found = file_digest(path)
@@ -92,18 +94,6 @@ def _check_data(manifest: Manifest) -> None:
                 f"{path.as_posix()}: is not the data of {manifest.path.as_posix()}: "
                 f"SHA-256 {_short(found)}, there {_short(wanted)}"
             )
-
-
-def _under_its_name(path: Path, name: str, folder: Path) -> Path:
-    """A copy by which the study has its old name, which its report shows; itself if it names other files."""
-    text = path.read_text(encoding="utf-8-sig")
-    study = tomllib.loads(text)
-    if "data" in study or str(study.get("scenario", "")).endswith(".toml"):
-        return path
-    copy = folder / name / STUDY
-    copy.parent.mkdir()
-    copy.write_text(text, encoding="utf-8")
-    return copy
 
 
 def _short(text: str) -> str:

@@ -25,6 +25,11 @@ def reproduction_screen(found: Reproduction) -> str:
             lines += [f"  and {len(found.differences) - MOST_SHOWN:,} more"]
     else:
         lines += _wrap(f"All {numbers:,} numbers in {_count(len(files), 'file')} agree: {', '.join(files)}.")
+    if found.statements:
+        lines.append("The manifest does not say what the run does:")
+        lines += [f"  {statement.key}: {statement.old}; now {statement.new}" for statement in found.statements]
+    for name in found.missing:
+        lines += _wrap(f"{name} is missing: the manifest says that the run made it.")
     for name in found.edited:
         lines += _wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
     if found.same_bytes:
@@ -35,7 +40,7 @@ def reproduction_screen(found: Reproduction) -> str:
         changes = ", ".join(
             f"{name} {_short(then)} then, {_short(now)} now" for name, (then, now) in found.inputs.items()
         )
-        reason = ", a possible reason" if found.differences or found.other_bytes else ""
+        reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
         lines += _wrap(f"Not as it was{reason}: {changes}.")
     return "\n".join(lines)
 
@@ -54,10 +59,12 @@ def reproduction_document(found: Reproduction) -> dict[str, Any]:
     return {
         "manifest": found.manifest.path.as_posix(),
         "command": list(found.manifest.command),
-        "agree": not found.differences,
+        "agree": found.agrees,
         "numbers": found.n_numbers,
         "differences": [asdict(difference) for difference in found.differences],
+        "manifest_differences": [asdict(statement) for statement in found.statements],
         "edited": list(found.edited),
+        "missing": list(found.missing),
         "same_bytes": list(found.same_bytes),
         "other_bytes": list(found.other_bytes),
         "inputs": {name: {"then": then, "now": now} for name, (then, now) in found.inputs.items()},

@@ -22,7 +22,10 @@
   function found(name, position) {
     const policy = numbers.policies[choice.value];
     if (name === "epsilon") return [numbers.epsilons[position], numbers.labels[position]];
-    if (name === "odds") return [numbers.guesses[position], numbers.odds[position]];
+    if (name === "odds") {
+      const said = numbers.policies[choice.value];
+      return [at(said.guesses ?? numbers.guesses, position), at(said.odds ?? numbers.odds, position)];
+    }
     if (name.startsWith("p:")) {
       const [, patient, ...action] = name.split(":");
       const value = at(policy.p[patient][numbers.actions.indexOf(action.join(":"))], position);

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from policysim.words import odds
+from policies.catalogue import CATALOGUE
+from policysim.words import plain, policy_odds
 
 COVID = Path(__file__).parents[2] / "reports" / "covid" / "report.html"
 CONTROL = 'id="epsilon"'
@@ -69,10 +70,11 @@ def expected(rows, policy, epsilon):
     """What the table says of this policy and ε: by the page's names, what the table knows."""
     row = rows.loc[(policy, epsilon)].copy()
     row["deaths"] = 1000 * row.get("expected_deaths", math.nan)
+    right = 1 / (1 + math.exp(-row["guarantee"]))
     if "difference_low" in row:
-        return {"epsilon": epsilon, "odds": 1 / (1 + math.exp(-epsilon)), **{name: row[name] for name in ESTIMATED}}
+        return {"epsilon": epsilon, "odds": right, **{name: row[name] for name in ESTIMATED}}
     known = {name: row[name] for name in COUNTED if name in row and not math.isnan(row[name])}
-    return {"epsilon": epsilon, "odds": 1 / (1 + math.exp(-epsilon)), **known}
+    return {"epsilon": epsilon, "odds": right, **known}
 
 
 def assert_shows(shown, rows, policy, epsilon):
@@ -89,14 +91,16 @@ def assert_shows(shown, rows, policy, epsilon):
                 row = rows.loc[(policy, epsilon)]
                 for end in (value, row[f"{name}_low"], row[f"{name}_high"]):
                     assert says(place["text"], [end]), f"{name} = {value}: {place}"
-    (right,) = re.findall(r"\S+ of 100 times", odds(epsilon, values["odds"]))
-    assert all(f" {right}" in place["text"] for place in shown["places"]["odds"])
+    # Each policy by its own guarantee: one that takes no ε promises nothing that follows ε.
+    guarantee = rows.loc[(policy, epsilon), "guarantee"]
+    said = policy_odds(policy, epsilon, guarantee, uses_epsilon=CATALOGUE[policy].uses_epsilon)
+    assert all(place["text"] == said for place in shown["places"]["odds"])
     for name, (place, *_) in shown["places"].items():
         if name.startswith("p:"):
             assert says(place["text"], [place["value"] * (100 if "%" in place["text"] else 1)]), f"{name}: {place}"
     assert shown["policy"] == policy
-    assert says(shown["shown"], [epsilon])
-    assert shown["said"] == f"ε = {epsilon:g}"
+    assert shown["shown"] == plain(epsilon)
+    assert shown["said"] == f"ε = {plain(epsilon)}"
 
 
 def patients(shown):

@@ -9,7 +9,7 @@ from small_studies import write_small_study
 import policysim as ps
 from envs import ResponseModel
 from policysim.prices import WHOLE_RECORD, number_of_prices, price_list
-from policysim.robustness import REDRAWS, redraw, robustness
+from policysim.robustness import REDRAWS, ranked, redraw, robustness
 from policysim.wrong_prior import FACTORS, wrong_prior
 
 
@@ -90,6 +90,36 @@ def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem):
     assert 0 < found.holds < found.redraws == REDRAWS
     assert found.first_holds == REDRAWS  # nothing beats the optimum, whatever the effects
     assert robustness(covid, covid_problem, names) == found
+
+
+def test_what_only_rounding_tells_apart_is_a_tie_that_the_optimum_wins():
+    names = ["best-fixed", "uniform", "optimal", "exponential"]
+    rng = np.random.default_rng(11)
+    values = {"best-fixed": -7.3, "uniform": -9.0, "optimal": -7.3, "exponential": -9.0}
+    for _ in range(200):
+        # A few units of the last of 53 bits, either way.
+        noisy = {name: value * (1 + 2**-52 * rng.integers(-4, 5)) for name, value in values.items()}
+        for order in (names, names[::-1]):
+            found = ranked({name: noisy[name] for name in order})
+            given = [name for name in order if name != "optimal"]
+            expected = ["optimal", "best-fixed", *(name for name in given if name in ("uniform", "exponential"))]
+            assert found == tuple(expected)
+    # All worth the same: the rounding errors are then the whole range.
+    assert ranked({"best-fixed": -7.3, "optimal": -7.3 - 2**-50}) == ("optimal", "best-fixed")
+
+
+def test_a_true_difference_is_no_tie_and_the_optimum_wins_no_other_way():
+    assert ranked({"best-fixed": -1.0, "optimal": -1.0 - 1e-6, "uniform": -2.0}) == ("best-fixed", "optimal", "uniform")
+    assert ranked({"uniform": 0.0, "greedy": 0.0, "a": 1e-6}) == ("a", "uniform", "greedy")
+    assert ranked({}) == ()
+
+
+def test_where_the_optimum_is_one_treatment_for_all_it_is_first_in_every_redraw(study, problem):
+    small = replace(study, epsilon=1e-3)
+    names = ("best-fixed", "randomized-response", "optimal")
+    found = robustness(small, problem, names)
+    assert found.ranking[0] == "optimal"
+    assert found.first_holds == REDRAWS
 
 
 def test_robustness_is_for_any_record_only(study, problem):

@@ -39,6 +39,23 @@ def test_each_policy_gets_its_least_epsilon_and_the_limit_is_one_of_them():
     assert least.right_guesses == pytest.approx(0.9, rel=1e-4)
 
 
+@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(max_loss=1.0)], ids=str)
+def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish):
+    choices = choose(SYMMETRIC, wish, ["randomized-response"])
+    assert choices.least is choices.one_for_all
+    assert (choices.least.policy, choices.least.epsilon, choices.least.right_guesses) == ("best-fixed", 0.0, 0.5)
+    assert choices.least.benefit_kept == 0
+    # Either action is fatal to one of two with probability 0.1, and the best one to none.
+    assert choices.least.extra_deaths == pytest.approx(0.05)
+    assert choices.possible
+    assert choices.certificate is None
+
+
+def test_one_treatment_for_all_that_is_not_enough_is_not_chosen():
+    assert choose(SYMMETRIC, Wish(keep=1e-6), ["randomized-response"]).one_for_all is None
+    assert choose(SYMMETRIC, Wish(keep=0.0, max_extra_deaths=0.049), ["randomized-response"]).one_for_all is None
+
+
 def test_a_limit_on_guesses_is_a_limit_on_epsilon():
     assert Wish(max_guess=0.65).max_epsilon == pytest.approx(math.log(0.65 / 0.35))
     assert Wish(max_guess=0.5).max_epsilon == 0
@@ -114,8 +131,28 @@ def test_the_command_answers_first(capsys, study):
     code, out, err = run(capsys, "choose", study, "--keep", "80%")
     assert (code, err) == (0, "")
     assert "randomized-response needs least: ε = " in out
+    assert "No mechanism can do this below ε = " in out
     assert "any mechanism at all" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_command_says_first_that_one_treatment_for_all_is_enough(capsys, study):
+    code, out, err = run(capsys, "choose", study, "--keep", "0%", "--policy", "randomized-response")
+    assert (code, err) == (0, "")
+    assert "\n\nOne treatment for all meets this already, and costs no privacy.\n\n" in out
+    assert "needs least" not in out
+    rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("best-fixed", "randomized-response"))]
+    assert [name for name, _ in rows] == ["best-fixed", "randomized-response"]
+    assert (float(rows[0][1]), float(rows[1][1]) > 0) == (0.0, True)
+    _, out, _ = run(capsys, "choose", study, "--keep", "0%", "--json")
+    assert json.loads(out)["one_for_all"]["policy"] == "best-fixed"
+
+
+def test_the_help_of_out_names_both_files(capsys):
+    with pytest.raises(SystemExit):
+        main(["choose", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "where a certificate or the decision record is written (default: reports/STUDY)" in words
 
 
 def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, tmp_path):

@@ -138,6 +138,22 @@ def test_every_policy_has_a_row_with_its_least_epsilon_and_the_chosen_one_is_nam
     assert f"Treatments are chosen by the mechanism “{choices.least.policy}”" in page.words
 
 
+@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(keep=-0.1)], ids=str)
+def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, problem, wish):
+    choices, text = record(study, problem, wish, ["randomized-response"])
+    page = Page(text)
+    fixed = problem.actions[problem.best_fixed_action]
+    assert f"Everybody gets {fixed} (best-fixed). One treatment for all meets this already" in page.words
+    assert page.row(f"one for all ({fixed})")[-1] == "chosen"
+    assert page.row("randomized-response")[-1] != "chosen"
+    assert "Exact privacy loss: 0." in page.row("Mechanism")[0]
+    assert f"Benefit kept: {percent(0)} " in page.row("Price")[0]
+    found = methods(study, problem, choices, price_of(study, problem, choices))
+    assert f"the highest expected utility ({fixed}): that does what was asked for" in found.paragraph
+    assert "below ε" not in found.paragraph
+    assert len(found.references) == 1  # what ε means
+
+
 def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, problem):
     choices, text = record(study, problem, Wish(keep=0.9, max_guess=0.55))
     page = Page(text)
@@ -147,7 +163,7 @@ def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, probl
     assert "chosen" not in {row[-1] for row in page.rows if row}
     found = methods(study, problem, choices, None).paragraph
     assert "no mechanism can" in found
-    assert f"No mechanism at all can below ε = {lower_bound(choices.limit)}" in found
+    assert f"No mechanism can do this below ε = {lower_bound(choices.limit)}" in found
 
 
 def test_a_policy_that_might_is_told_from_none_that_can(study, problem):
@@ -172,7 +188,7 @@ def test_what_not_even_no_privacy_reaches_is_said(study, problem):
 
 
 def test_each_policy_with_an_epsilon_has_words_and_works_and_the_paragraph_cites_its_own(study, problem):
-    assert set(METHODS) == {name for name, policy in CATALOGUE.items() if policy.uses_epsilon}
+    assert set(METHODS) == {name for name, policy in CATALOGUE.items() if policy.uses_epsilon} | {"best-fixed"}
     for name in ("exponential", "randomized-response", "permute-and-flip"):
         choices = choose(problem, Wish(keep=0.1), [name])
         found = methods(study, problem, choices, price_of(study, problem, choices))

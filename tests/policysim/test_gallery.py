@@ -54,7 +54,48 @@ def test_an_entry_has_question_answer_first_figure_links_and_command(tmp_path):
 
 def test_a_study_of_ones_own_is_run_from_its_folder(tmp_path):
     write_report(tmp_path / "reports", "ward", command=["compare", "study.toml"])
+    # Without the study there is nothing to run.
+    assert gallery(tmp_path / "reports").endswith("[Report](ward/report.html) · [numbers](ward/comparison.csv)\n")
+    (tmp_path / "reports" / "ward" / "study.toml").write_text("", encoding="utf-8")
     assert "`policysim compare reports/ward/study.toml --out reports/ward`" in gallery(tmp_path / "reports")
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_folder_without_reports_is_refused_and_nothing_is_made(tmp_path, capsys, empty):
+    folder = tmp_path / "nofolder"
+    if empty:
+        folder.mkdir()
+    for options in ([], ["--make"]):
+        assert main([str(folder), *options]) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert folder.as_posix() in err
+    assert folder.exists() == empty
+    assert list(tmp_path.rglob("*.md")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("What does it cost (ACTG 175)? 3 % & more", "What does it cost (ACTG 175)? 3 % & more"),
+        ("p < 0.05, a > b and 30\u00a0%, cd4_baseline", "p < 0.05, a > b and 30\u00a0%, cd4_baseline"),
+        ("<script>x</script>", "&lt;script&gt;x&lt;/script&gt;"),
+        ("a *b* _c_ `d` [e](f)", "a \\*b\\* \\_c\\_ \\`d\\` \\[e\\](f)"),
+        ("&lt; &#60; \\*", "&amp;lt; &amp;#60; \\\\\\*"),
+        ("> one\n# two", "&gt; one # two"),
+        ("- one", "\\- one"),
+    ],
+)
+def test_titles_and_answers_are_shown_as_they_are(tmp_path, text, written):
+    write_report(tmp_path, "covid", study={"name": "covid", "title": text, "sha256": ""}, answer=[text])
+    lines = gallery(tmp_path).splitlines()
+    assert f"### {written}" in lines
+    assert written in lines
+
+
+def test_a_folder_with_a_space_is_linked(tmp_path):
+    write_report(tmp_path, "my (ward)")
+    assert "[Report](my%20%28ward%29/report.html)" in gallery(tmp_path)
 
 
 def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from policysim.words import odds, percent, population, rounded
+from policysim.words import odds, percent, percent_1, plain, policy_odds, population, rounded
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,36 @@ def test_the_odds_are_those_of_the_better_guess(epsilon, times):
     sentence = odds(epsilon, math.exp(epsilon) / (1 + math.exp(epsilon)))
     shown = times if epsilon == 5 else f"{float(times):.0f}"
     assert f"at most {shown} of 100 times; guessing blind, 50" in sentence
+
+
+@pytest.mark.parametrize(
+    ("policy", "guarantee", "says"),
+    [
+        ("greedy", math.inf, "greedy hides nothing: "),
+        ("greedy", math.inf, "may be right every time."),
+        ("uniform", 0.0, "uniform learns nothing about the patient: "),
+        ("uniform", 0.0, "is right 50 of 100 times, as guessing blind."),
+    ],
+)
+def test_the_odds_of_a_policy_without_epsilon_are_its_own(policy, guarantee, says):
+    sentence = policy_odds(policy, 1.0, guarantee, uses_epsilon=False)
+    assert says in sentence
+    assert "ε" not in sentence
+
+
+def test_a_policy_that_spends_less_than_epsilon_is_not_said_to_spend_it():
+    assert policy_odds("exponential", 1.0, 1.0, uses_epsilon=True) == odds(1.0, math.e / (1 + math.e))
+    assert " 50 of 100" in policy_odds("exponential", 1.0, 0.0, uses_epsilon=True)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "text"), [(0.05, "0.05"), (1.0, "1"), (5000.0, "5,000"), (math.inf, "∞"), (math.nan, "–")]
+)
+def test_an_epsilon_is_written_in_one_way(epsilon, text):
+    assert plain(epsilon) == text
+    assert math.isnan(epsilon) or odds(epsilon, 0.5).startswith(f"At ε = {text}, ")
+
+
+def test_nothing_has_no_sign():
+    assert percent_1(-0.0001) == "0.0\u00a0%"
+    assert percent_1(-0.001) == "−0.1\u00a0%"

@@ -56,3 +56,31 @@ def test_a_missing_column_and_an_empty_table_are_refused_in_one_line(request, dr
         draw(table[:0])
     with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns [\w, ]+ in its table.$"):
         draw(pd.DataFrame({"policy": ["exponential"], "outcome": ["death"]}))
+
+
+@every_figure
+@pytest.mark.parametrize("wrong", [None, "comparison.csv"])
+def test_what_is_no_table_is_refused_in_one_line(draw, name, wrong):
+    del name
+    with pytest.raises(
+        ValueError, match=rf"^{draw.__name__} needs a table \(a pandas DataFrame\), got (NoneType|str)\.$"
+    ):
+        draw(wrong)
+
+
+@pytest.mark.parametrize("column", ["epsilon", "benefit_kept", "extra_deaths"])
+def test_text_in_place_of_numbers_is_refused_in_one_line(comparison, column):
+    table = comparison.astype({column: object})
+    table.loc[table.index[3], column] = "n/a"
+    with pytest.raises(ValueError, match=f"^loss_vs_epsilon needs numbers in the column {column}, got 'n/a'.$"):
+        figures.loss_vs_epsilon(table)
+
+
+@pytest.mark.parametrize("draw", [figures.loss_vs_epsilon, figures.spent_vs_claimed, figures.loss_by_group])
+def test_two_rows_for_one_point_are_refused_in_one_line(at_one, draw):
+    twice = pd.concat([at_one, at_one[at_one["policy"] == "exponential"]])
+    found = "policy=exponential, epsilon=1.0, group=all, level=all"
+    with pytest.raises(
+        ValueError, match=f"one row for each policy x epsilon x group x level, .* several for {found}.$"
+    ):
+        draw(twice)

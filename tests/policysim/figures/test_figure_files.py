@@ -58,3 +58,13 @@ def test_names_with_signs_of_formulas_are_words(choices):
     table = choices.replace({"healthy": "pays $5 or $6_a", "syrup": "a_b^c&<d>"})
     words = {words for words, _ in text_boxes(figures.to_svg(figures.action_probabilities(table)))}
     assert {"pays $5 or $6_a", "a_b^c&<d>"} <= words
+
+
+def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in_svg(choices, at_one):
+    """Warnings are errors in tests."""
+    figure = figures.action_probabilities(choices.replace({"syrup": "日本語", "healthy": "健康 ok"}))
+    svg = figures.to_svg(figure)
+    assert ">日本語</text>" in svg and ">健康 ok</text>" in svg
+    assert figures.to_png(figure) and figures.to_pdf(figure)
+    groups = figures.loss_by_group(at_one.replace({"old": "日本語"}))
+    assert ">age 日本語 (" in figures.to_svg(groups)

@@ -52,18 +52,41 @@ def test_no_other_places_are_nearer_to_what_is_wanted(seed):
 
 
 @given(st.lists(st.text("ab-", min_size=1, max_size=12), min_size=1, max_size=8), st.floats(20, 200))
-def test_wrapping_loses_no_word_and_only_a_word_by_itself_is_wider(words, width):
+def test_wrapping_loses_no_letter_and_no_line_is_too_wide(words, width):
     text = " ".join(words)
     lines = wrapped(text, width, FONT).split("\n")
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(lines)
     for line in lines:
-        assert width_of(line, FONT) <= width or " " not in line
+        assert width_of(line, FONT) <= width
 
 
 def test_words_are_broken_at_hyphens_only_where_a_word_alone_is_too_wide():
     assert wrapped("one for all (best-fixed)", width_of("one for all (best", FONT), FONT) == "one for all\n(best-fixed)"
     assert wrapped("randomized-response", width_of("randomized-x", FONT), FONT) == "randomized-\nresponse"
+
+
+def test_a_word_that_is_too_wide_even_between_hyphens_is_broken_anywhere():
+    width = width_of("mmmmm", FONT)
+    assert wrapped("m" * 12 + " x-y", width, FONT) == "mmmmm\nmmmmm\nmm x-y"
+    assert wrapped("日" * 5, width_of("日日", FONT), FONT) == "日日\n日日\n日"
+
+
+def test_a_single_sign_stays_with_the_next_word():
+    name = "zidovudine + didanosine"
+    assert wrapped(name, width_of("+ didanosine", FONT), FONT) == "zidovudine\n+ didanosine"
+    # Too narrow for the sign with the next word: it stays with the one before.
+    assert wrapped(name, width_of("zidovudine +", FONT), FONT) == "zidovudine +\ndidanosine"
+    assert wrapped(name, 1e6, FONT) == name
+
+
+def test_names_of_two_treatments_are_broken_before_the_plus_at_every_size(choices):
+    long = choices.replace({"syrup": "zidovudine + didanosine", "none": "zidovudine + zalcitabine"})
+    for size in figures.SIZES:
+        figure = figures.action_probabilities(long, size=size)
+        lines = {line for axes in figure.axes for text in axes.texts for line in text.get_text().split("\n")}
+        assert "+" not in lines
+        assert lines <= {"zidovudine", "+ didanosine", "+ zalcitabine", *long["action"]}
 
 
 def numbers(width, low, high):
@@ -84,6 +107,19 @@ def test_numbers_of_a_log_axis_give_way_to_powers_of_ten():
     assert 7 <= len(numbers(2.0, 0.05, 20)) < 9 and {"0.1", "1", "10"} <= set(numbers(2.0, 0.05, 20))
     # One power of ten would be no axis.
     assert numbers(0.3, 0.2, 5) == ["1", "5"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (2000, 20000, ["2,000", "5,000", "10,000", "20,000"]),
+        (1e-5, 3e-4, ["0.00001", "0.00002", "0.00005", "0.0001", "0.0002"]),
+        (3e6, 2e7, ["5e+06", "1e+07", "2e+07"]),
+        (3, 4, ["3", "4"]),
+    ],
+)
+def test_a_log_axis_has_numbers_in_any_range(low, high, shown):
+    assert numbers(8.0, low, high) == shown
 
 
 def test_names_are_in_the_order_of_the_ends_of_their_lines(comparison):

@@ -240,6 +240,41 @@ def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
 
 def test_a_table_without_a_curve_is_refused_in_words(comparison):
     with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
-        figures.loss_vs_epsilon(comparison.assign(epsilon=0.0))
+        figures.loss_vs_epsilon(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
     with pytest.raises(ValueError, match="whose policy spends some"):
         figures.spent_vs_claimed(comparison[comparison["policy"] == "uniform"])
+
+
+def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(logged):
+    table = logged.assign(best_arm="syrup")
+    fixed = table["policy"] == "best-fixed"
+    elsewhere = table.assign(difference=table["difference"].where(~fixed, -0.04))
+    (axes,) = figures.loss_vs_epsilon(elsewhere).axes
+    assert axes.get_title(loc="left") == "Against the best single arm"
+    assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of the best single arm"
+    lines = lines_of(axes)
+    assert list(lines["syrup for all"].get_ydata()) == [0, 0]
+    assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
+    same = table.assign(difference=table["difference"].where(~fixed, 1e-9))
+    lines = lines_of(figures.loss_vs_epsilon(same).axes[0])
+    assert not any("best-fixed" in name for name in lines)
+    lines = lines_of(figures.loss_vs_epsilon(same.drop(columns="best_arm")).axes[0])
+    assert list(lines["the best single arm"].get_ydata()) == [0, 0]
+
+
+def test_deaths_are_drawn_only_where_somebody_dies(comparison):
+    none = comparison.assign(extra_deaths=1e-18, expected_deaths=0.0)
+    assert len(figures.loss_vs_epsilon(none).axes) == 1
+    # No policy makes a difference to the deaths that there are: that is a result.
+    assert len(figures.loss_vs_epsilon(none.assign(expected_deaths=0.01)).axes) == 2
+
+
+def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
+    assert "ε = ∞" in figures.loss_by_group(at_one.assign(epsilon=np.inf)).get_suptitle()
+
+
+@pytest.mark.parametrize("size", figures.SIZES)
+def test_groups_with_long_names_leave_room_for_the_dots(at_one, size):
+    long = at_one.replace({"old": "o" * 120, "exponential": "e" * 120})
+    figure = figures.loss_by_group(long, size=size)
+    assert figure.axes[0].get_position().width > 0.3

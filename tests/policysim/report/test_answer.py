@@ -21,11 +21,11 @@ BEYOND = "of what choosing for each patient is worth beyond one treatment for al
 def said(*rows, deaths=True):
     """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %)."""
     listed = [Row(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)]
-    findings = Findings(1.0, {}, "a3", listed, 0.73, None, 0.1, {}, None)
+    findings = Findings(1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None)
     table = pd.DataFrame(
         [
             {"policy": row.policy, "epsilon": 1.0, "group": "all", "benefit_kept": row.benefit_kept, "loss": 0.07}
-            | ({"extra_deaths": row.extra_deaths} if deaths else {})
+            | {"value": row.benefit_kept, "extra_deaths": row.extra_deaths}
             for row in listed
         ]
     )
@@ -67,6 +67,24 @@ def test_where_the_limit_is_only_bounded_the_bound_is_said():
     )
 
 
+def test_where_a_value_is_known_to_be_achievable_it_is_said_too():
+    bounds = [("optimal-achievable", 0.3, NAN, NAN, NAN), ("optimal-unbeatable", 0.45, NAN, NAN, NAN)]
+    first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
+    assert first.endswith(f"keeps 20 % {BEYOND}; some policy keeps 30 %, and none can keep more than 45 %.")
+    assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 %, and none can keep more than 45 % {BEYOND}."
+
+
+def test_of_those_that_are_equally_good_the_first_to_beat_one_for_all_is_named():
+    last = said(("exponential", -0.2, 0.1, 9.0, 3.0), ("randomized-response", -0.2, 0.1, 2.0, 3.4))[-1]
+    assert last.endswith("; randomized-response is worth more than one treatment for all from ε = 2.0 on.")
+
+
+@pytest.mark.parametrize(("keeps", "first"), [(2.001, "optimal"), (1.9, "randomized-features")])
+def test_what_the_search_cannot_tell_apart_is_a_tie_that_the_optimum_wins(keeps, first):
+    last = said(("optimal", 0.3, 0.0, 0.0, 2.002), ("randomized-features", 0.2, 0.0, 0.0, keeps))[-1]
+    assert f" with {first}, or " in last
+
+
 def test_of_several_without_the_optimum_the_best_is_the_best_compared():
     assert said(FAIR, ("exponential", 0.2, 0.0001, 0.5, 3.0))[0].startswith(
         "At ε = 1 the best of the mechanisms compared, exponential, keeps 20 %"
@@ -88,7 +106,7 @@ def test_without_private_mechanisms_there_is_one_sentence():
 
 def test_where_choosing_gains_nothing_privacy_costs_nothing():
     (only,) = said(("optimal", NAN, 0.0, NAN, NAN))
-    assert only.startswith("One treatment for all, a3, is as good as the best for each patient here")
+    assert only.startswith("One treatment for all, “a3”, is as good as the best for each patient here")
 
 
 def test_without_deaths_the_cost_is_in_utility():

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from policysim.report.slider import choosable, first_policy, make_slider
-from policysim.words import odds
+from policysim.words import odds, policy_odds
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,20 @@ def listed(values, n):
 def test_positions_are_the_epsilons_with_the_odds_in_words(full, numbers):
     assert numbers["epsilons"] == list(full.study.epsilons)
     assert numbers["odds"] == [odds(e, 1 / (1 + math.exp(-e))) for e in full.study.epsilons]
+
+
+def test_the_odds_of_a_policy_are_those_of_its_own_guarantee(full, numbers):
+    overall = full.table[full.table["group"] == "all"]
+    said = {}
+    for name, found in numbers["policies"].items():
+        loss = overall[overall["policy"] == name].sort_values("epsilon")["guarantee"].tolist()
+        right = listed(found.get("guesses", numbers["guesses"]), len(loss))
+        assert right == pytest.approx([1 / (1 + math.exp(-most)) for most in loss], rel=5.001e-6)
+        said[name] = found.get("odds")
+    # Those that take no ε keep none: nobody is promised that greedy hides anything.
+    assert said["exponential"] is None
+    assert said["greedy"] == [policy_odds("greedy", 1.0, math.inf, uses_epsilon=False)]
+    assert said["best-fixed"] == [policy_odds("best-fixed", 1.0, 0.0, uses_epsilon=False)]
 
 
 def test_every_policy_has_its_row_of_the_comparison_at_every_epsilon(full, numbers):
@@ -65,7 +79,7 @@ def test_the_page_says_all_of_it_at_the_studys_epsilon_without_a_script(full, nu
 
 def small(action="<b></script>", value=math.nan):
     rows = [
-        {"policy": "optimal", "epsilon": e, "group": "all", "value": 0.0, "loss": 0.25, "benefit_kept": value}
+        {"policy": "optimal", "epsilon": e, "group": "all", "loss": 0.25, "benefit_kept": value, "guarantee": e}
         for e in (0.5, math.inf)
     ]
     chosen = pd.DataFrame(
@@ -83,6 +97,8 @@ def test_what_a_comparison_lacks_is_not_shown_and_what_json_lacks_is_text():
     assert set(slider.now) == {"loss"}
     found = json.loads(slider.numbers)
     assert found["epsilons"] == [0.5, "inf"]
+    assert found["labels"] == ["0.5", "∞"]
+    assert found["odds"][1].startswith("At ε = ∞, ")
     assert found["policies"]["optimal"] == {"loss": [0.25], "texts": {}, "p": [[[0.333333], [0.666667]]]}
 
 

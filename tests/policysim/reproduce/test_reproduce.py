@@ -1,10 +1,12 @@
 """Running a study again: what agrees, what differs, what cannot be run."""
 
+import hashlib
 import json
 import shutil
 
 import pandas as pd
 import pytest
+from small_studies import STUDY, write_small_study
 
 from policysim.cli import main
 from policysim.reproduce import reproduction
@@ -85,15 +87,75 @@ def test_a_digit_less_is_no_difference_but_the_edit_is_told(run, report):
 
 @pytest.mark.usefixtures("made_again")
 def test_other_versions_and_another_page_are_told_but_are_no_failure(run, report):
+    # The page of another version: other bytes, with their digest in the manifest.
+    (report / "report.html").write_bytes(b"<html>")
+
     def change(manifest):
         manifest["versions"]["numpy"] = "2.0.99"
-        manifest["results"]["report.html"] = "0" * 64
+        manifest["results"]["report.html"] = hashlib.sha256(b"<html>").hexdigest()
 
     edit(report / "manifest.json", change)
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 0
     assert "Not as it was, a possible reason: numpy 2.0.99 then, " in out
     assert "Other bytes: report.html." in out
+
+
+@pytest.mark.usefixtures("made_again")
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("epsilon", 2.0, "  epsilon: 2.0; now 1.0\n"),
+        ("records", 7, "  records: 7; now 32\n"),
+        ("answer", ["All is well."], "  answer: ['All is well.']; now ["),
+        ("policies", ["greedy"], "  policies: ['greedy']; now ['greedy', "),
+        ("remark", "checked", "  remark: checked; now nothing\n"),
+        ("study", {"name": "ward", "title": "Better"}, "  study.title: Better; now A small study\n"),
+        ("sensitivity", {"value": 1e6}, "  sensitivity.value: 1000000.0; now "),
+    ],
+)
+def test_a_manifest_that_says_something_else_is_a_failure_that_names_it(run, report, key, value, line):
+    def change(manifest):
+        manifest[key] = {**manifest[key], **value} if isinstance(value, dict) else value
+
+    edit(report / "manifest.json", change)
+    code, out, err = run("reproduce", report / "manifest.json")
+    assert (code, err) == (4, "")
+    assert "The manifest does not say what the run does:\n" in out
+    assert line in out
+    code, out, _ = run("reproduce", report / "manifest.json", "--json")
+    assert (code, json.loads(out)["agree"], len(json.loads(out)["manifest_differences"])) == (4, False, 1)
+
+
+@pytest.mark.usefixtures("made_again")
+def test_another_scenario_is_told_and_is_a_failure(run, report):
+    edit(report / "manifest.json", lambda manifest: manifest.update(scenario_sha256="0" * 64))
+    code, out, _ = run("reproduce", report / "manifest.json")
+    assert code == 4
+    assert "Not as it was: scenario 000000000000… then" in out
+
+
+@pytest.mark.usefixtures("made_again")
+def test_an_edited_page_and_a_missing_figure_are_named_and_are_not_called_the_same(run, report):
+    figures = [path.relative_to(report).as_posix() for path in sorted((report / "figures").rglob("*.*"))]
+    figures = [name for name in figures if not name.endswith(".csv")]
+    _, before, _ = run("reproduce", report / "manifest.json")
+    assert f"The same bytes: report.html and {len(figures)} figure files." in before
+    (report / "report.html").write_text("<p>all is well", encoding="utf-8")
+    code, out, _ = run("reproduce", report / "manifest.json")
+    assert code == 4
+    assert "report.html is not the file that the manifest describes" in out
+    assert f"The same bytes: {len(figures)} figure files." in out
+    (report / figures[0]).unlink()
+    (report / figures[1]).write_bytes(b"")
+    code, out, _ = run("reproduce", report / "manifest.json")
+    assert code == 4
+    assert f"{figures[0]} is missing" in out
+    assert f"{figures[1]} is not the file" in out
+    assert f"The same bytes: {len(figures) - 2} figure files." in out
+    code, out, _ = run("reproduce", report / "manifest.json", "--json")
+    document = json.loads(out)
+    assert (document["missing"], set(document["edited"])) == ([figures[0]], {"report.html", figures[1]})
 
 
 @pytest.mark.usefixtures("made_again")
@@ -157,6 +219,29 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     assert len(names) > 1
     assert f"in {len(names)} files agree" in out
     assert all(name in out for name in names)
+
+
+@pytest.mark.parametrize("title", ['title = "A small study"\n', ""])
+def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path, title):
+    text = STUDY.replace('title = "A small study"\n', title).replace('"scenario.toml"', '"../shared/scenario.toml"')
+    study = write_small_study(tmp_path / "studies", text.replace("any-record", "one-feature"))
+    for place in (tmp_path, tmp_path / "reports"):
+        (place / "shared").mkdir(parents=True)
+        shutil.copy(tmp_path / "studies" / "scenario.toml", place / "shared")
+    folder = tmp_path / "reports" / "a-report"
+    assert run("compare", study, "--policy", "exponential", "--epsilon", "1", "--out", folder)[0] == 0
+    # As its own message advises: the study, which is called small, is put there as study.toml with what it names.
+    code, _, err = run("reproduce", folder / "manifest.json")
+    assert (code, "put the study there, with the files that it names" in err) == (2, True)
+    shutil.copy(study, folder / "study.toml")
+    code, out, err = run("reproduce", folder / "manifest.json")
+    assert (code, err) == (0, "")
+    assert "The same bytes: report.html and " in out
+    assert "Other bytes" not in out
+    (tmp_path / "reports" / "shared" / "scenario.toml").unlink()
+    code, _, err = run("reproduce", folder / "manifest.json")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "scenario.toml: is missing; " in err
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,63 @@
+"""Pages of studies that no committed report is about: long names, an infinite ε; on screens and on paper."""
+
+import pytest
+from small_studies import SCENARIO, STUDY, write_small_study
+
+from policysim.cli import main
+from policysim.words import policy_odds
+
+LONG = "a" * 60
+# A4 (210 mm) less margins of 10 mm at 96 px an inch.
+PAPER = 718
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory):
+    """The page of a small study whose title, treatment and group are single long words; with an infinite ε."""
+    folder = tmp_path_factory.mktemp("long")
+    scenario = SCENARIO.replace("treatments.pill", f"treatments.{LONG}").replace('title = "pill"', f'title = "{LONG}b"')
+    scenario = scenario.replace("smoker", f"smoker_{LONG}")
+    study = STUDY.replace("A small study", 2 * LONG).replace('"infected"]', f'"smoker_{LONG}"]')
+    path = write_small_study(folder, study.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0, 5000.0, inf]"), scenario)
+    assert main(["compare", str(path), "--out", str(folder / "out"), "--format", "svg"]) == 0
+    return folder / "out" / "report.html"
+
+
+@pytest.mark.parametrize("any_width", [400, 1400])
+def test_long_words_do_not_make_a_page_scroll_sideways(open_page, long_names, any_width):
+    with open_page(long_names, any_width) as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+        layout = visit.layout()
+    assert layout["wide"] + layout["cut"] == []
+
+
+def test_on_paper_all_is_unfolded_and_within_the_page(open_page, long_names):
+    with open_page(long_names, PAPER) as visit:
+        folded = visit.page.locator("details:not([open]) tr, details:not([open]) pre")
+        assert folded.count() > 10
+        assert not folded.first.is_visible()
+        visit.page.emulate_media(media="print")
+        seen = folded.evaluate_all(
+            "all => all.filter(e => e.checkVisibility({contentVisibilityAuto: true}) && e.clientHeight > 0).length"
+        )
+        assert seen == folded.count()
+        layout = visit.layout()
+    assert layout["wide"] + layout["cut"] + layout["scrolled"] == []
+
+
+def test_the_odds_are_those_of_the_policy_that_is_chosen(open_page, long_names):
+    with open_page(long_names, 1400) as visit:
+        for policy, loss, right in (("greedy", float("inf"), 1), ("uniform", 0, 0.5), ("best-fixed", 0, 0.5)):
+            visit.page.locator("#policy").select_option(policy)
+            for key in ("Home", "End"):
+                visit.page.locator("#epsilon").press(key)
+                (shown,) = visit.measure("numbers")["places"]["odds"]
+                assert shown == {"value": right, "text": policy_odds(policy, 1.0, loss, uses_epsilon=False)}
+        visit.page.locator("#policy").select_option("exponential")
+        found = visit.measure("numbers")
+        assert found["places"]["odds"][0]["text"].startswith("At ε = ∞, ")
+        assert found["shown"] == "∞"
+        assert found["said"] == "ε = ∞"
+        visit.page.locator("#epsilon").press("ArrowLeft")
+        assert visit.measure("numbers")["said"] == "ε = 5,000"
+        assert visit.errors == []
