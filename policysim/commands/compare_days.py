@@ -14,7 +14,7 @@ from policysim.options import UsageError, applicable, chosen_scenario_study, par
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
 from policysim.processes.treatment_course import require_any_record
-from policysim.reproduce.manifest import finished
+from policysim.reproduce.manifest import finished, study_command
 from policysim.text import wrap
 
 TOTALS = "1,5,10"
@@ -52,7 +52,7 @@ def run(chosen: argparse.Namespace) -> int:
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.days.report import build_days_manifest, days_files  # noqa: PLC0415
 
-    write_files(folder, finished(days_files(study, question, table, wanted), chosen))
+    write_files(folder, finished(days_files(study, question, table, wanted, study_command(chosen)), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
         print_json(

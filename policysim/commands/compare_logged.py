@@ -18,7 +18,7 @@ from policysim.logs.trial import load_log
 from policysim.options import UsageError, applicable, output_folder
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
-from policysim.reproduce.manifest import finished
+from policysim.reproduce.manifest import finished, study_command
 from policysim.study import LoggedStudy
 from policysim.text import wrap
 
@@ -46,7 +46,8 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
         # matplotlib is the slowest import of all; everything before may still fail without it.
         from policysim.logged.report import build_logged_manifest, logged_files  # noqa: PLC0415
 
-        files = logged_files(study, problem, table, findings, wanted=wanted, advance=advance)
+        command = study_command(chosen)
+        files = logged_files(study, problem, table, findings, wanted=wanted, command=command, advance=advance)
     write_files(folder, finished(files, chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -18,13 +19,13 @@ from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.report import LIBRARIES, inline, page_environment, to_csv
 from policysim.report.data_table import tidy
 from policysim.report.manifest import manifest_text
-from policysim.reproduce.manifest import scenario_digest
+from policysim.reproduce.manifest import STUDY, scenario_digest
 from policysim.study import ScenarioStudy
 from policysim.words import DISCLAIMER, days, events, percent, population, rounded
 
 
 def days_files(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, wanted: FigureFiles
+    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, wanted: FigureFiles, command: Sequence[str]
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare --horizon` writes, by relative path."""
     described = {"title": f"Over {days(question.horizon)}", "description": description(question)}
@@ -33,7 +34,7 @@ def days_files(
     return {
         "comparison.csv": to_csv(table),
         **wanted.of("course", lambda size: figures.value_over_days(table, size=size), **described),
-        "report.html": days_page(study, question, table, vector, manifest).encode(),
+        "report.html": days_page(study, question, table, vector=vector, manifest=manifest, command=command).encode(),
         **({"study.toml": study.text.encode()} if study.portable else {}),
         "manifest.json": manifest_text(manifest).encode(),
     }
@@ -93,7 +94,13 @@ def description(question: DaysQuestion) -> str:
 
 
 def days_page(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, vector: str, manifest: Mapping[str, Any]
+    study: ScenarioStudy,
+    question: DaysQuestion,
+    table: pd.DataFrame,
+    *,
+    vector: str,
+    manifest: Mapping[str, Any],
+    command: Sequence[str],
 ) -> str:
     """The page that holds them: one file, nothing fetched from anywhere."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
@@ -120,6 +127,8 @@ def days_page(
             description=description(question),
             manifest=manifest,
             manifest_text=manifest_text(manifest),
+            command=shlex.join(["policysim", *command]),
+            built_in=STUDY not in command,
             rounded=rounded,
             percent=percent,
             events=events,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -31,6 +32,7 @@ from policysim.report.environment import page_environment
 from policysim.report.manifest import manifest_text
 from policysim.report.page import witness_rows
 from policysim.report.slider import choosable, first_policy, make_slider
+from policysim.reproduce.manifest import STUDY
 from policysim.study import LoggedStudy
 
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
@@ -43,6 +45,7 @@ def logged_files(
     findings: LoggedFindings,
     *,
     wanted: FigureFiles = DEFAULT,
+    command: Sequence[str] = ("compare", STUDY),
     advance: Callable[[], object] = lambda: None,
 ) -> Mapping[str, bytes]:
     """Everything that `policysim compare` writes for a study of a log, by relative path.
@@ -59,6 +62,8 @@ def logged_files(
         From `find`.
     wanted : FigureFiles, optional
         The figure files; SVG and PNG for a page by default.
+    command : sequence of str, optional
+        From `study_command`: what makes the page, after "policysim".
     advance : callable, optional
         Called after each policy and epsilon of the example patients, `number_of_examples` times in all.
     """
@@ -91,6 +96,7 @@ def logged_files(
             how_estimated=how_estimated(),
             percentages=percentages(findings),
             private=PRIVATE,
+            command=shlex.join(["policysim", *command]),
             witness=witness_rows(problem, problem.sensitivity.witness),
             labels=LABELS,
             method=_method(study, manifest),
@@ -188,6 +194,6 @@ def _method(study: LoggedStudy, manifest: Mapping[str, Any]) -> dict[str, str]:
         "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
         "each by itself: among many, some miss.",
-        "ε of the curve": ", ".join(f"{epsilon:g}" for epsilon in study.epsilons),
+        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
         "Versions": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
     }
