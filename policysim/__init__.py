@@ -20,7 +20,7 @@ offpolicy/  what a policy is worth to the patients of a log, estimated
 logs/     reading logs: declared features, treatments, outcomes
 logged/   policies learned from one part of a log, and their value on the other
 evaluation/  a policy made elsewhere on a log
-record/   the decision record: one page that people sign, and a methods paragraph
+record/, basis   the decision record: one page that people sign, and a methods paragraph
 notebooks/   what notebooks show of tables
 audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
 findings, drivers, patient_losses, example_patients   what a comparison found, as numbers

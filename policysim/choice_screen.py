@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from policysim.basis import basis
 from policysim.choose import Choice, Choices, Wish
-from policysim.record.basis import basis
 from policysim.study import LoggedStudy, Study
 from policysim.text import cells, wrap
 from policysim.words import events, hidden, percent, population, rounded

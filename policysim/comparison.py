@@ -17,14 +17,12 @@ from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.evaluate import ALL, Evaluator
+from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE, Evaluator
 from policysim.notebooks.comparison import Comparison
 from policysim.processes.comparison import compare_process
 from policysim.processes.process import Process
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
-# The limit where it can only be bounded.
-ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 

@@ -12,6 +12,8 @@ from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
 
 ALL = "all"
+# The limit where it can only be bounded: names in the place of a policy's.
+ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 
 
 @dataclass(frozen=True)

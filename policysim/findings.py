@@ -17,8 +17,8 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.reference import BestFixed
 from policies.response import RandomizedResponse
-from policysim.comparison import ACHIEVABLE, UNBEATABLE, applies
-from policysim.evaluate import ALL
+from policysim.comparison import applies
+from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.robustness import REDRAWS, Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import ScenarioStudy

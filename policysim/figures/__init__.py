@@ -7,6 +7,7 @@ glyphs      letters that the font lacks
 looks, sizes   colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
 tables      what is asked of a table
 files       SVG, PNG and PDF
+embed, markers   an SVG as a part of a page, with a line that marks epsilon
 """
 
 from policysim.figures.benefit import loss_vs_epsilon

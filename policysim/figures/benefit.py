@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal import Optimal
 from policies.reference import BestFixed
-from policysim.comparison import UNBEATABLE
+from policysim.evaluate import UNBEATABLE
 from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band, thin
 from policysim.figures.end_labels import EndLabels, LineEnd
 from policysim.figures.layout import settle

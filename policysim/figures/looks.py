@@ -7,7 +7,7 @@ from typing import Any
 
 from policies.catalogue import CATALOGUE
 from policies.optimal import Optimal
-from policysim.comparison import ACHIEVABLE, UNBEATABLE
+from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 
 # In the order of the catalogue. Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an
 # olive in place of yellow, which is too light for a line); a marker goes with each, never colour alone.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -44,14 +43,15 @@ def _comparison_or_frame(*args: Any, **options: Any) -> pd.DataFrame:
 
 def _figure(table: pd.DataFrame) -> str:
     """The figure as a part of a page, or nothing."""
-    # By their names, as they are only needed here, and figures of comparisons import comparisons.
-    figures = import_module("policysim.figures")
-    svg = import_module("policysim.report.svg")
+    # matplotlib is slow to import, and only needed here.
+    from policysim import figures  # noqa: PLC0415
+    from policysim.figures import embed  # noqa: PLC0415
+
     try:
         drawn = figures.to_svg(figures.loss_vs_epsilon(pd.DataFrame(table)))
     except Exception:  # whatever people did to their table, a notebook still shows it
         return ""
     # Several outputs share one page: what is drawn alike has the same identifiers, and nothing else has.
     prefix = f"c{hashlib.sha256(drawn.encode()).hexdigest()[:8]}"
-    picture = svg.inline(drawn, prefix)
+    picture = embed.inline(drawn, prefix)
     return f'<figure role="img" aria-label="{DESCRIPTION}" style="background:#fff">{picture}</figure>'

@@ -8,9 +8,9 @@ from importlib.metadata import version
 
 from policies.adjacency import AnyRecord, OneFeature
 from policies.problem import DecisionProblem
+from policysim.basis import basis
 from policysim.choice_screen import asked
 from policysim.choose import Choice, Choices
-from policysim.record.basis import basis
 from policysim.record.citations import DEFINITION, LIMIT, METHODS, Work, cited
 from policysim.record.price import Price
 from policysim.search import TOLERANCE

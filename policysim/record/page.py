@@ -8,9 +8,9 @@ from importlib.metadata import version
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from policies.problem import DecisionProblem
+from policysim.basis import basis
 from policysim.choose import Choices
 from policysim.record import sections
-from policysim.record.basis import basis
 from policysim.record.methods import methods
 from policysim.record.price import Price
 from policysim.reproduce.manifest import file_digest, scenario_digest

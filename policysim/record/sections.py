@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
+from policysim.basis import basis
 from policysim.choice_screen import answer, asked
 from policysim.choose import Choice, Choices
-from policysim.record.basis import basis
 from policysim.record.citations import METHODS
 from policysim.record.methods import shown
 from policysim.record.price import Price

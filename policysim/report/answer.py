@@ -12,8 +12,7 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal import Optimal
 from policies.reference import BestFixed
-from policysim.comparison import ACHIEVABLE, UNBEATABLE
-from policysim.evaluate import ALL
+from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.findings import KEEP, Findings, Row
 from policysim.report.ranking import best_first
 from policysim.report.shown import events, percent, plain, rounded

@@ -14,10 +14,10 @@ from policies.catalogue import CATALOGUE
 from policysim import figures, words
 from policysim.evaluate import ALL
 from policysim.figure_files import FigureFiles
+from policysim.figures.embed import inline
+from policysim.figures.markers import epsilon_markers
 from policysim.figures.sizes import SizeName
 from policysim.report.data_table import DataTable, Panel, wide
-from policysim.report.markers import epsilon_markers
-from policysim.report.svg import inline
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from policies.optimal import Optimal
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim import words
-from policysim.comparison import ACHIEVABLE, UNBEATABLE
-from policysim.evaluate import ALL
+from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.findings import KEEP, Findings, worst_group
 from policysim.report.drawings import Drawing
 from policysim.report.environment import page_environment

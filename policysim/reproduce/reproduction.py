@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +58,15 @@ class Reproduction:
         return not (self.differences or self.statements or spoiled or self.missing or SCENARIO in self.inputs)
 
 
-def reproduce(path: Path) -> Reproduction:
+def reproduce(path: Path, run: Callable[[argparse.Namespace], int]) -> Reproduction:
     """Run what a manifest describes again, into a temporary folder, and compare all of it.
+
+    Parameters
+    ----------
+    path : Path
+        The manifest.
+    run : callable
+        Runs a command line that is understood.
 
     Raises
     ------
@@ -70,7 +79,7 @@ def reproduce(path: Path) -> Reproduction:
     # Before anything is computed: a table that is missing makes all of it useless.
     old = {name: read_table(manifest.folder / name) for name in manifest.tables}
     with tempfile.TemporaryDirectory(prefix="policysim-") as temporary:
-        folder = run_again(manifest, Path(temporary))
+        folder = run_again(manifest, Path(temporary), run)
         return _compare(manifest, old, folder)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from envs.toml_reader import InputFileError
-from policysim import commands
 from policysim.parsers import build_parser
 from policysim.reproduce.manifest import STUDY, digest, file_digest
 from policysim.reproduce.named_files import copy_under_its_name, named_files
@@ -22,7 +23,7 @@ def arguments_of(manifest: Manifest, study: Path | str, out: Path) -> list[str]:
     return [first, str(study), *options, "--out", str(out)]
 
 
-def run_again(manifest: Manifest, folder: Path) -> Path:
+def run_again(manifest: Manifest, folder: Path, run: Callable[[argparse.Namespace], int]) -> Path:
     """Run what a manifest describes; its progress is shown, what it prints is not.
 
     Parameters
@@ -31,6 +32,8 @@ def run_again(manifest: Manifest, folder: Path) -> Path:
         Its study is the study.toml beside it, or else the built-in one of that name.
     folder : Path
         For the new files; must be empty.
+    run : callable
+        Runs a command line that is understood.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def run_again(manifest: Manifest, folder: Path) -> Path:
         except SystemExit:  # argparse's own way to refuse
             line = shlex.join(["policysim", *manifest.command])
             raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
-        commands.run(chosen)
+        run(chosen)
     return out
 
 

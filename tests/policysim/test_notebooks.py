@@ -223,7 +223,7 @@ def test_a_comparison_that_cannot_be_drawn_is_still_shown(problem, table):
 
 
 def test_a_hostile_name_in_a_comparison_is_escaped(table):
-    renamed = table.assign(policy=HOSTILE)
+    renamed = table.assign(policy=table["policy"] + HOSTILE)
     text = renamed._repr_html_()
     assert "<svg" in text
     assert "<script" not in text

@@ -8,7 +8,7 @@ from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
-from policysim.comparison import ACHIEVABLE, UNBEATABLE
+from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 from policysim.figures.benefit import BAND
 from policysim.figures.groups import worst_groups
 from policysim.figures.looks import look_of_action, look_of_dot

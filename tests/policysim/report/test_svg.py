@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from policysim import figures
-from policysim.report.markers import epsilon_markers
-from policysim.report.svg import inline
+from policysim.figures.embed import inline
+from policysim.figures.markers import epsilon_markers
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 72 36">'
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from policysim.report.markers import Marker, marker_line
+from policysim.figures.markers import Marker, marker_line
 
 # CSS pixels per unit (point) of a figure: labels of 9 points stay readable on a telephone, and small on a screen.
 SMALLEST, LARGEST = 1.0, 1.4
