@@ -65,7 +65,7 @@ def test_no_heading_stands_over_nothing(tmp_path, capsys, old, new, says):
 def test_the_page_says_the_command_that_made_it(tmp_path, capsys):
     _, text, _ = compared(tmp_path, QUICK, SCENARIO, capsys, "--seed", "5")
     # A study with a scenario of its own is not beside the manifest, but has to be put there.
-    assert "Put the study’s file beside manifest.json as study.toml" in text
+    assert "With the study’s file beside manifest.json as study.toml" in text
     assert "policysim compare study.toml --seed 5 --format svg made this page." in text
     assert "policysim compare study.toml --seed 5 --format svg --price-list adds it here" in text
     assert "make report" not in text
