@@ -29,8 +29,9 @@ def build_problem(study: Study) -> DecisionProblem:
     if isinstance(study, LoggedStudy):
         # Only such a study needs these modules.
         from policysim.logged.fitting import problem_of_log  # noqa: PLC0415
+        from policysim.logs.trial import load_log  # noqa: PLC0415
 
-        return problem_of_log(study)
+        return problem_of_log(study, load_log(study.log))
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)

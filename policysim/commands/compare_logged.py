@@ -12,12 +12,12 @@ from policysim.console import print_json, progress
 from policysim.example_patients import number_of_examples
 from policysim.figure_files import chosen_figures
 from policysim.logged.findings import find
+from policysim.logged.fitting import problem_of_log
 from policysim.logged.held_out import compare_log, number_of_steps
 from policysim.logged.screen import logged_screen
 from policysim.logs.trial import load_log
 from policysim.options import UsageError, applicable, output_folder
 from policysim.output import check_writable, write_files
-from policysim.problem import build_problem
 from policysim.reproduce.manifest import finished, study_command
 from policysim.study import LoggedStudy
 from policysim.text import wrap
@@ -31,7 +31,7 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
     folder = output_folder(chosen, study)
     check_writable(folder)
     log = load_log(study.log)
-    problem = build_problem(study)
+    problem = problem_of_log(study, log)
     study, left_out = applicable(study, problem, chosen)
     usable = tuple(name for name in study.policies if applies(make_policy(name), problem))
     left_out += [f"{name}: only bounds of it could be computed" for name in study.policies if name not in usable]

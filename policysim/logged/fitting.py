@@ -9,18 +9,17 @@ from envs.records import RecordSpace
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
-from policysim.logs.trial import Log, load_log
+from policysim.logs.trial import Log
 from policysim.offpolicy.outcome_models import OutcomeModel, fit_outcome_model
 from policysim.study import LoggedStudy, build_adjacency
 
 
-def problem_of_log(study: LoggedStudy) -> DecisionProblem:
+def problem_of_log(study: LoggedStudy, log: Log) -> DecisionProblem:
     """The decision problem whose scores are fitted to all rows of a study's log.
 
     Its values are those of the outcome model, on the rows that it was fitted to: too good. What policies are worth to
     other patients is in `policysim.logged.held_out`.
     """
-    log = load_log(study.log)
     return fit_problem(log, np.ones(log.data.n_rows, dtype=np.bool_), study, build_adjacency(study))
 
 
