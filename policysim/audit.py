@@ -17,6 +17,7 @@ from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.probability_table import DataError, ProbabilityTable
+from policysim.question.progress import SILENT, Progress
 from policysim.study import ADJACENCIES, checked_epsilons
 
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
@@ -74,7 +75,7 @@ def audit(
     problem: DecisionProblem,
     policies: Sequence[str | Policy],
     epsilons: Sequence[float],
-    advance: Callable[[], object] = lambda: None,
+    progress: Progress = SILENT,
 ) -> list[Finding]:
     """Compare the claim of each policy with its exact privacy loss on a problem.
 
@@ -86,8 +87,8 @@ def audit(
         Names from the catalogue, or policies whose epsilon is replaced.
     epsilons : sequence of float
         Values >= 0. A policy that does not depend on epsilon is audited once.
-    advance : callable, optional
-        Called after each finding.
+    progress : Progress, optional
+        Told of each finding.
 
     Returns
     -------
@@ -107,12 +108,13 @@ def audit(
     """
     values = checked_epsilons(epsilons)
     templates = [make_policy(item) if isinstance(item, str) else item for item in policies]
+    jobs = [(template, e) for template in templates for e in (values if template.uses_epsilon else (None,))]
+    progress.expect(len(jobs))
     findings = []
-    for template in templates:
-        for epsilon in values if template.uses_epsilon else (None,):
-            policy = template if epsilon is None else replace(template, epsilon=epsilon)
-            findings.append(_audit_policy(problem, policy, epsilon))
-            advance()
+    for template, epsilon in jobs:
+        policy = template if epsilon is None else replace(template, epsilon=epsilon)
+        findings.append(_audit_policy(problem, policy, epsilon))
+        progress.advance()
     return findings
 
 

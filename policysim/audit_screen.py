@@ -15,7 +15,7 @@ from policysim.text import WIDTH, cells, wrap
 COLUMNS = (34, 9, 13, 13, 11)
 
 
-def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> str:
+def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> list[str]:
     """The findings as text, at most 100 columns wide: what does not hold comes first.
 
     Parameters
@@ -32,7 +32,7 @@ def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> str:
     lines += ["", "Where the exact loss is attained:"]
     for finding in _worst_of_each(ordered):
         lines += _witness_words(finding)
-    return "\n".join([*lines, "", _summary(findings)])
+    return [*lines, "", _summary(findings)]
 
 
 def table_heading(table: ProbabilityTable, adjacency: Listed) -> list[str]:

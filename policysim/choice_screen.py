@@ -17,7 +17,7 @@ DEATHS = 3
 GROUPS_NAMED = 3
 
 
-def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> str:
+def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> list[str]:
     """The answer first, then what each policy needs, then the proof if there is one."""
     lines = [
         study.title,
@@ -32,7 +32,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         lines.append("* more than is allowed")
     if choices.certificate is not None and certificate_file is not None:
         lines += ["", *proof(choices.certificate, certificate_file)]
-    return "\n".join(lines)
+    return lines
 
 
 def asked(wish: Wish) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.limit import Limit
+from policysim.question.progress import SILENT, Progress
 from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
 from policysim.sweep import N_THREADS
 
@@ -100,9 +100,7 @@ class Choices:
         return self.one_for_all or next((row for row in self.rows if row.allowed), None)
 
 
-def choose(
-    problem: DecisionProblem, wish: Wish, policies: list[str], advance: Callable[[], object] = lambda: None
-) -> Choices:
+def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: Progress = SILENT) -> Choices:
     """Find what each policy needs.
 
     Parameters
@@ -113,8 +111,8 @@ def choose(
         What is asked for.
     policies : list of str
         Names from the catalogue.
-    advance : callable, optional
-        Called after each policy and after the limit.
+    progress : Progress, optional
+        Told of each policy and of the limit.
 
     Raises
     ------
@@ -122,28 +120,24 @@ def choose(
         For a demand that is no number, or none.
     """
     demand = wish.demand(problem)
+    progress.expect(len(policies) + 1)
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
     def row(name: str) -> Choice:
         choice = _choice(problem, demand, name, wish.max_epsilon)
-        advance()
+        progress.advance()
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
     limit = Limit(problem, demand)
     least = limit.smallest_epsilon()
-    advance()
+    progress.advance()
     fixed = BestFixed().probabilities(problem)
     one_for_all = _row(problem, BestFixed.name, fixed, 0.0) if demand.margin(problem, fixed) >= 0 else None
     impossible = one_for_all is None and wish.max_epsilon < least
     certificate = limit.certificate(wish.max_epsilon) if impossible else None
     return Choices(wish, rows, one_for_all, least, certificate)
-
-
-def number_of_steps(policies: list[str]) -> int:
-    """How often `choose` will call `advance`."""
-    return len(policies) + 1
 
 
 def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:

@@ -54,8 +54,8 @@ def _run(chosen: argparse.Namespace) -> int:
         return 0
     from envs.toml_reader import InputFileError  # noqa: PLC0415
     from policysim import commands  # noqa: PLC0415 - the heavy imports
-    from policysim.options import UsageError  # noqa: PLC0415
     from policysim.output import OutputError  # noqa: PLC0415
+    from policysim.question.question import UsageError  # noqa: PLC0415
 
     try:
         return commands.run(chosen)

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policies.catalogue import make_policy
 from policies.optimal import Optimal
 from policies.optimal_limit import value_limit
 from policies.policy import NotApplicableError, Policy
@@ -21,6 +20,7 @@ from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE, Evaluator
 from policysim.notebooks.comparison import Comparison
 from policysim.processes.comparison import compare_process
 from policysim.processes.process import Process
+from policysim.question.progress import SILENT, Progress
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
 REFERENCES = (Greedy(), BestFixed(), Uniform())
@@ -49,7 +49,7 @@ def compare(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
-    advance: Callable[[], object] = lambda: None,
+    advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group.
 
@@ -67,8 +67,8 @@ def compare(
         Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
     by : sequence of str, optional
         Features of the problem's records whose levels are evaluated one by one.
-    advance : callable, optional
-        Called after each policy and epsilon, `number_of_jobs` times in all.
+    advance : callable or Progress, optional
+        Called after each policy and epsilon that is evaluated.
 
     Returns
     -------
@@ -99,18 +99,20 @@ def compare(
     """
     if not isinstance(problem, DecisionProblem):
         return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    progress = Progress.of(advance)
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
     references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
     jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
-    results = _run_all(evaluator, jobs, advance)
+    progress.expect(len(jobs) + len(bounded) * len(values))
+    results = _run_all(evaluator, jobs, progress)
     frames = []
     for template in templates:
         for epsilon in values:
             if template in bounded:
                 frames.append(_interval_rows(problem, epsilon, references))
-                advance()
+                progress.advance()
             else:
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
@@ -146,12 +148,7 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
     )
 
 
-def number_of_jobs(policies: Sequence[str], epsilons: Sequence[float]) -> int:
-    """How often `compare` will call `advance`."""
-    return sum(len(at_each(make_policy(name), epsilons)) for name in policies)
-
-
-def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[], object]) -> dict[Policy, Result]:
+def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -> dict[Policy, Result]:
     """Means and exact privacy loss of each policy."""
     problem = evaluator.problem
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
@@ -160,7 +157,7 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[],
         logs, probabilities = policy.tables(problem)
         spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
         means = evaluator.means(probabilities)
-        advance()
+        progress.advance()
         return Result(means, spent)
 
     with ThreadPoolExecutor(N_THREADS) as pool:

@@ -5,41 +5,42 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
 
+from policysim.question.progress import Progress
+
 # Work that is done sooner shows no progress bar.
 PATIENCE_SECONDS = 2
+# More steps are shown as 1.2k.
+MOST_COUNTED = 100_000
 EXIT_CHECK = 4
 
 
 @contextmanager
-def progress(total: int, unit: str = "run") -> Iterator[Callable[..., object]]:
-    """A progress bar on stderr, if that is a terminal and the work takes long enough to wonder."""
+def progress_bar(unit: str = "step") -> Iterator[Progress]:
+    """Progress as a bar on stderr, if that is a terminal and the work takes long enough to wonder."""
     # disable=None: tqdm itself asks whether stderr is a terminal.
-    with tqdm(
-        total=total,
-        delay=PATIENCE_SECONDS,
-        disable=None,
-        leave=False,
-        unit=unit,
-        unit_scale=total > 100_000,
-        file=sys.stderr,
-    ) as bar:
-        yield bar.update
+    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+
+        def expect(steps: int) -> None:
+            bar.total = (bar.total or 0) + steps
+            bar.unit_scale = bar.total > MOST_COUNTED
+
+        yield Progress(bar.update, expect)
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: Mapping[str, Any]) -> None:
     """Print a document as the only thing on stdout."""
     sys.stdout.write(json_text(document))
 
 
-def json_text(document: dict[str, Any]) -> str:
+def json_text(document: Mapping[str, Any]) -> str:
     """A document as text; NaN is null, infinity is text."""
-    return json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return json.dumps(_plain(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policysim.question.progress import SILENT, Progress
 from policysim.study import ScenarioStudy, Study
 from policysim.sweep import N_THREADS, at
 
@@ -77,7 +78,7 @@ def example_probabilities(
     examples: Sequence[ExamplePatient],
     policies: Sequence[str],
     epsilons: Sequence[float],
-    advance: Callable[[], object] = lambda: None,
+    progress: Progress = SILENT,
 ) -> pd.DataFrame:
     """What each policy gives the example patients at each epsilon, exactly.
 
@@ -91,8 +92,8 @@ def example_probabilities(
         Names from the catalogue that can be used on the problem.
     epsilons : sequence of float
         Values >= 0.
-    advance : callable, optional
-        Called after each policy and epsilon.
+    progress : Progress, optional
+        Told of each policy and epsilon.
 
     Returns
     -------
@@ -104,10 +105,11 @@ def example_probabilities(
 
     def rows(policy: Policy) -> FloatArray:
         chosen: FloatArray = policy.probabilities(problem)[records]
-        advance()
+        progress.advance()
         return chosen
 
     jobs = dict.fromkeys(at(make_policy(name), epsilon) for name in policies for epsilon in epsilons)
+    progress.expect(len(jobs))
     with ThreadPoolExecutor(N_THREADS) as pool:
         tables = dict(zip(jobs, pool.map(rows, jobs), strict=True))
     n_patients, n_actions = len(examples), problem.n_actions
@@ -125,11 +127,6 @@ def example_probabilities(
             ),
         }
     )
-
-
-def number_of_examples(policies: Sequence[str], epsilons: Sequence[float]) -> int:
-    """How often `example_probabilities` will call `advance`."""
-    return sum(len(epsilons) if make_policy(name).uses_epsilon else 1 for name in policies)
 
 
 def _by_features(study: Study, problem: DecisionProblem) -> list[tuple[str, int]]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from policies.adjacency import AnyRecord
 from policies.catalogue import make_policy
 from policies.optimal import Optimal
 from policies.problem import DecisionProblem
@@ -19,7 +17,8 @@ from policies.reference import BestFixed
 from policies.response import RandomizedResponse
 from policysim.comparison import applies
 from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.robustness import REDRAWS, Robustness, robustness
+from policysim.question.progress import SILENT, Progress
+from policysim.robustness import Robustness, robustness
 from policysim.search import Curve, UnreachableError, make_demand
 from policysim.study import ScenarioStudy
 from policysim.sweep import N_THREADS
@@ -101,14 +100,7 @@ class Findings:
     robustness: Robustness | None
 
 
-def number_of_steps(study: ScenarioStudy) -> int:
-    """How often `find` will call `advance`."""
-    return len(_private(study)) + (REDRAWS if study.adjacency == AnyRecord.name else 0)
-
-
-def find(
-    study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, advance: Callable[[], object] = lambda: None
-) -> Findings:
+def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
     """Sum up a comparison.
 
     Parameters
@@ -119,8 +111,8 @@ def find(
         Built from it.
     table : DataFrame
         From `compare`, with the study's policies, epsilons and groups.
-    advance : callable, optional
-        Called after the search for the epsilons of each policy, and after each redraw.
+    progress : Progress, optional
+        Told of the search for the epsilons of each policy, and of each redraw.
     """
     overall = table[table["group"] == ALL]
     at_epsilon = table[table["epsilon"] == study.epsilon]
@@ -129,8 +121,8 @@ def find(
     ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
-        redraws = pool.submit(robustness, study, problem, ranked, advance)
-        searches = _search_all(applied, problem, overall, advance)
+        redraws = pool.submit(robustness, study, problem, ranked, progress)
+        searches = _search_all(applied, problem, overall, progress)
         prevalence = _prevalence(study, problem, on_prevalence)
     rows = [
         Row(
@@ -179,9 +171,10 @@ def _private(study: ScenarioStudy) -> list[str]:
 
 
 def _search_all(
-    names: list[str], problem: DecisionProblem, overall: pd.DataFrame, advance: Callable[[], object]
+    names: list[str], problem: DecisionProblem, overall: pd.DataFrame, progress: Progress
 ) -> dict[str, dict[float, float]]:
     """The least epsilon at which each private policy keeps a share of the benefit, by policy and share."""
+    progress.expect(len(names))
     needed = {keep: make_demand(problem, keep=keep).value for keep in (0.0, KEEP)}
 
     def search(name: str) -> dict[float, float]:
@@ -189,7 +182,7 @@ def _search_all(
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
         curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
         found = {keep: _reach(curve, value) for keep, value in needed.items()}
-        advance()
+        progress.advance()
         return found
 
     with ThreadPoolExecutor(N_THREADS) as pool:

@@ -20,9 +20,8 @@ from tqdm import tqdm
 from envs.toml_reader import InputFileError
 from policysim import cli
 from policysim.output import OutputError, write_files
-from policysim.reproduce.manifest import MANIFEST, STUDY
-from policysim.reproduce.reading import Manifest, read_manifest
-from policysim.reproduce.rerun import arguments_of
+from policysim.report.folder import MANIFEST, STUDY
+from policysim.report.manifest import Manifest, read_manifest
 from policysim.study_file import study_names
 from policysim.words import days
 
@@ -129,7 +128,8 @@ def _arguments(manifest: Manifest, folder: Path) -> list[str]:
     """The command line that makes a report where it is."""
     place = folder / manifest.folder.name
     study = manifest.command[1] if manifest.command[1] in study_names() else (place / STUDY).as_posix()
-    return arguments_of(manifest, study, place)
+    first, _, *options = manifest.command
+    return [first, study, *options, "--out", str(place)]
 
 
 def _title(manifest: Manifest) -> str:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
 from pathlib import Path
 
-from policies.catalogue import CATALOGUE, make_policy
-from policies.optimal import Optimal
-from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem
+from policies.catalogue import CATALOGUE
 from policysim.choose import Wish
-from policysim.study import AnyStudy, ScenarioStudy, Study, require_scenario
-from policysim.study_file import load_study
+from policysim.question.answer import SizeName
+from policysim.question.question import UsageError
+from policysim.report.figure_files import DEFAULT, FORMATS, FigureFiles
+from policysim.report.folder import STUDY
+from policysim.study import ScenarioStudy, Study, require_scenario
+from policysim.study_file import load_study, study_names
 
 DEATHS_PER = 100_000
-
-
-class UsageError(Exception):
-    """An option that cannot be used; str() is one line for the user."""
+# Of a command line: what to run, and what changes no number; everything else that a command was given belongs to it.
+APART = ("command", "study", "out", "json")
 
 
 def chosen_study(chosen: argparse.Namespace) -> Study:
@@ -70,21 +68,48 @@ def output_folder(chosen: argparse.Namespace, study: Study) -> Path:
     return Path(chosen.out) if chosen.out else Path("reports") / study.name
 
 
-def applicable(study: AnyStudy, problem: DecisionProblem, chosen: argparse.Namespace) -> tuple[AnyStudy, list[str]]:
-    """The study with the policies that can be used, and why others of "all" cannot; one that was named is refused."""
-    kept, left_out = [], []
-    for name in study.policies:
-        try:
-            make_policy(name).check(problem)
-        except NotApplicableError as error:
-            # What cannot be computed of the limit is bounded instead.
-            if name != Optimal.name:
-                if "all" not in (chosen.policy or ()):
-                    raise
-                left_out.append(f"{name}, as {error}")
-                continue
-        kept.append(name)
-    return replace(study, policies=tuple(kept)), left_out
+def chosen_figures(chosen: argparse.Namespace) -> FigureFiles:
+    """What --format and --figure-size ask for; UsageError for what does not exist."""
+    formats = DEFAULT.formats
+    if chosen.format is not None:
+        asked = tuple(part.strip() for part in chosen.format.split(","))
+        wrong = [name for name in asked if name not in FORMATS]
+        if wrong:
+            raise UsageError(f"--format must be among {', '.join(FORMATS)}, separated by commas, got {wrong[0]!r}")
+        formats = tuple(kind for kind in FORMATS if kind in asked)
+    sizes: tuple[SizeName, ...] = ("page", "column", "slide")
+    if chosen.figure_size is None:
+        return FigureFiles(formats)
+    for size in sizes:
+        if chosen.figure_size == size:
+            return FigureFiles(formats, size)
+    raise UsageError(f"--figure-size must be one of {', '.join(sizes)}, got {chosen.figure_size!r}")
+
+
+def study_command(chosen: argparse.Namespace) -> list[str]:
+    """The command line that means the same in any folder: without --out, own studies as the study.toml beside.
+
+    Examples
+    --------
+    >>> study_command(argparse.Namespace(command="compare", study="covid", seed=0, by=["age", "sex"], price_list=True))
+    ['compare', 'covid', '--seed', '0', '--by', 'age', '--by', 'sex', '--price-list']
+    """
+    words = [chosen.command, chosen.study if chosen.study in study_names() else STUDY]
+    for name, value in vars(chosen).items():
+        if name in APART or value is None or value is False:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        for item in value if isinstance(value, list) else [value]:
+            words += [option] if item is True else [option, str(item)]
+    return words
+
+
+def parse_whole(option: str, text: str, least: int, most: int) -> int:
+    """A whole number within bounds; UsageError for anything else."""
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not digits or not least <= int(text) <= most:
+        raise UsageError(f"{option} must be a whole number from {least} to {most}, got {text!r}")
+    return int(text)
 
 
 def chosen_wish(chosen: argparse.Namespace) -> Wish:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
@@ -13,13 +11,14 @@ from policies.optimal import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
+from policysim.question.progress import SILENT, Progress
 from policysim.search import expected_deaths
 from policysim.study import Study
 
 WHOLE_RECORD = "whole record"
 
 
-def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], object] = lambda: None) -> pd.DataFrame:
+def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILENT) -> pd.DataFrame:
     """What the best private policy costs if one feature is hidden, for each feature, and if the whole record is.
 
     Parameters
@@ -28,8 +27,8 @@ def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], obj
         Its epsilon is the one that the prices are at.
     problem : DecisionProblem
         Built from it; its adjacency does not matter here.
-    advance : callable, optional
-        Called after each price.
+    progress : Progress, optional
+        Told of each price.
 
     Returns
     -------
@@ -41,7 +40,9 @@ def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], obj
     best, fixed = problem.value(greedy), float(problem.fixed_values.max())
     least_deaths = expected_deaths(problem, greedy)
     prices = []
-    for name, adjacency in _protections(study.space):
+    protections = _protections(study.space)
+    progress.expect(len(protections))
+    for name, adjacency in protections:
         logs = Optimal(study.epsilon).log_probabilities(problem.with_adjacency(adjacency))
         table = np.exp(logs)
         value = problem.value(table)
@@ -56,13 +57,8 @@ def price_list(study: Study, problem: DecisionProblem, advance: Callable[[], obj
                 "epsilon_spent": privacy_loss_of_logs(logs, adjacency).epsilon,
             }
         )
-        advance()
+        progress.advance()
     return pd.DataFrame(prices).sort_values("loss", ascending=False, kind="stable", ignore_index=True)
-
-
-def number_of_prices(study: Study) -> int:
-    """How often `price_list` will call `advance`."""
-    return len(_protections(study.space))
 
 
 def _protections(space: RecordSpace) -> list[tuple[str, Adjacency]]:

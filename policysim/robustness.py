@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.optimal import Optimal
 from policies.problem import DecisionProblem
+from policysim.question.progress import SILENT, Progress
 from policysim.study import ScenarioStudy
 
 REDRAWS = 200
@@ -59,7 +60,7 @@ def robustness(
     study: ScenarioStudy,
     problem: DecisionProblem,
     policies: tuple[str, ...],
-    advance: Callable[[], object] = lambda: None,
+    progress: Progress = SILENT,
 ) -> Robustness | None:
     """Redraw the effects, side effects and costs of all treatments, and rank the policies again.
 
@@ -75,11 +76,12 @@ def robustness(
         Built from it.
     policies : tuple of str
         Names from the catalogue.
-    advance : callable, optional
-        Called after each redraw.
+    progress : Progress, optional
+        Told of each redraw.
     """
     if not isinstance(problem.adjacency, AnyRecord):
         return None
+    progress.expect(REDRAWS)
     patients, effects = np.random.default_rng(study.seed).spawn(2)
     sample = _sample(problem, patients)
     response = ResponseModel(study.scenario)
@@ -92,7 +94,7 @@ def robustness(
         ranking = _ranking(redrawn, study, policies)
         same += ranking == stated
         first += ranking[0] == stated[0]
-        advance()
+        progress.advance()
     return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD)
 
 

@@ -33,14 +33,14 @@ DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
 
 
-def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings, report: str) -> str:
+def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings) -> list[str]:
     """Everything that a reader needs to choose, on one screen."""
     deaths = findings.deaths
     count = population(deaths.values())
     titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
     labels = {"one for all": f"one for all ({', '.join(titles)})"}
     shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
-    lines = [
+    return [
         study.title,
         f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
@@ -55,9 +55,7 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
         *wrap(why(problem, findings)),
         *wrap(robust(findings)),
         *wrap(prevalence(findings)),
-        f"Report: {report}",
     ]
-    return "\n".join(lines)
 
 
 def policy_table(findings: Findings) -> list[str]:
@@ -137,7 +135,7 @@ def price_lines(prices: pd.DataFrame, *, deaths: bool = True) -> list[str]:
     return lines
 
 
-def sensitivity_screen(study: Study, problem: DecisionProblem) -> str:
+def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
     """What `policysim sensitivity` prints."""
     found = problem.sensitivity
     lines = [
@@ -152,7 +150,7 @@ def sensitivity_screen(study: Study, problem: DecisionProblem) -> str:
     ]
     if found.monotone_witness is not None:
         lines += witness_words(problem, found.monotone_witness)
-    return "\n".join(lines)
+    return lines
 
 
 def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:

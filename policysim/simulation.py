@@ -16,6 +16,7 @@ from envs.records import RecordSpace
 from envs.scenario import DEATH
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
+from policysim.question.progress import SILENT, Progress
 from policysim.study import ScenarioStudy
 
 ENVIRONMENT = "policysim:policysim/Treatment-v0"
@@ -114,7 +115,7 @@ def simulate(
     patients: int,
     exact: float,
     seed: int,
-    advance: Callable[[int], object] = lambda _: None,
+    progress: Progress = SILENT,
     keep: Callable[[Decisions], object] | None = None,
 ) -> Simulation:
     """Treat simulated patients over `len(tables)` days.
@@ -131,8 +132,8 @@ def simulate(
         The value to compare with.
     seed : int
         Environment and policy draw from separate streams made from it.
-    advance : callable, optional
-        Called with the number of patients that are done.
+    progress : Progress, optional
+        Told of the patients that are done.
     keep : callable, optional
         Given the decisions of each batch of patients; for one day only. It changes nothing that is drawn.
 
@@ -147,6 +148,7 @@ def simulate(
     """
     if patients < 2:
         raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
+    progress.expect(patients)
     policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
     rng, space = np.random.default_rng(policy_stream), study.scenario.space
     env = gymnasium.make_vec(
@@ -168,7 +170,7 @@ def simulate(
         ward_seed, done = None, done + kept  # the stream goes on
         if keep:
             keep(_first(last, kept))
-        advance(kept)
+        progress.advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
     return Simulation(patients, exact + total / patients, error, exact, spread_of_returns(study, len(tables)))

@@ -6,12 +6,14 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from envs.records import RecordSpace
 from envs.scenario import Scenario
+from envs.scenario_file import FOLDER as SCENARIOS
 from envs.toml_reader import is_number, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
@@ -91,6 +93,16 @@ class Study:
     def digest(self) -> str:
         """SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this study from others, for a manifest: its name, its title, and the digest of each file."""
+        return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The study, to be kept with its report so that the folder can be run again; not where it would lose files."""
+        return {"study.toml": self.text.encode()} if self.portable else {}
 
     def with_choices(
         self: AnyStudy,
@@ -187,6 +199,14 @@ class ScenarioStudy(Study):
         """The scenario's records."""
         return self.scenario.space
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With the scenario, which the study only names: SHA-256 of its file's text."""
+        source = self.scenario_source
+        path = Path(source) if source.endswith(".toml") else SCENARIOS / f"{source}.toml"
+        digest = hashlib.sha256(path.read_text(encoding="utf-8-sig").encode()).hexdigest()
+        return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest}
+
 
 @dataclass(frozen=True)
 class LoggedStudy(Study):
@@ -204,6 +224,12 @@ class LoggedStudy(Study):
     def space(self) -> RecordSpace:
         """The records of the declared features."""
         return self.log.space
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With the data, by the names of their files."""
+        data = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.log.files.values()}
+        return {**super().identity, "data": data}
 
 
 def require_scenario(study: Study) -> ScenarioStudy:

@@ -10,7 +10,9 @@ import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import DEFAULT_POLICIES, make_policy
-from policies.policy import Policy
+from policies.optimal import Optimal
+from policies.policy import NotApplicableError, Policy
+from policies.problem import DecisionProblem
 from policysim.study import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
@@ -38,6 +40,40 @@ def at(template: Policy, epsilon: float) -> Policy:
 def at_each(template: Policy, epsilons: Sequence[float]) -> list[Policy]:
     """The policies to evaluate: one that ignores epsilon only once."""
     return list(dict.fromkeys(at(template, epsilon) for epsilon in epsilons))
+
+
+def usable_policies(
+    names: Sequence[str], problem: DecisionProblem, *, named: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The policies that can be used on a problem, and why others cannot.
+
+    Parameters
+    ----------
+    names : sequence of str
+        From the catalogue.
+    problem : DecisionProblem
+        What is to be decided.
+    named : bool
+        Whether each was asked for by name.
+
+    Raises
+    ------
+    NotApplicableError
+        For a policy that cannot be used and was asked for by name. The optimum never is: what cannot be computed of
+        the limit is bounded instead.
+    """
+    kept, left_out = [], []
+    for name in names:
+        try:
+            make_policy(name).check(problem)
+        except NotApplicableError as error:
+            if name != Optimal.name:
+                if named:
+                    raise
+                left_out.append(f"{name}, as {error}")
+                continue
+        kept.append(name)
+    return tuple(kept), tuple(left_out)
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:

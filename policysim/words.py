@@ -150,5 +150,10 @@ def level_name(group: str, level: str) -> str:
     return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
 
 
+def group_name(group: str, level: str) -> str:
+    """A group of patients in words, everyone too."""
+    return "everyone" if group == "all" else level_name(group, level)
+
+
 def _minus(text: str) -> str:
     return text.replace("-", "−")

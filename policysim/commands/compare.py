@@ -1,39 +1,104 @@
-"""`policysim compare`: which kind of comparison a study asks for."""
+"""`policysim compare`: which question a study and its options ask."""
 
 from __future__ import annotations
 
 import argparse
 import tomllib
 from pathlib import Path
+from typing import Any
 
-from policysim.commands import compare_days, compare_scenario
-from policysim.options import chosen_study
+from policysim.options import chosen_figures, chosen_study, parse_epsilons, parse_whole, study_command
+from policysim.question.question import Question, UsageError, refuse
+from policysim.report.deliver import deliver
 from policysim.study import LoggedStudy, require_scenario
 from policysim.study_file import study_path
 
+TOTALS = "1,5,10"
+# Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
+MOST_DAYS = 366
+
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim compare`: of a study of a source document, of a log, over days, or of a scenario."""
+    """Ask, answer, print and write."""
+    wanted = chosen_figures(chosen)
+    question = question_of(chosen)
+    out = Path(chosen.out) if chosen.out else None
+    return deliver(question, command=study_command(chosen), out=out, wanted=wanted, as_json=chosen.json)
+
+
+def question_of(chosen: argparse.Namespace) -> Question:
+    """What is asked: of a source document, over days, of a log, or of a scenario.
+
+    The modules of each kind are only imported for it.
+    """
     path = study_path(chosen.study)
     if _is_source_study(path):
-        # Only such a study needs these modules.
-        from policysim.sources.run import run_source_study  # noqa: PLC0415
+        from policysim.sources.source_question import SourceQuestion  # noqa: PLC0415
 
-        return run_source_study(chosen, path)
+        refuse(SourceQuestion, vars(chosen))
+        return SourceQuestion.of(path, chosen.seed)
     if chosen.horizon is not None:
-        return compare_days.run(chosen)
-    compare_days.refuse_without_horizon(chosen)
+        return _over_days(chosen)
     study = chosen_study(chosen)
     if isinstance(study, LoggedStudy):
-        from policysim.commands import compare_logged  # noqa: PLC0415
+        from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
 
-        return compare_logged.run(chosen, study)
-    return compare_scenario.run(chosen, require_scenario(study))
+        refuse(TrialQuestion, vars(chosen))
+        return TrialQuestion(study, named=_named(chosen))
+    from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
+
+    refuse(DecisionQuestion, vars(chosen))
+    return DecisionQuestion(require_scenario(study), named=_named(chosen), prices=chosen.price_list)
+
+
+def _over_days(chosen: argparse.Namespace) -> Question:
+    from policysim.course.course_question import CourseQuestion  # noqa: PLC0415
+    from policysim.days.comparison import DaysQuestion  # noqa: PLC0415
+    from policysim.processes.treatment_course import require_any_record  # noqa: PLC0415
+
+    refuse(CourseQuestion, vars(chosen))
+    text = TOTALS if chosen.total_epsilon is None else chosen.total_epsilon
+    totals = parse_epsilons(text, "--total-epsilon")
+    if not totals or not all(total >= 0 for total in totals):
+        raise UsageError(f"--total-epsilon must be numbers >= 0 separated by commas, got {text!r}")
+    question = DaysQuestion(
+        horizon=parse_horizon(chosen.horizon),
+        totals=tuple(sorted(set(totals))),
+        delta=_delta(chosen.delta),
+        length_public=chosen.length_public,
+    )
+    try:
+        study = require_scenario(chosen_study(chosen))
+        require_any_record(study)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return CourseQuestion(study, question, named=_named(chosen))
+
+
+def parse_horizon(text: str) -> int:
+    """A whole number of days; UsageError for anything else."""
+    return parse_whole("--horizon", text, 1, MOST_DAYS)
+
+
+def _named(chosen: argparse.Namespace) -> bool:
+    """Whether each policy was asked for by name, in the study or on the command line."""
+    return "all" not in (chosen.policy or ())
+
+
+def _delta(text: str | None) -> float:
+    try:
+        delta = 0.0 if text is None else float(text)
+    except ValueError:
+        delta = -1.0
+    if not 0 <= delta < 1:
+        raise UsageError(f"--delta must be a number in [0, 1), got {text!r}")
+    return delta
 
 
 def _is_source_study(path: Path) -> bool:
     """Whether a file is a study of a source document; False for a file that cannot be read."""
     try:
-        return "analysis" in tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return False
+    return "analysis" in document

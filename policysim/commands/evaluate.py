@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from envs.toml_reader import unknown
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
-from policysim.console import EXIT_CHECK, print_json
 from policysim.evaluation.catalogue_policy import CataloguePolicy
-from policysim.evaluation.document import evaluation_document
-from policysim.evaluation.evaluated_log import read_log_file, read_study_log
-from policysim.evaluation.result import evaluate
-from policysim.evaluation.screen import evaluation_screen
 from policysim.evaluation.table_policy import read_table_policy
 from policysim.evaluation.target import Target
 from policysim.offpolicy.estimation import ESTIMATORS, NEED_MODEL
-from policysim.offpolicy.outcome_models import LINEAR, OUTCOME_MODELS
-from policysim.options import UsageError, parse_epsilons
+from policysim.offpolicy.outcome_models import OUTCOME_MODELS
+from policysim.options import parse_epsilons
+from policysim.question.question import UsageError
+from policysim.report.deliver import deliver
 from policysim.study import LoggedStudy, require_scenario
 from policysim.study_file import load_study
+from policysim.trials.evaluation_question import EvaluationQuestion
 
 COVID = "covid"
 
@@ -33,15 +30,10 @@ def run(chosen: argparse.Namespace) -> int:
     clip = _parse_clip(chosen.clip)
     study = _logged_study(chosen.log)
     target = _target(chosen, study)
-    log = read_study_log(study) if study else read_log_file(Path(chosen.log), target.actions)
-    outcome_model = chosen.model or (study.log.outcome_model if study else LINEAR)
-    seed = chosen.seed if chosen.seed is not None else study.seed if study else 0
-    found = evaluate(log, target, estimator=chosen.estimator, outcome_model=outcome_model, clip=clip, seed=seed)
-    if chosen.json:
-        print_json(evaluation_document(log, target, found, outcome_model))
-    else:
-        sys.stdout.write(evaluation_screen(log, target, found, outcome_model) + "\n")
-    return 0 if found.agreement is None or found.agreement.agrees else EXIT_CHECK
+    question = EvaluationQuestion(
+        study or Path(chosen.log), target, chosen.estimator, model=chosen.model, clip=clip, seed=chosen.seed
+    )
+    return deliver(question, as_json=chosen.json)
 
 
 def _check_choices(chosen: argparse.Namespace) -> None:

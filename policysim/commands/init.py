@@ -17,8 +17,8 @@ from policysim.logs.guess_summary import summarise
 from policysim.logs.reading import read_table
 from policysim.logs.study_text import study_text, treatment_names
 from policysim.logs.toml_writing import toml_text
-from policysim.options import UsageError
 from policysim.output import write_files
+from policysim.question.question import UsageError
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from policysim.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.console import print_json, progress
-from policysim.options import UsageError
+from policysim.console import print_json, progress_bar
 from policysim.privatize import PrivateTable, check_out, privatize_file, read_private
 from policysim.privatize_codes import levels_in
 from policysim.privatize_note import Note, Plan, make_plan, note_path, read_note
 from policysim.privatize_screen import private_document, private_screen
 from policysim.probability_table import DataError
+from policysim.question.question import UsageError
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed")
 
@@ -39,8 +39,9 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[P
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
     path = Path(chosen.data)
     file = open_columns(path)
-    with progress(file.size, file.unit) as advance:
-        return path, read_private(path, advance)
+    with progress_bar(file.unit) as bar:
+        bar.expect(file.size)
+        return path, read_private(path, bar.advance)
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
@@ -55,8 +56,9 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
     check_out(file.path, out)
     rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
     passes = 1 + (len(declared) < len(columns))
-    with progress(file.size * passes, file.unit) as advance:
-        tell = advance
+    with progress_bar(file.unit) as bar:
+        bar.expect(file.size * passes)
+        tell = bar.advance
         plan = _plan(file, columns, declared, epsilon, separately=chosen.separately, advance=tell)
         made = privatize_file(file, out, plan, rng=rng, keep_true=chosen.true, advance=tell)
     if note_path(file.path).exists():

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import contextlib
+import io
+from collections.abc import Sequence
 from pathlib import Path
 
-from policysim import commands
-from policysim.console import EXIT_CHECK, print_json
-from policysim.reproduce.reproduction import reproduce
-from policysim.reproduce.screen import reproduction_document, reproduction_screen
+from policysim.commands.compare import question_of
+from policysim.options import chosen_figures
+from policysim.parsers import build_parser
+from policysim.question.question import Question
+from policysim.report.deliver import deliver
+from policysim.report.figure_files import FigureFiles
+from policysim.report.reproduce_question import ReproduceQuestion
 
 
 def run(chosen: argparse.Namespace) -> int:
     """`policysim reproduce`; exit code 4 if anything but the bytes of a page or figure does not agree."""
-    found = reproduce(Path(chosen.manifest), commands.run)
-    if chosen.json:
-        print_json(reproduction_document(found))
-    else:
-        sys.stdout.write(reproduction_screen(found) + "\n")
-    return 0 if found.agrees else EXIT_CHECK
+    return deliver(ReproduceQuestion(Path(chosen.manifest), ask), as_json=chosen.json)
+
+
+def ask(arguments: Sequence[str]) -> tuple[Question, FigureFiles]:
+    """What a command line of compare asks, and which figures it wants; SystemExit for one that is not understood."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        chosen = build_parser().parse_args(arguments)
+    return question_of(chosen), chosen_figures(chosen)

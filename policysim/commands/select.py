@@ -12,7 +12,7 @@ import numpy as np
 
 from policysim.console import EXIT_CHECK, print_json
 from policysim.counts_file import read_counts
-from policysim.options import UsageError
+from policysim.question.question import UsageError
 from policysim.select_private import Terms, choices
 from policysim.select_screen import analysis_document, release_document, select_screen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -19,6 +19,7 @@ from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.processes.schedule import best_schedule, schedule_tables
 from policysim.processes.step_problems import Course, optimal_course
 from policysim.processes.treatment_course import build_course
+from policysim.question.progress import SILENT, Progress
 from policysim.study import ScenarioStudy
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
@@ -53,9 +54,7 @@ class DaysQuestion:
         return tuple(sorted({*steps, self.horizon}))
 
 
-def compare_days(
-    study: ScenarioStudy, question: DaysQuestion, advance: Callable[[int], object] = lambda _: None
-) -> pd.DataFrame:
+def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progress = SILENT) -> pd.DataFrame:
     """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
 
     Parameters
@@ -64,8 +63,8 @@ def compare_days(
         Its scenario, utility, policies and groups.
     question : DaysQuestion
         Horizons and budgets.
-    advance : callable, optional
-        Called with the number of days that were evaluated, `number_of_days` in all.
+    progress : Progress, optional
+        Told of the days that were evaluated.
 
     Returns
     -------
@@ -85,13 +84,9 @@ def compare_days(
     ValueError
         For a horizon or adjacency that `build_course` refuses.
     """
-    frames = [_at_horizon(study, question, horizon, advance) for horizon in question.horizons]
+    progress.expect(sum(question.horizons) * (1 + len(list(_asked(study, question)))))
+    frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
     return pd.concat(frames, ignore_index=True)
-
-
-def number_of_days(study: ScenarioStudy, question: DaysQuestion) -> int:
-    """How many days `compare_days` will evaluate."""
-    return sum(question.horizons) * (1 + len(list(_asked(study, question))))
 
 
 def _asked(study: ScenarioStudy, question: DaysQuestion) -> Iterator[tuple[Policy, float]]:
@@ -100,9 +95,7 @@ def _asked(study: ScenarioStudy, question: DaysQuestion) -> Iterator[tuple[Polic
             yield make_policy(name), total
 
 
-def _at_horizon(
-    study: ScenarioStudy, question: DaysQuestion, horizon: int, advance: Callable[[int], object]
-) -> pd.DataFrame:
+def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
     process = build_course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
     budgets = [
@@ -112,10 +105,10 @@ def _at_horizon(
     evaluator = ProcessEvaluator(process, course, study.by)
     start = [problem.best_fixed_action for problem in _problems(course, BestFixed())]
     schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
-    advance(horizon)
+    progress.advance(horizon)
     policies = list(dict.fromkeys(budget.policy for _, _, budget in budgets))
-    references, results = evaluate_all(evaluator, course, policies, lambda: advance(horizon))
-    advance(horizon * (len(budgets) - len(policies)))
+    references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
+    progress.advance(horizon * (len(budgets) - len(policies)))
     frames = []
     for total in question.totals:
         rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)

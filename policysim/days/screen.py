@@ -27,7 +27,7 @@ SCHEDULE_WORDS = (
 )
 
 
-def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, report: str) -> str:
+def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     """What a course of treatment costs under each budget, and the best mechanism at each horizon."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     lines = [
@@ -45,9 +45,8 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
         "",
         *best_table(question, table),
         "",
-        f"Report: {report}",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def per_day_words(study: ScenarioStudy) -> str:

@@ -30,7 +30,7 @@ PRIVATE = (
 )
 
 
-def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> str:
+def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
     lines = [*wrap(rows_words(log)), "", *_arm_lines(found), ""]
     lines += wrap(f"Policy: {target.title}.")
@@ -42,7 +42,7 @@ def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outc
     for warning in found.estimate.warnings:
         lines += wrap(f"Warning: {warning}")
     lines += ["", *_difference_lines(found.difference)]
-    return "\n".join([*lines, "", *wrap(f"{PRIVATE} {target.privacy}")])
+    return [*lines, "", *wrap(f"{PRIVATE} {target.privacy}")]
 
 
 def rows_words(log: EvaluatedLog) -> str:

@@ -21,9 +21,10 @@ from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band, thin
 from policysim.figures.end_labels import EndLabels, LineEnd
 from policysim.figures.layout import settle
 from policysim.figures.looks import LABELS
-from policysim.figures.sizes import Canvas, SizeName, canvas
+from policysim.figures.sizes import Canvas, canvas
 from policysim.figures.tables import checked, nonempty, over_epsilon
 from policysim.figures.ticks import set_epsilon_axis
+from policysim.question.answer import SizeName
 from policysim.words import NEGLIGIBLE, population
 
 NAME = "loss_vs_epsilon"

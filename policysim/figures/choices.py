@@ -14,10 +14,11 @@ from policysim.figures.end_labels import NAME as NAME_AT
 from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
 from policysim.figures.looks import look_of_action
-from policysim.figures.sizes import Canvas, SizeName, canvas
+from policysim.figures.sizes import Canvas, canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.figures.wrapping import widest_word
+from policysim.question.answer import SizeName
 
 NAME = "action_probabilities"
 # The most that long names may take of the width of a panel.

@@ -16,10 +16,11 @@ from policysim.evaluate import ALL
 from policysim.figures.curves import has_band, thin
 from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look_of_dot
-from policysim.figures.sizes import Canvas, SizeName, canvas
+from policysim.figures.sizes import Canvas, canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import plain
 from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, show_wrapped, wrapped
+from policysim.question.answer import SizeName
 from policysim.words import NEGLIGIBLE, level_name, percent
 
 NAME = "loss_by_group"

@@ -16,10 +16,11 @@ from policysim.figures.curves import NAMES_SHARE, line_end, thin
 from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look
-from policysim.figures.sizes import Canvas, SizeName, canvas
+from policysim.figures.sizes import Canvas, canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.processes import schedule
+from policysim.question.answer import SizeName
 from policysim.words import days
 
 NAME = "value_over_days"

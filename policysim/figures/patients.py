@@ -16,9 +16,10 @@ from policies.arrays import FloatArray, IntArray
 from policies.reference import Greedy
 from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, REFERENCE_LINES, look
-from policysim.figures.sizes import SizeName, canvas
+from policysim.figures.sizes import canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import thin
+from policysim.question.answer import SizeName
 from policysim.words import NEGLIGIBLE, rounded
 
 NAME = "patient_losses"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 from matplotlib import rcParams
 from matplotlib.figure import Figure
@@ -15,8 +15,8 @@ from matplotlib.style import context
 from policysim.figures.glyphs import no_glyph_warnings
 from policysim.figures.looks import STYLE
 from policysim.figures.wrapping import LINE_SPACING, wrapped
+from policysim.question.answer import SizeName
 
-SizeName: TypeAlias = Literal["page", "column", "slide"]
 SIZES: tuple[SizeName, ...] = get_args(SizeName)
 COLUMN_WIDTH = 3.5  # inches: a column of most journals
 SLIDE = (13.33, 7.5)  # inches: a screen of 16:9

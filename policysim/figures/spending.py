@@ -11,9 +11,10 @@ from policysim.figures.curves import NAMES_SHARE, line_end, thin
 from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
 from policysim.figures.looks import GREY, look
-from policysim.figures.sizes import SizeName, canvas
+from policysim.figures.sizes import canvas
 from policysim.figures.tables import checked, names_of, nonempty, spenders
 from policysim.figures.ticks import set_epsilon_axis, set_log_ticks
+from policysim.question.answer import SizeName
 
 NAME = "spent_vs_claimed"
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}

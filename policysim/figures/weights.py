@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 
 from policysim.figures.layout import settle
 from policysim.figures.looks import COLOURS
-from policysim.figures.sizes import SizeName, canvas
+from policysim.figures.sizes import canvas
 from policysim.figures.tables import checked
+from policysim.question.answer import SizeName
 from policysim.words import percent, rounded
 
 NAME = "sensitivity_by_weight"

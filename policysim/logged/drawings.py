@@ -6,8 +6,8 @@ import pandas as pd
 
 from policysim import figures, words
 from policysim.evaluate import ALL
-from policysim.report.data_table import DataTable, Panel, wide
-from policysim.report.drawings import Drawing
+from policysim.question.answer import Drawing
+from policysim.question.data_table import DataTable, Panel, wide
 
 
 def gain_drawing(table: pd.DataFrame) -> Drawing | None:
@@ -67,7 +67,7 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
     rows = at_epsilon[at_epsilon["loss"].notna()]
     if rows.empty or (rows["group"] == ALL).all():
         return None
-    names = rows.apply(lambda row: group_name(row["group"], row["level"]), axis=1)
+    names = rows.apply(lambda row: words.group_name(row["group"], row["level"]), axis=1)
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
@@ -76,11 +76,6 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
         lambda size: figures.loss_by_group(rows, size=size),
         _with_intervals(rows.assign(name=names), "name", "group", "loss"),
     )
-
-
-def group_name(group: str, level: str) -> str:
-    """A group of patients in words, everyone too."""
-    return "everyone" if group == ALL else words.level_name(str(group), str(level))
 
 
 def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, write: str = "{}") -> DataTable:

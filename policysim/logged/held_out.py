@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -22,9 +22,10 @@ from policysim.logged.measures import (
     kept_over,
 )
 from policysim.logged.simultaneous import AgainstBest, against_best
-from policysim.logged.splits import FOLDS, REPEATS, split_log
+from policysim.logged.splits import REPEATS, split_log
 from policysim.logs.trial import Log
 from policysim.notebooks.comparison import Comparison
+from policysim.question.progress import SILENT, Progress
 from policysim.study import LoggedStudy
 from policysim.sweep import N_THREADS, asked_for, at, at_each
 
@@ -33,7 +34,7 @@ Triple = tuple[float, float, float]
 REFUSED: Triple = (np.nan, np.nan, np.nan)
 
 
-def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = lambda: None) -> pd.DataFrame:
+def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd.DataFrame:
     """Compare a study's policies, each made from one part of the log and evaluated on the other, over many splits.
 
     Values are doubly robust; every patient counts once in each split, under the version of the policy that was made
@@ -46,8 +47,8 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
         Policies, epsilons, groups and seed.
     log : Log
         Its log.
-    advance : callable, optional
-        Called `number_of_steps` times in all.
+    progress : Progress, optional
+        Told of each fit and each policy in each split.
 
     Returns
     -------
@@ -70,11 +71,12 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
+    progress.expect(REPEATS * len(jobs))
     with ThreadPoolExecutor(N_THREADS) as pool:
-        for split in split_log(log, study, advance):
+        for split in split_log(log, study, progress):
             for policy, found in zip(jobs, pool.map(Measure(split, groups), jobs), strict=True):
                 measured[policy].append(found)
-                advance()
+                progress.advance()
     rows = [
         row
         for template in templates
@@ -82,11 +84,6 @@ def compare_log(study: LoggedStudy, log: Log, advance: Callable[[], object] = la
         for row in _rows(log, at(template, epsilon), epsilon, groups, measured[at(template, epsilon)])
     ]
     return Comparison(pd.DataFrame(rows))
-
-
-def number_of_steps(policies: Sequence[Policy], epsilons: Sequence[float]) -> int:
-    """How often `compare_log` will call `advance`."""
-    return REPEATS * (FOLDS + sum(len(at_each(policy, epsilons)) for policy in policies))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ HEADINGS = (
 COLUMNS = (39, 8, 15, 18, 7, 8, 8)
 
 
-def logged_screen(study: LoggedStudy, findings: LoggedFindings, report: str) -> str:
+def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
     """Everything that a reader needs to choose, on one screen: the data before any model."""
     lines = [
         study.title,
@@ -48,7 +48,7 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings, report: str) -> 
     ]
     for sentence in (*findings.answer, percentages(findings), odds(findings.epsilon, findings.right_guesses)):
         lines += wrap(sentence)
-    return "\n".join([*lines, f"Report: {report}"])
+    return lines
 
 
 def rows_words(study: LoggedStudy, findings: LoggedFindings) -> str:

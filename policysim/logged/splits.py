@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from policysim.logged.fitting import fit_problem
 from policysim.logs.trial import Log
 from policysim.offpolicy.cross_fitting import row_values
 from policysim.offpolicy.estimators import doubly_robust
+from policysim.question.progress import SILENT, Progress
 from policysim.study import LoggedStudy, build_adjacency
 
 REPEATS = 10
@@ -100,8 +101,8 @@ def require_patients(log: Log) -> None:
         )
 
 
-def split_log(log: Log, study: LoggedStudy, advance: Callable[[], object] = lambda: None) -> Iterator[Split]:
-    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed; `advance` is called for each fit.
+def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
+    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed.
 
     Raises
     ------
@@ -110,6 +111,7 @@ def split_log(log: Log, study: LoggedStudy, advance: Callable[[], object] = lamb
     """
     n_rows = log.data.n_rows
     require_patients(log)
+    progress.expect(REPEATS * FOLDS)
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
     for _ in range(REPEATS):
@@ -121,5 +123,5 @@ def split_log(log: Log, study: LoggedStudy, advance: Callable[[], object] = lamb
             problem = fit_problem(log, ~mine, study, adjacency)
             scores[mine] = problem.utilities[log.records[mine]]
             problems.append(problem)
-            advance()
+            progress.advance()
         yield Split(log, folds, tuple(problems), scores)

@@ -15,6 +15,7 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.processes.evaluation import CourseResult, DailyTables, ProcessEvaluator
 from policysim.processes.process import Process
 from policysim.processes.step_problems import Course, optimal_course
+from policysim.question.progress import SILENT, Progress
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
 
@@ -33,7 +34,7 @@ def compare_process(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
-    advance: Callable[[], object] = lambda: None,
+    advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
     """Evaluate policies exactly over the whole course of a process, at several epsilons.
 
@@ -90,7 +91,9 @@ def compare_process(
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
     jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
-    references, results = evaluate_all(evaluator, course, list(jobs), advance)
+    progress = Progress.of(advance)
+    progress.expect(len(jobs))
+    references, results = evaluate_all(evaluator, course, list(jobs), progress.advance)
     frames = [
         course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references)
         for template in templates

@@ -1,21 +1,9 @@
-"""The files that a comparison leaves behind: tables, figures, page and manifest.
+"""From any answer to what people read and keep.
 
-files       everything that is written
-page        the page, from templates
-answer      the answer in three sentences
-ranking     which policy is best
-slider      the numbers that follow epsilon and policy
-drawings, data_table   the figures with their words and their data
-rows        who loses how much; findings as a table
+deliver       a question asked, answered, printed and written
+folder        an answer as files: tables, figures, pages, manifest
+figure_files  which figure files a folder has
 environment, shown   how templates write numbers
-manifest, csv_file   what numbers depend on; tables as files
+csv_file      tables as files
+page, answer, drawings, rows, ranking, slider   what the report of a comparison says and shows
 """
-
-from policysim.figures.embed import inline
-from policysim.report.csv_file import to_csv
-from policysim.report.environment import page_environment
-from policysim.report.files import report_files
-from policysim.report.manifest import LIBRARIES, build_manifest
-from policysim.report.page import report_page
-
-__all__ = ["LIBRARIES", "build_manifest", "inline", "page_environment", "report_files", "report_page", "to_csv"]

@@ -2,69 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
 import pandas as pd
-from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from policies.catalogue import CATALOGUE
 from policysim import figures, words
 from policysim.evaluate import ALL
-from policysim.figure_files import FigureFiles
-from policysim.figures.embed import inline
-from policysim.figures.markers import epsilon_markers
-from policysim.figures.sizes import SizeName
-from policysim.report.data_table import DataTable, Panel, wide
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure with its words and data.
-
-    Attributes
-    ----------
-    name : str
-        Of its files.
-    title, description : str
-        What it is about; what is in it, for who cannot see it.
-    draw : callable
-        The figure, laid out for a size.
-    data : DataTable or None
-        What is drawn; None where the page shows it as a table of its own.
-    epsilons : tuple of float
-        The positions of the slider, if epsilon is its horizontal axis.
-    """
-
-    name: str
-    title: str
-    description: str
-    draw: Callable[[SizeName], Figure]
-    data: DataTable | None
-    epsilons: tuple[float, ...] = ()
-
-    def files(self, wanted: FigureFiles) -> dict[str, bytes]:
-        """Its files, by relative path."""
-        return wanted.of(self.name, self._drawn, title=self.title, description=self.description)
-
-    def markup(self, position: int) -> Markup:
-        """As a part of a page; the markers of epsilon stand at a position of the slider."""
-        figure = self._drawn("page")
-        vector = figures.to_svg(figure, title=self.title, description=self.description)
-        # Only a figure that has been drawn knows where its axes are.
-        markers = epsilon_markers(figure, self.epsilons) if self.epsilons else []
-        # Its name stands in hundreds of places.
-        initials = "".join(word[0] for word in self.name.split("-"))
-        return inline(vector, initials, markers=markers, position=position)
-
-    def _drawn(self, size: SizeName) -> Figure:
-        return self._page if size == "page" else self.draw(size)
-
-    @cached_property
-    def _page(self) -> Figure:
-        return self.draw("page")
+from policysim.question.answer import Drawing
+from policysim.question.data_table import DataTable, Panel, wide
 
 
 def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:

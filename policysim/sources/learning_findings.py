@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from policysim.console import progress
+from policysim.console import progress_bar
 from policysim.sources.learning import PLAN, Constants, Private
 from policysim.sources.learning_drawings import LINES, RELIABILITY, reliability_drawing, scores_drawing
 from policysim.sources.learning_runs import (
@@ -51,8 +51,9 @@ class Scores:
 
 def analyse(constants: Constants, seed: int) -> Findings:
     """All that the page shows; patients and reports are drawn from the seed."""
-    with progress(number_of_steps(constants)) as advance:
-        judged = judge_all(constants, seed, advance)
+    with progress_bar() as bar:
+        bar.expect(number_of_steps(constants))
+        judged = judge_all(constants, seed, bar.advance)
     found = Scores(score_table(judged))
     worst = max(constants.private, key=lambda one: _naive(constants, found, one, "calibration_error"))
     reliability = reliability_table(judged, worst.name, constants.epsilon)

@@ -18,11 +18,11 @@ from policies.optimal import Optimal
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.response import RandomizedResponse
-from policysim.comparison import compare, number_of_jobs
+from policysim.comparison import compare
 from policysim.problem import build_problem
 from policysim.search import UnreachableError, smallest_epsilon
 from policysim.sources.randomise_or_decide import Constants, Hidden
-from policysim.sweep import N_THREADS
+from policysim.sweep import N_THREADS, at_each
 
 # The source's choice on the decision; as the sensitivity of raw utilities has it, and calibrated exactly.
 SOURCE = (Exponential.name, ExponentialTight.name)
@@ -76,7 +76,10 @@ class Crossing:
 
 def number_of_steps(constants: Constants) -> int:
     """How often `curves` and `crossings` will call `advance`."""
-    return sum(number_of_jobs(POLICIES, _grid(constants, hidden)) + 1 for hidden in constants.hidden)
+    return sum(
+        sum(len(at_each(make_policy(name), _grid(constants, hidden))) for name in POLICIES) + 1
+        for hidden in constants.hidden
+    )
 
 
 def _grid(constants: Constants, hidden: Hidden) -> list[float]:

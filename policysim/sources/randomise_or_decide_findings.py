@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from policysim.console import progress
+from policysim.console import progress_bar
 from policysim.sources.model import Erratum, Findings, Section
 from policysim.sources.randomise_or_decide import COST, Constants, Hidden
 from policysim.sources.randomise_or_decide_curves import (
@@ -33,9 +33,10 @@ from policysim.words import percent, rounded
 def analyse(constants: Constants) -> Findings:
     """All that the page shows. Nothing is drawn at random."""
     problems = problems_of(constants)
-    with progress(number_of_steps(constants)) as advance:
-        table = curves(constants, problems, advance)
-        found = crossings(constants, problems, table, advance)
+    with progress_bar() as bar:
+        bar.expect(number_of_steps(constants))
+        table = curves(constants, problems, bar.advance)
+        found = crossings(constants, problems, table, bar.advance)
     return Findings(
         lead=_lead(constants, table, found),
         rows=tuple(claim_rows(constants.claims, {COST: _cost(constants)})),

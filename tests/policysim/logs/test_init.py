@@ -16,7 +16,7 @@ from policies.catalogue import CATALOGUE
 from policysim.cli import main
 from policysim.logs.bad_rows import LogError
 from policysim.logs.trial import load_log
-from policysim.options import UsageError
+from policysim.question.question import UsageError
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 import platform
 
 import pytest
+from policysim.reproduce.manifest import file_digest, finished, scenario_digest, study_command
 from small_studies import write_small_study
 
 from policysim.parsers import build_parser
-from policysim.reproduce.manifest import file_digest, finished, scenario_digest, study_command
 from policysim.study_file import load_study
 
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from policysim.reproduce.manifest import STUDY
 from policysim.reproduce.named_files import copy_under_its_name, named_files
 from policysim.reproduce.reading import read_manifest

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from policysim.reproduce.reading import read_manifest
 
 GOOD = {

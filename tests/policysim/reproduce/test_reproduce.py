@@ -6,10 +6,10 @@ import shutil
 
 import pandas as pd
 import pytest
+from policysim.reproduce import reproduction
 from small_studies import STUDY, write_small_study
 
 from policysim.cli import main
-from policysim.reproduce import reproduction
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from policysim.sources.page import source_files
 from scipy.stats import t
 from small_studies import write_small_study
 
@@ -30,7 +31,6 @@ from policysim.sources.learning_runs import (
 )
 from policysim.sources.learning_scores import SCORES
 from policysim.sources.learning_summary import reliability_table, score_table
-from policysim.sources.page import source_files
 from policysim.sources.studies import SourceStudy
 from policysim.study_file import FOLDER
 

@@ -6,9 +6,9 @@ import re
 
 import pandas as pd
 import pytest
+from policysim.sources.page import source_files
 
 from policysim.cli import main
-from policysim.sources.page import source_files
 from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")

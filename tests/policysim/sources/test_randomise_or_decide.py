@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from policysim.sources.page import source_files
 from small_studies import write_small_study
 
 from envs.toml_reader import InputFileError, open_toml
 from policysim.comparison import compare
-from policysim.sources.page import source_files
 from policysim.sources.randomise_or_decide import COST, read
 from policysim.sources.randomise_or_decide_curves import (
     LIMIT,

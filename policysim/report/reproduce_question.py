@@ -1,20 +1,58 @@
-"""What `policysim reproduce` prints, in words and as a document."""
+"""Does a report come out again: what `policysim reproduce` asks and says."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
-from policysim.reproduce.reproduction import Reproduction
-from policysim.reproduce.tables import Difference
+from policysim.console import EXIT_CHECK
+from policysim.question.answer import Answer
+from policysim.question.progress import Progress
+from policysim.report.differences import Difference
+from policysim.report.reproduction import Ask, Reproduction, reproduce
 from policysim.text import WIDTH
 
 MOST_SHOWN = 20
 
 
-def reproduction_screen(found: Reproduction) -> str:
+@dataclass(frozen=True)
+class ReproduceQuestion:
+    """Make a report again.
+
+    Attributes
+    ----------
+    manifest : Path
+        A manifest.json beside its report.
+    ask : callable
+        Understands a command line.
+    """
+
+    manifest: Path
+    ask: Ask
+    refuses: ClassVar[Mapping[str, str]] = {}
+    unit: ClassVar[str] = "step"
+    writes: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The report's."""
+        return self.manifest.parent.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Run it again and compare; exit code 4 if anything but the bytes of a page or figure does not agree."""
+        found = reproduce(self.manifest, self.ask, progress)
+        return Answer(
+            screen=reproduction_screen(found),
+            document=reproduction_document(found),
+            exit_code=0 if found.agrees else EXIT_CHECK,
+        )
+
+
+def reproduction_screen(found: Reproduction) -> list[str]:
     """The command that was run again, and what agrees."""
     lines = [f"Run again: {shlex.join(['policysim', *found.manifest.command])}"]
     numbers, files = sum(found.n_numbers.values()), list(found.n_numbers)
@@ -42,7 +80,7 @@ def reproduction_screen(found: Reproduction) -> str:
         )
         reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
         lines += _wrap(f"Not as it was{reason}: {changes}.")
-    return "\n".join(lines)
+    return lines
 
 
 def difference_words(difference: Difference) -> str:

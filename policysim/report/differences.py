@@ -1,13 +1,14 @@
-"""CSV files as text, and the cells in which two of them differ."""
+"""Where two runs of a study differ: cells of their tables, and what their manifests say."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from envs.toml_reader import InputFileError
 
@@ -58,15 +59,22 @@ class Difference:
 def read_table(path: Path) -> Table:
     """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
     try:
-        text = path.read_text(encoding="utf-8")
+        table = as_written(path.read_bytes())
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header):
-            raise InputFileError(f"{path.as_posix()}: row {number} must have {len(header)} cells, got {len(row)}")
+    for number, row in enumerate(table.rows, 1):
+        if len(row) != len(table.columns):
+            raise InputFileError(
+                f"{path.as_posix()}: row {number} must have {len(table.columns)} cells, got {len(row)}"
+            )
+    return table
+
+
+def as_written(content: bytes) -> Table:
+    """A CSV file's content."""
+    header, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
     return Table(tuple(header), tuple(tuple(row) for row in rows))
 
 
@@ -133,3 +141,45 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+# What is compared elsewhere: the libraries and the scenario's file as inputs, the files one by one; the command is run.
+APART = ("versions", "scenario_sha256", "results", "command")
+MISSING = "nothing"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that a manifest says and the run does not: `key` has dots between levels."""
+
+    key: str
+    old: str
+    new: str
+
+
+def statements(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Statement]:
+    """Where two manifests differ, in all but `APART`; numbers agree as those of tables do.
+
+    Examples
+    --------
+    >>> statements({"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
+    [Statement(key='epsilon', old='2.0', new='1.0')]
+    """
+    kept = [{name: value for name, value in document.items() if name not in APART} for document in (old, new)]
+    return list(_unequal("", *kept))
+
+
+def _unequal(key: str, old: Any, new: Any) -> Iterator[Statement]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            yield from _unequal(f"{key}.{name}" if key else name, old.get(name, MISSING), new.get(name, MISSING))
+    elif not _equal(old, new):
+        yield Statement(key, str(old), str(new))
+
+
+def _equal(old: Any, new: Any) -> bool:
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_equal, old, new))
+    if isinstance(old, float) and isinstance(new, float):
+        return math.isclose(old, new, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
+    return bool(type(old) is type(new) and old == new)

@@ -1,0 +1,119 @@
+"""The check by Monte Carlo: simulated patients beside the exact value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from policies.arrays import FloatArray
+from policies.policy import Policy
+from policysim.console import EXIT_CHECK
+from policysim.problem import build_problem
+from policysim.processes.planning import policy_value
+from policysim.processes.step_problems import optimal_course
+from policysim.processes.treatment_course import build_course
+from policysim.question.answer import Answer
+from policysim.question.progress import Progress
+from policysim.simulated_log import open_simulated_log
+from policysim.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.study import ScenarioStudy
+from policysim.text import wrap
+from policysim.words import DISCLAIMER, days
+
+
+@dataclass(frozen=True)
+class SimulationQuestion:
+    """Treat simulated patients.
+
+    Attributes
+    ----------
+    study : ScenarioStudy
+        Scenario, utility and seed.
+    policy : Policy
+        Chooses each day.
+    patients, horizon : int
+        How many, over how many days.
+    length_public : bool
+        Whether when a patient's stay ends is declared public.
+    log : Path or None
+        Where each patient is written, on the way; for one day only.
+    """
+
+    study: ScenarioStudy
+    policy: Policy
+    patients: int
+    horizon: int
+    length_public: bool = False
+    log: Path | None = None
+    refuses: ClassVar[Mapping[str, str]] = {}
+    unit: ClassVar[str] = "patient"
+    writes: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Simulate, and compute the exact value."""
+        study, log = self.study, self.log
+        tables, exact = self._tables()
+        with open_simulated_log(study.scenario, tables[0], log) if log else nullcontext() as keep:
+            found = simulate(
+                study, tables, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
+            )
+        path = log.as_posix() if log else ""
+        return Answer(
+            screen=[*_lines(study, self.policy, self.horizon, found), *([f"Log: {path}"] if log else [])],
+            document=_document(study, self.policy, self.horizon, found) | ({"log": path} if log else {}),
+            exit_code=0 if found.agrees else EXIT_CHECK,
+        )
+
+    def _tables(self) -> tuple[Sequence[FloatArray], float]:
+        """p(a|x) of each day, and the exact value."""
+        if self.horizon == 1:
+            problem = build_problem(self.study)
+            table = self.policy.probabilities(problem)
+            return [table], problem.value(table)
+        process = build_course(self.study, self.horizon, length_public=self.length_public)
+        tables = [day.tables(self.policy)[1] for day in optimal_course(process).decisions(self.policy)]
+        return tables, policy_value(process, tables)
+
+
+def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+    low, high = found.interval
+    spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
+    if not found.agrees:
+        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
+    elif found.errors_apart > MOST_ERRORS:
+        verdict = (
+            "no verdict. So few patients may not show an outcome as rare as death at all, and then the standard error "
+            "and the interval do not know of it: simulate more"
+        )
+    else:
+        verdict = "they agree"
+    return [
+        f"{found.patients:,} simulated patients, {days(horizon)}, {policy.name}{spends}.",
+        f"{DISCLAIMER} Random numbers from seed {study.seed}.",
+        "",
+        f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
+        f"Exact value    {found.exact:.6f}",
+        *wrap(f"Difference     {found.errors_apart:.2f} standard errors: {verdict}."),
+    ]
+
+
+def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+    return {
+        "study": study.name,
+        "policy": policy.name,
+        "epsilon": policy.epsilon if policy.uses_epsilon else None,
+        "horizon": horizon,
+        "seed": study.seed,
+        **asdict(found),
+        "interval": list(found.interval),
+        "errors_apart": found.errors_apart,
+        "agrees": found.agrees,
+    }

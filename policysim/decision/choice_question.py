@@ -1,0 +1,88 @@
+"""Which epsilon, and which mechanism, do what is asked for; or a proof that none can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from policies.catalogue import CATALOGUE, make_policy
+from policysim.choice_screen import choices_screen
+from policysim.choose import Wish, choose
+from policysim.comparison import applies
+from policysim.console import EXIT_CHECK, json_text
+from policysim.problem import build_problem
+from policysim.question.answer import Answer, Page
+from policysim.question.progress import Progress
+from policysim.question.question import UsageError
+from policysim.record import page
+from policysim.record.methods import methods
+from policysim.record.price import price_of
+from policysim.study import Study
+from policysim.sweep import usable_policies
+
+CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
+
+
+@dataclass(frozen=True)
+class ChoiceQuestion:
+    """Find the least epsilon of each policy that does what is asked for.
+
+    Attributes
+    ----------
+    study : Study
+        Of a scenario or of a log.
+    wish : Wish
+        What is asked for.
+    named : tuple of str
+        The policies that were asked for by name, if any.
+    record : bool
+        Whether to write the decision record.
+    """
+
+    study: Study
+    wish: Wish
+    named: tuple[str, ...] = ()
+    record: bool = False
+    refuses: ClassVar[Mapping[str, str]] = {}
+    unit: ClassVar[str] = "run"
+
+    @property
+    def writes(self) -> bool:
+        """A certificate is only found on the way."""
+        return self.record
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Search; UsageError for a policy that was named and has no epsilon."""
+        for name in self.named:
+            if name in CATALOGUE and not CATALOGUE[name].uses_epsilon:
+                raise UsageError(f"{name} has no ε to choose")
+        study, problem = self.study, build_problem(self.study)
+        usable, _ = usable_policies(study.policies, problem, named="all" not in self.named)
+        policies = [name for name in usable if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
+        choices = choose(problem, self.wish, policies, progress)
+        price = price_of(study, problem, choices)
+        proof = choices.certificate
+        return Answer(
+            screen=choices_screen(study, choices, CERTIFICATE if proof is not None else None),
+            document={
+                "study": study.name,
+                **asdict(choices),
+                "possible": choices.possible,
+                "certificate_file": None,
+                "decision_record": None,
+                "methods": asdict(methods(study, problem, choices, price)),
+            },
+            pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price))} if self.record else {},
+            files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
+            named={
+                **({} if proof is None else {"Certificate file": CERTIFICATE}),
+                **({"Decision record": RECORD} if self.record else {}),
+            },
+            exit_code=0 if choices.possible else EXIT_CHECK,
+        )

@@ -1,0 +1,185 @@
+"""What choosing privately costs: policies of a scenario compared over epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from policies.problem import DecisionProblem
+from policysim import screen
+from policysim.comparison import REFERENCES, compare
+from policysim.drivers import sensitivity_by_outcome
+from policysim.example_patients import example_patients, example_probabilities
+from policysim.findings import Findings, find
+from policysim.patient_losses import patient_losses
+from policysim.prices import price_list
+from policysim.problem import build_problem
+from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.progress import Progress
+from policysim.question.question import ONLY_OVER_DAYS
+from policysim.report.answer import answer as sentences_about
+from policysim.report.page import page_values
+from policysim.report.rows import findings_table, losing
+from policysim.report.slider import choosable, first_policy, make_slider
+from policysim.study import ScenarioStudy
+from policysim.sweep import usable_policies
+from policysim.text import wrap
+
+
+@dataclass(frozen=True)
+class DecisionQuestion:
+    """Compare policies of a scenario over epsilon.
+
+    Attributes
+    ----------
+    study : ScenarioStudy
+        Scenario, adjacency, policies, epsilons and groups.
+    named : bool
+        Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
+    prices : bool
+        Whether to find out what hiding each single feature costs at best.
+    """
+
+    study: ScenarioStudy
+    named: bool = True
+    prices: bool = False
+    refuses: ClassVar[Mapping[str, str]] = ONLY_OVER_DAYS
+    unit: ClassVar[str] = "run"
+    writes: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Evaluate, search, redraw and draw."""
+        problem = build_problem(self.study)
+        policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
+        study = replace(self.study, policies=policies)
+        # What others are measured against is in every table and figure.
+        evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *policies]))
+        table = compare(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
+        findings = find(study, problem, table, progress)
+        prices = price_list(study, problem, progress) if self.prices else None
+        return answer_of(study, problem, table, findings, prices, left_out=left_out, progress=progress)
+
+
+def answer_of(
+    study: ScenarioStudy,
+    problem: DecisionProblem,
+    table: pd.DataFrame,
+    findings: Findings,
+    prices: pd.DataFrame | None = None,
+    *,
+    left_out: tuple[str, ...] = (),
+    progress: Progress,
+) -> Answer:
+    """What a comparison says, shows and keeps.
+
+    Parameters
+    ----------
+    study, problem
+        What was asked.
+    table : DataFrame
+        From `compare`, with greedy, best-fixed and uniform.
+    findings : Findings
+        From `find`.
+    prices : DataFrame, optional
+        From `price_list`.
+    left_out : tuple of str, optional
+        Policies that could not be used, and why.
+    progress : Progress
+        Told of the example patients.
+    """
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.report.drawings import (  # noqa: PLC0415
+        epsilon_drawings,
+        groups_drawing,
+        patients_drawing,
+        weights_drawing,
+    )
+
+    examples = example_patients(study, problem)
+    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
+    policy = first_policy(table, study.epsilon)
+    losers = losing(study)
+    drivers = sensitivity_by_outcome(study, problem)
+    losses = patient_losses(problem, losers, study.epsilon)
+    described = {example.label: problem.records.describe(example.record) for example in examples}
+    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
+    drawings: list[Drawing | None] = [
+        *epsilon_drawings(table, probabilities[probabilities["policy"] == policy]),
+        groups_drawing(table[table["epsilon"] == study.epsilon], losers),
+        weights_drawing(drivers),
+        patients_drawing(losses, study.epsilon),
+    ]
+    return Answer(
+        screen=_screen(study, problem, findings, prices, left_out),
+        document={
+            "findings": asdict(findings),
+            "comparison": table.to_dict(orient="records"),
+            **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
+        },
+        sentences=sentences_about(findings, table),
+        tables={
+            "comparison.csv": table,
+            "examples.csv": probabilities,
+            "findings.csv": findings_table(findings, problem),
+            "drivers.csv": drivers,
+            "patient-losses.csv": losses,
+            **({} if prices is None else {"prices.csv": prices}),
+        },
+        drawings=[drawing for drawing in drawings if drawing is not None],
+        pages={
+            "report.html": Page(
+                "report.html", page_values(study, problem, findings, table, slider=slider, prices=prices)
+            )
+        },
+        position=slider.position,
+        depends=_depends(study, problem),
+        files=study.files,
+        named={"Report": "report.html"},
+    )
+
+
+def _screen(
+    study: ScenarioStudy,
+    problem: DecisionProblem,
+    findings: Findings,
+    prices: pd.DataFrame | None,
+    left_out: tuple[str, ...],
+) -> list[str]:
+    lines = screen.comparison_screen(study, problem, findings)
+    for reason in left_out:
+        lines += wrap(f"Left out: {reason}")
+    if prices is not None:
+        lines += ["", *screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
+    return lines
+
+
+def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
+    found = problem.sensitivity
+    neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
+    return {
+        **study.identity,
+        "records": problem.n_records,
+        "actions": list(problem.actions),
+        "adjacency": study.adjacency,
+        "sensitive": list(study.sensitive),
+        "epsilon": study.epsilon,
+        "epsilons": list(study.epsilons),
+        "policies": list(study.policies),
+        "by": list(study.by),
+        "seed": study.seed,
+        "sensitivity": {
+            "value": found.value,
+            "range": found.range,
+            "monotone": found.monotone,
+            "neighbours": neighbours,
+            "action": problem.actions[found.witness.action],
+        },
+    }

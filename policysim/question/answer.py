@@ -1,0 +1,110 @@
+"""What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from policysim.question.data_table import DataTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# What a figure is laid out for.
+SizeName: TypeAlias = Literal["page", "column", "slide"]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words and data.
+
+    Attributes
+    ----------
+    name : str
+        Of its files.
+    title, description : str
+        What it is about; what is in it, for readers who cannot see it.
+    draw : callable
+        The figure, laid out for a size.
+    data : DataTable or None
+        What is drawn; None where the page shows it as a table of its own.
+    epsilons : tuple of float
+        The positions of the page's slider, if epsilon is its horizontal axis.
+    """
+
+    name: str
+    title: str
+    description: str
+    draw: Callable[[SizeName], Figure]
+    data: DataTable | None = None
+    epsilons: tuple[float, ...] = ()
+
+    def at(self, size: SizeName) -> Figure:
+        """The figure, laid out for a size; that of the page is drawn once."""
+        return self._page if size == "page" else self.draw(size)
+
+    @cached_property
+    def _page(self) -> Figure:
+        return self.draw("page")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page to be rendered: a template, and the values that only this question knows.
+
+    `policysim.report` adds what all pages have: the answer's sentences, its drawings, the manifest and the command.
+    """
+
+    template: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a question found.
+
+    Attributes
+    ----------
+    screen : sequence of str
+        The lines that are printed.
+    document : mapping
+        What --json prints beside the manifest.
+    sentences : sequence of str
+        The answer in words: the page begins with it, and the gallery quotes it from the manifest.
+    tables : mapping of file name to DataFrame
+        All its numbers.
+    drawings : sequence of Drawing
+        In the order of the page.
+    pages : mapping of file name to Page
+        What people read.
+    position : int
+        Where the markers of epsilon stand, among the epsilons of a drawing.
+    depends : mapping or None
+        What the numbers depend on, for the manifest; None if the question cannot be run again from one.
+    files : mapping of file name to bytes
+        What is kept beside, such as the study.
+    named : mapping of label to file name
+        Files whose paths are printed below the screen, "Report: PATH"; in the JSON document as `report`.
+    exit_code : int
+        0, or 4 where a check did not hold.
+    """
+
+    screen: Sequence[str]
+    document: Mapping[str, Any]
+    sentences: Sequence[str] = ()
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    drawings: Sequence[Drawing] = ()
+    pages: Mapping[str, Page] = field(default_factory=dict)
+    position: int = 0
+    depends: Mapping[str, Any] | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    named: Mapping[str, str] = field(default_factory=dict)
+    exit_code: int = 0
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.tables or self.drawings or self.pages or self.files)

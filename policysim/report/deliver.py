@@ -1,0 +1,73 @@
+"""Any question asked and answered: printed, or as one JSON document, and written as a folder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from policysim.console import print_json, progress_bar
+from policysim.output import check_writable, write_files
+from policysim.question.answer import Answer
+from policysim.question.question import Question
+from policysim.report.figure_files import DEFAULT, FigureFiles
+from policysim.report.folder import MANIFEST, folder_files
+
+REPORTS = Path("reports")
+
+
+def deliver(
+    question: Question,
+    *,
+    command: Sequence[str] = (),
+    out: Path | None = None,
+    wanted: FigureFiles = DEFAULT,
+    as_json: bool = False,
+) -> int:
+    """Answer a question; returns the exit code.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    command : sequence of str, optional
+        What asks it again, after "policysim", for the manifest.
+    out : Path, optional
+        Where files go; among the reports, under the question's name, by default.
+    wanted : FigureFiles, optional
+        The figure files.
+    as_json : bool, optional
+        Print one JSON document in place of the screen.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written; found out before anything is computed where the question surely writes.
+    """
+    folder = REPORTS / question.name if out is None else out
+    if question.writes:
+        check_writable(folder)
+    with progress_bar(question.unit) as progress:
+        answer = question.answer(progress)
+        files = folder_files(answer, command, wanted)
+    if files:
+        check_writable(folder)
+        write_files(folder, files)
+    paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
+    if as_json:
+        manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
+        print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
+    else:
+        _print(answer, paths)
+    return answer.exit_code
+
+
+def _print(answer: Answer, paths: dict[str, str]) -> None:
+    lines = [*answer.screen, *(f"{label}: {path}" for label, path in paths.items())]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _key(label: str) -> str:
+    """Of a path in the JSON document: "Decision record" -> "decision_record"."""
+    return label.lower().replace(" ", "_")

@@ -1,0 +1,209 @@
+"""A report made again from its manifest: what agrees, and what differs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from envs.toml_reader import InputFileError
+from policysim.question.progress import SILENT, Progress
+from policysim.question.question import Question
+from policysim.report.differences import (
+    Difference,
+    Statement,
+    Table,
+    as_written,
+    differences,
+    read_table,
+    statements,
+)
+from policysim.report.figure_files import FigureFiles
+from policysim.report.folder import MANIFEST, STUDY, digest, folder_files
+from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
+from policysim.study_file import study_names, study_path
+
+SCENARIO = "scenario"
+# From a command line, without the program's name, to what it asks and which figures it wants.
+Ask: TypeAlias = Callable[[Sequence[str]], tuple[Question, FigureFiles]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of running a study again.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        What was run again.
+    n_numbers : mapping of str to int
+        How many numbers were compared in each CSV file.
+    differences : tuple of Difference
+        The cells that differ.
+    statements : tuple of Statement
+        What the manifest itself says and the new one does not.
+    same_bytes, other_bytes : tuple of str
+        Pages and figures that came out, or did not, byte for byte as the manifest says; the same only if they are
+        still there as well.
+    edited, missing : tuple of str
+        Files beside the manifest that are not what it says, as they were changed after the run, or are not there.
+    inputs : mapping of str to tuple of str
+        What the numbers depend on and is another than in the manifest: versions and the scenario, (then, now).
+    """
+
+    manifest: Manifest
+    n_numbers: dict[str, int]
+    differences: tuple[Difference, ...]
+    statements: tuple[Statement, ...]
+    same_bytes: tuple[str, ...]
+    other_bytes: tuple[str, ...]
+    edited: tuple[str, ...]
+    missing: tuple[str, ...]
+    inputs: dict[str, tuple[str, str]]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the report is what the run makes; a table may be written in another way if its numbers agree."""
+        spoiled = [name for name in self.edited if not name.endswith(".csv")]
+        return not (self.differences or self.statements or spoiled or self.missing or SCENARIO in self.inputs)
+
+
+def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction:
+    """Ask what a manifest describes again, and compare the answer with the report beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The manifest.
+    ask : callable
+        Understands a command line.
+    progress : Progress, optional
+        Told of the steps of the answer.
+
+    Raises
+    ------
+    InputFileError
+        If the manifest, its study or one of its CSV files is missing or another one.
+    ValueError
+        If its data is.
+    """
+    manifest = read_manifest(path)
+    # Before anything is computed: a table that is missing makes all of it useless.
+    old = {name: read_table(manifest.folder / name) for name in manifest.tables}
+    return _compare(manifest, old, answered_again(manifest, ask, progress))
+
+
+def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str, bytes]:
+    """The files that the same question leaves behind today, by relative path; nothing is written.
+
+    Raises
+    ------
+    InputFileError
+        If the study or its scenario cannot be found, or is another study than that of the manifest.
+    ValueError
+        If a data file is missing or another one.
+    """
+    path = _find_study(manifest)
+    _check_data(manifest, path)
+    with tempfile.TemporaryDirectory(prefix="policysim-") as temporary:
+        # A study is called what its file is called.
+        study = copy_under_its_name(path, manifest, Path(temporary))
+        first, _, *options = manifest.command
+        try:
+            question, wanted = ask([first, str(study), *options])
+        except SystemExit:  # argparse's own way to refuse
+            line = shlex.join(["policysim", *manifest.command])
+            raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
+        return folder_files(question.answer(progress), manifest.command, wanted)
+
+
+def _find_study(manifest: Manifest) -> Path:
+    """The file of the study, checked."""
+    path = manifest.folder / STUDY
+    if not path.exists():
+        if manifest.name not in study_names():
+            raise InputFileError(
+                f"{manifest.path.as_posix()}: its study {manifest.name} is not built in, and there is no {STUDY} "
+                "beside it; put the study there, with the files that it names"
+            )
+        path = study_path(manifest.name)
+    try:
+        found = digest(path.read_text(encoding="utf-8-sig").encode())
+    except (OSError, UnicodeDecodeError):
+        raise InputFileError(f"{path.as_posix()}: cannot be read") from None
+    if found != manifest.study_digest:
+        raise InputFileError(
+            f"{path.as_posix()}: is not the study of {manifest.path.as_posix()}: "
+            f"SHA-256 {_short(found)}, there {_short(manifest.study_digest)}"
+        )
+    return path
+
+
+def _check_data(manifest: Manifest, study: Path) -> None:
+    """The data files are those of the manifest, which has them by name, wherever the study says that they are."""
+    places = {path.name: path for path in named_files(study).values()}
+    for name, wanted in manifest.data.items():
+        path = places.get(name, manifest.folder / name)
+        if not path.is_file():
+            raise ValueError(f"{path.as_posix()}: the data file of {manifest.path.as_posix()} is missing")
+        found = file_digest(path)
+        if found != wanted:
+            raise ValueError(
+                f"{path.as_posix()}: is not the data of {manifest.path.as_posix()}: "
+                f"SHA-256 {_short(found)}, there {_short(wanted)}"
+            )
+
+
+def _short(text: str) -> str:
+    return f"{text[:12]}…"
+
+
+def _compare(manifest: Manifest, old: Mapping[str, Table], files: Mapping[str, bytes]) -> Reproduction:
+    results = {name: digest(content) for name, content in files.items() if name not in (MANIFEST, STUDY)}
+    document = json.loads(files[MANIFEST])
+    tables = {name: as_written(content) for name, content in files.items() if name.endswith(".csv")}
+    found: list[Difference] = []
+    for name in dict.fromkeys([*old, *tables]):
+        if name in old and name in tables:
+            found += differences(name, old[name], tables[name])
+        else:
+            found.append(Difference(name, 0, {}, "file", *_there(name in old), *_there(name in tables)))
+    others = [name for name in dict.fromkeys([*manifest.results, *results]) if not name.endswith(".csv")]
+    as_said = [name for name in others if manifest.results.get(name) == results.get(name)]
+    missing, edited = _spoiled(manifest)
+    return Reproduction(
+        manifest=manifest,
+        n_numbers={name: table.n_numbers for name, table in old.items()},
+        differences=tuple(found),
+        statements=tuple(statements(manifest.document, document)),
+        same_bytes=tuple(name for name in as_said if name not in (*missing, *edited)),
+        other_bytes=tuple(name for name in others if name not in as_said),
+        edited=tuple(edited),
+        missing=tuple(missing),
+        inputs={
+            name: (then, now)
+            for name, now in _inputs(document).items()
+            if (then := _inputs(manifest.document).get(name, "not said")) != now
+        },
+    )
+
+
+def _spoiled(manifest: Manifest) -> tuple[list[str], list[str]]:
+    """The files that are missing, and those that are not what the manifest says."""
+    missing = [name for name in manifest.results if not (manifest.folder / name).is_file()]
+    there = [name for name in manifest.results if name not in missing]
+    return missing, [name for name in there if file_digest(manifest.folder / name) != manifest.results[name]]
+
+
+def _there(is_there: bool) -> tuple[str]:
+    return ("there" if is_there else "missing",)
+
+
+def _inputs(document: Any) -> dict[str, str]:
+    """What else the numbers depend on: the libraries, and the scenario's file."""
+    scenario = document.get("scenario_sha256")
+    return {**document.get("versions", {}), **({SCENARIO: scenario} if scenario else {})}

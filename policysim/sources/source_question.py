@@ -1,0 +1,163 @@
+"""What a source document says, figure by figure, beside what is right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+
+from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.data_table import tidy
+from policysim.question.progress import Progress
+from policysim.question.question import UsageError
+from policysim.sources import model
+from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
+from policysim.sources.studies import SourceStudy, load_source_study
+from policysim.text import wrap
+
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z(])")
+# Of the answer, those that the manifest quotes.
+MOST_SENTENCES = 2
+# A mark goes with the word, so that a table can be looked through for what is not as expected.
+MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
+REASON = "does not go with a study of a source document"
+
+
+@dataclass(frozen=True)
+class SourceQuestion:
+    """Set every figure of a source beside ours.
+
+    Attributes
+    ----------
+    study : SourceStudy
+        Of a source document.
+    seed : int
+        For what is drawn at random.
+    """
+
+    study: SourceStudy
+    seed: int
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (
+            *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size"),
+            *("horizon", "total_epsilon", "delta", "length_public"),
+        ),
+        REASON,
+    )
+    unit: ClassVar[str] = "step"
+    writes: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, path: Path, seed: int | None) -> SourceQuestion:
+        """The question of a study file, with another seed if one is given."""
+        study = load_source_study(path)
+        if seed is not None and seed < 0:
+            raise UsageError(f"seed must be a whole number >= 0, got {seed}")
+        return cls(study, study.seed if seed is None else seed)
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Compute every figure."""
+        findings = self.study.findings(self.seed)
+        return answer_about_source(self.study, findings, self.seed)
+
+
+def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> Answer:
+    """What a study of a source says, shows and keeps."""
+    table = rows_table(findings)
+    drawings = [_drawing(section.title, section.drawing) for section in findings.sections if section.drawing]
+    values = {
+        "study": study,
+        "findings": findings,
+        "seed": seed,
+        "summary": summary(findings),
+        "random": any(row.band is not None for row in findings.rows),
+        "marks": MARKS,
+        "number": number,
+    }
+    return Answer(
+        screen=source_screen(study, findings),
+        document={
+            "lead": findings.lead,
+            "figures": table.to_dict(orient="records"),
+            "errata": [asdict(erratum) for erratum in findings.errata],
+        },
+        sentences=answer(findings),
+        tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
+        drawings=drawings,
+        pages={"report.html": Page("source.html", values)},
+        depends={
+            "study": {"name": study.name, "title": study.title, "sha256": study.digest},
+            "analysis": study.analysis,
+            "seed": seed,
+        },
+        files={"study.toml": study.text.encode()},
+        named={"Report": "report.html"},
+    )
+
+
+def _drawing(title: str, source: model.Drawing) -> Drawing:
+    # These figures have one size each.
+    return Drawing(source.name, title, source.description, lambda _: source.draw(source.table), tidy(source.table))
+
+
+def answer(findings: Findings) -> list[str]:
+    """The first sentences of the lead."""
+    return SENTENCE_END.split(" ".join(findings.lead))[:MOST_SENTENCES]
+
+
+def rows_table(findings: Findings) -> pd.DataFrame:
+    """Every figure of the source beside ours, a row each."""
+    return pd.DataFrame(
+        [
+            {
+                "figure": row.what,
+                "where": row.where,
+                "source": row.printed,
+                "ours": row.ours,
+                "low": None if row.band is None else row.band[0],
+                "high": None if row.band is None else row.band[1],
+                "chance": row.chance,
+                "verdict": row.verdict,
+                "reason": row.why,
+            }
+            for row in findings.rows
+        ]
+    )
+
+
+def source_screen(study: SourceStudy, findings: Findings) -> list[str]:
+    """The answer, and every figure of the source that is not as expected."""
+    lines = [study.title, *wrap(study.source), ""]
+    for sentence in findings.lead:
+        lines += wrap(sentence)
+    lines += ["", *wrap(summary(findings))]
+    for row in findings.rows:
+        if row.verdict in (WRONG, OUTSIDE):
+            lines += wrap(f"{row.verdict}: {row.what}: {row.printed}; ours {row.shown}. {row.why}".rstrip())
+    return lines
+
+
+def summary(findings: Findings) -> str:
+    """How many figures agree, in one sentence."""
+    verdicts = [row.verdict for row in findings.rows]
+    counts = {name: verdicts.count(name) for name in MARKS}
+    parts = [
+        f"{counts[AGREES]} agree to the digits printed",
+        f"{counts[INSIDE]} of single runs lie in the 95 % band of such runs",
+        f"{counts[OUTSIDE]} outside it",
+        f"{counts[PLAUSIBLE]} plausible",
+        f"{counts[WRONG]} wrong in the source",
+        f"{counts[DIFFERS]} differ without a reason that we know",
+    ]
+    shown = [part for part, name in zip(parts, MARKS, strict=True) if counts[name]]
+    claims = "one claim" if len(verdicts) == 1 else f"{len(verdicts)} figures and claims"
+    return f"Of {claims} of the source: {'; '.join(shown)}."

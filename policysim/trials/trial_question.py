@@ -1,0 +1,234 @@
+"""What choosing privately costs the patients of a log: policies made from one part and evaluated on the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from policies.catalogue import make_policy
+from policies.problem import DecisionProblem
+from policysim import words
+from policysim.comparison import REFERENCES, applies
+from policysim.evaluate import ALL
+from policysim.example_patients import example_patients, example_probabilities
+from policysim.logged.findings import LoggedFindings, find
+from policysim.logged.fitting import problem_of_log
+from policysim.logged.held_out import compare_log
+from policysim.logged.screen import (
+    ASSUMED_PUBLIC,
+    LABELS,
+    PRIVATE,
+    how_estimated,
+    logged_screen,
+    percentages,
+    rows_words,
+)
+from policysim.logs.trial import load_log
+from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.progress import Progress
+from policysim.question.question import ONLY_OVER_DAYS
+from policysim.report.page import witness_rows
+from policysim.report.slider import choosable, first_policy, make_slider
+from policysim.study import LoggedStudy
+from policysim.sweep import usable_policies
+from policysim.text import wrap
+
+
+@dataclass(frozen=True)
+class TrialQuestion:
+    """Compare policies on the patients of a log.
+
+    Attributes
+    ----------
+    study : LoggedStudy
+        The log, its arms, outcome and features, policies, epsilons and groups.
+    named : bool
+        Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
+    """
+
+    study: LoggedStudy
+    named: bool = True
+    refuses: ClassVar[Mapping[str, str]] = {
+        **ONLY_OVER_DAYS,
+        "price_list": "does not go with a study of a log: prices are exact, and a log only has estimates",
+    }
+    unit: ClassVar[str] = "run"
+    writes: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Read, fit, evaluate on held-out patients, and draw."""
+        log = load_log(self.study.log)
+        problem = problem_of_log(self.study, log)
+        policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
+        bounded = [name for name in policies if not applies(make_policy(name), problem)]
+        left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
+        study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
+        # What others are measured against is in every table and figure.
+        evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *study.policies]))
+        table = compare_log(replace(study, policies=evaluated), log, progress)
+        return answer_of_log(study, problem, table, find(study, log, table), left_out=left_out, progress=progress)
+
+
+def answer_of_log(
+    study: LoggedStudy,
+    problem: DecisionProblem,
+    table: pd.DataFrame,
+    findings: LoggedFindings,
+    *,
+    left_out: tuple[str, ...] = (),
+    progress: Progress,
+) -> Answer:
+    """What a comparison on a log says, shows and keeps.
+
+    Parameters
+    ----------
+    study : LoggedStudy
+        What was asked.
+    problem : DecisionProblem
+        Fitted to the whole log: what example patients would get.
+    table : DataFrame
+        From `compare_log`, with greedy, best-fixed and uniform.
+    findings : LoggedFindings
+        From `find`.
+    left_out : tuple of str, optional
+        Policies that could not be used, and why.
+    progress : Progress
+        Told of the example patients.
+    """
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.logged.drawings import (  # noqa: PLC0415
+        choices_drawing,
+        gain_drawing,
+        groups_drawing,
+        spending_drawing,
+    )
+
+    examples = example_patients(study, problem)
+    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
+    policy = first_policy(table, study.epsilon)
+    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin(["greedy", "uniform"])]
+    drawings: list[Drawing | None] = [
+        gain_drawing(table),
+        choices_drawing(probabilities, policy),
+        spending_drawing(table),
+        groups_drawing(at_epsilon),
+    ]
+    described = {example.label: problem.records.describe(example.record) for example in examples}
+    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
+    values = {
+        "study": study,
+        "problem": problem,
+        "findings": findings,
+        "slider": slider,
+        "groups": _group_rows(at_epsilon),
+        "group_policies": list(dict.fromkeys(at_epsilon["policy"])),
+        "rows_words": rows_words(study, findings),
+        "how_estimated": how_estimated(),
+        "percentages": percentages(findings),
+        "private": PRIVATE,
+        "witness": witness_rows(problem, problem.sensitivity.witness),
+        "labels": LABELS,
+        "method": _method(study),
+    }
+    return Answer(
+        screen=[*logged_screen(study, findings), *(line for why in left_out for line in wrap(f"Left out: {why}"))],
+        document={"findings": asdict(findings), "comparison": table.to_dict(orient="records")},
+        sentences=findings.answer,
+        tables={
+            "comparison.csv": table,
+            "arms.csv": pd.DataFrame(findings.arms),
+            "examples.csv": probabilities,
+            "findings.csv": findings_table(findings, problem),
+        },
+        drawings=[drawing for drawing in drawings if drawing is not None],
+        pages={"report.html": Page("logged.html", values)},
+        position=slider.position,
+        depends=_depends(study, problem),
+        named={"Report": "report.html"},
+    )
+
+
+def _depends(study: LoggedStudy, problem: DecisionProblem) -> dict[str, Any]:
+    return {
+        **study.identity,
+        "records": problem.n_records,
+        "actions": list(problem.actions),
+        "adjacency": study.adjacency,
+        "sensitive": list(study.sensitive),
+        "epsilon": study.epsilon,
+        "epsilons": list(study.epsilons),
+        "policies": list(study.policies),
+        "by": list(study.by),
+        "seed": study.seed,
+    }
+
+
+def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.DataFrame:
+    """What the page says beyond the comparison and the arms: quantity, subject ("" for none) and value."""
+    found = problem.sensitivity
+    gain = zip(("estimate", "low", "high"), findings.gain, strict=True)
+    rows: list[tuple[str, str, float]] = [
+        ("epsilon", "", findings.epsilon),
+        ("right_guesses", "", findings.right_guesses),
+        ("patients", "read", findings.n_read),
+        ("patients", "without an outcome", findings.n_missing),
+        ("patients", "used", findings.n_used),
+        *(("gain of greedy over the best single arm", end, value) for end, value in gain),
+        *(("epsilon_estimated_better", row.policy, row.better_from) for row in findings.rows),
+        *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
+        ("sensitivity", "", found.value),
+        ("range", "", found.range),
+        *(
+            ("score_at_sensitivity", f"{name}, record {place} of 2", float(problem.utilities[record, action]))
+            for place, record in enumerate((found.witness.record, found.witness.neighbour), start=1)
+            for action, name in enumerate(problem.actions)
+        ),
+    ]
+    return pd.DataFrame([row for row in rows if not math.isnan(row[2])], columns=["quantity", "subject", "value"])
+
+
+def _group_rows(at_epsilon: pd.DataFrame) -> list[dict[str, Any]]:
+    """For each group: its name, share, and under each policy the difference to the best single treatment."""
+    if (at_epsilon["group"] == ALL).all():
+        return []
+    rows = []
+    for (group, level), mine in at_epsilon.groupby(["group", "level"], sort=False):
+        differences = {str(row["policy"]): row for _, row in mine.iterrows()}
+        rows.append(
+            {
+                "name": words.group_name(str(group), str(level)),
+                "share": float(mine["share"].iloc[0]),
+                "differences": differences,
+            }
+        )
+    return rows
+
+
+def _method(study: LoggedStudy) -> dict[str, str]:
+    source = study.log
+    outcome = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
+    return {
+        "Study": f"{study.name} (SHA-256 {study.digest}), seed {study.seed}.",
+        "Data": "; ".join(f"{name} (SHA-256 {digest})" for name, digest in study.identity["data"].items()) + ".",
+        "Outcome": f"{outcome}, within [{source.utility_range[0]:g}, {source.utility_range[1]:g}]; propensities: "
+        f"{source.propensity}.",
+        "Scores": f"The {source.outcome_model} outcome model of each arm on the declared features, clipped to the "
+        "outcome's range. Domain and sensitivity are those of the declared levels, never of the rows that are there.",
+        "Prior": "The share of each record among the patients, with √n imagined ones spread as independent features "
+        "would have them.",
+        "Hidden": f"{words.hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}.",
+        "Value": "Doubly robust and cross-fitted: each patient counts under the version of policy and scores "
+        "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
+        "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
+        "each by itself: among many, some miss.",
+        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
+    }
