@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from policies.catalogue import CATALOGUE, make_policy
+from policies.problem import DecisionProblem
 from policysim.choice_screen import choices_screen
-from policysim.choose import Wish, choose
+from policysim.choose import Choices, Wish, choose
 from policysim.comparison import applies
 from policysim.console import EXIT_CHECK, json_text
 from policysim.problem import build_problem
@@ -66,23 +67,28 @@ class ChoiceQuestion:
         usable, _ = usable_policies(study.policies, problem, named="all" not in self.named)
         policies = [name for name in usable if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
         choices = choose(problem, self.wish, policies, progress)
-        price = price_of(study, problem, choices)
-        proof = choices.certificate
-        return Answer(
-            screen=choices_screen(study, choices, CERTIFICATE if proof is not None else None),
-            document={
-                "study": study.name,
-                **asdict(choices),
-                "possible": choices.possible,
-                "certificate_file": None,
-                "decision_record": None,
-                "methods": asdict(methods(study, problem, choices, price)),
-            },
-            pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price))} if self.record else {},
-            files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
-            named={
-                **({} if proof is None else {"Certificate file": CERTIFICATE}),
-                **({"Decision record": RECORD} if self.record else {}),
-            },
-            exit_code=0 if choices.possible else EXIT_CHECK,
-        )
+        return answer_of_choices(study, problem, choices, record=self.record)
+
+
+def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, *, record: bool) -> Answer:
+    """What was found, as a screen, and with `record` as a page that people sign."""
+    price = price_of(study, problem, choices)
+    proof = choices.certificate
+    return Answer(
+        screen=choices_screen(study, choices, CERTIFICATE if proof is not None else None),
+        document={
+            "study": study.name,
+            **asdict(choices),
+            "possible": choices.possible,
+            "certificate_file": None,
+            "decision_record": None,
+            "methods": asdict(methods(study, problem, choices, price)),
+        },
+        pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price))} if record else {},
+        files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
+        named={
+            **({} if proof is None else {"Certificate file": CERTIFICATE}),
+            **({"Decision record": RECORD} if record else {}),
+        },
+        exit_code=0 if choices.possible else EXIT_CHECK,
+    )

@@ -34,21 +34,20 @@ def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = D
     wanted : FigureFiles, optional
         The figure files; SVG and PNG for a page by default.
     """
-    said = what_it_depends_on(answer, command)
+    said = what_it_says(answer)
     files = {name: to_csv(table) for name, table in answer.tables.items()}
     for drawing in answer.drawings:
         files |= wanted.of(drawing)
     files |= {name: render(page, answer, command, said).encode() for name, page in answer.pages.items()}
     if answer.depends is None:
         return {**files, **answer.files}
-    manifest = {**said, "results": {name: digest(content) for name, content in files.items()}}
+    manifest = {"command": list(command), **said, "results": {name: digest(content) for name, content in files.items()}}
     return {**files, **answer.files, MANIFEST: _text(manifest).encode()}
 
 
-def what_it_depends_on(answer: Answer, command: Sequence[str]) -> dict[str, Any]:
-    """The manifest but for the digests of the results; nothing in it changes from run to run on one machine."""
+def what_it_says(answer: Answer) -> dict[str, Any]:
+    """The manifest but for the command and the digests of the results: the same in every run on one machine."""
     return {
-        "command": list(command),
         **(answer.depends or {}),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],

@@ -106,7 +106,7 @@ def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
     findings = audit(PROBLEM, ["exponential", Overspending()], [0.5, 1.0])
     assert [finding.holds for finding in findings] == [True, True, False, False]
     assert exceeds(findings)
-    lines = audit_screen(findings, ["A title"]).splitlines()
+    lines = "\n".join(audit_screen(findings, ["A title"])).splitlines()
     first, second, third, fourth = (line.split() for line in lines[3:7])
     assert first == ["overspending", "0.5", "0.5", "1", "200", "%", "✗", "exceeds"]
     assert second == ["overspending", "1", "1", "2", "200", "%", "✗", "exceeds"]
@@ -116,7 +116,7 @@ def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
 
 
 def test_the_witness_is_in_words_with_both_probabilities():
-    text = audit_screen(audit(PROBLEM, [Overspending()], [1.0]), [])
+    text = "\n".join(audit_screen(audit(PROBLEM, [Overspending()], [1.0]), []))
     truth = math.exp(2) / (1 + math.exp(2))
     assert f"    {truth:.6g} for [record " in text
     assert f"    {1 - truth:.6g} for [record " in text
@@ -127,7 +127,7 @@ def test_a_policy_that_refuses_the_problem_is_no_failure():
     findings = audit(PROBLEM, [Refusing()], [1.0])
     assert findings == [Finding("refusing", 1.0, 1.0, refusal="the scores are not monotone")]
     assert not exceeds(findings)
-    text = audit_screen(findings, [])
+    text = "\n".join(audit_screen(findings, []))
     assert "refusing at ε = 1: refused: the scores are not monotone" in text
     assert text.endswith("Nothing was claimed, so no claim was checked. 1 refused.")
 
@@ -146,7 +146,7 @@ def test_a_table_that_holds_no_probabilities_is_a_failure_though_its_rows_are_al
     findings = audit(PROBLEM, [Fixed(table=table)], [1.0])
     assert [(finding.fault, finding.exact) for finding in findings] == [(fault, None)]
     assert exceeds(findings)
-    text = audit_screen(findings, [])
+    text = "\n".join(audit_screen(findings, []))
     assert "✗ no probabilities" in text
     assert f"✗ fixed at ε = 1: {fault}" in text
     assert text.endswith("0 of 1 claims hold.")
@@ -170,7 +170,7 @@ def test_a_claim_may_be_missed_by_rounding_only(claimed, exact, holds):
 
 def test_a_policy_whose_probabilities_underflow_is_shown_by_its_logarithm():
     logs = tuple(tuple(row) for row in make_policy("randomized-response", epsilon=900.0).log_probabilities(PROBLEM))
-    text = audit_screen(audit(PROBLEM, [Fixed(table=logs)], [900.0]), [])
+    text = "\n".join(audit_screen(audit(PROBLEM, [Fixed(table=logs)], [900.0]), []))
     assert "    e^-900 for [record " in text
 
 
@@ -198,7 +198,7 @@ def test_the_screen_stays_within_a_hundred_columns_whatever_the_names(tmp_path):
     path.write_text("\n".join([",".join([*columns, "p_a", "p_b"]), *rows]), encoding="utf-8")
     table = read_probability_table(path)
     adjacency = table_adjacency(table, "any-record")
-    text = audit_screen(audit_table(table, adjacency, 0.1), table_heading(table, adjacency))
+    text = "\n".join(audit_screen(audit_table(table, adjacency, 0.1), table_heading(table, adjacency)))
     assert max(map(len, text.splitlines())) <= 100
     assert "✗ exceeds" in text
 
@@ -349,7 +349,7 @@ def test_the_loss_of_a_table_is_that_of_its_worst_neighbours(tmp_path, name, sen
 def test_the_screen_of_a_table_names_the_lines_of_the_file(tmp_path):
     table = read(tmp_path, TABLE)
     adjacency = table_adjacency(table, "sensitive", ["smoker"])
-    text = audit_screen(audit_table(table, adjacency, 1.0), table_heading(table, adjacency))
+    text = "\n".join(audit_screen(audit_table(table, adjacency, 1.0), table_heading(table, adjacency)))
     for words in (
         "probabilities.csv: 4 rows, actions wait, treat; features age, smoker.",
         "Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not covered.",
@@ -366,7 +366,7 @@ def test_without_a_claim_the_loss_of_a_table_is_told_and_nothing_is_checked(tmp_
     findings = audit_table(table, table_adjacency(table, "any-record"))
     assert findings[0].exact == math.inf
     assert not exceeds(findings)
-    text = audit_screen(findings, [])
+    text = "\n".join(audit_screen(findings, []))
     assert "    0 (never) for [line 5: age old, smoker 1]" in text
     assert text.endswith("Nothing was claimed, so no claim was checked.")
 

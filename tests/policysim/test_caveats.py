@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from counted_progress import CountedProgress
 from small_studies import write_small_study
 
 import policysim as ps
 from envs import ResponseModel
-from policysim.prices import WHOLE_RECORD, number_of_prices, price_list
+from policysim.prices import WHOLE_RECORD, price_list
 from policysim.robustness import REDRAWS, ranked, redraw, robustness
 from policysim.wrong_prior import FACTORS, wrong_prior
 
@@ -24,9 +25,9 @@ def problem(study):
 
 
 def test_each_price_is_the_optimum_under_that_adjacency(study, problem):
-    calls = []
-    prices = price_list(study, problem, lambda: calls.append(1)).set_index("hides")
-    assert len(calls) == number_of_prices(study) == 6
+    progress = CountedProgress()
+    prices = price_list(study, problem, progress).set_index("hides")
+    assert progress.done == progress.expected == 6
     assert set(prices.index) == {*study.scenario.space.names, WHOLE_RECORD}
     best = float(problem.prior @ problem.utilities.max(axis=1))
     for axis, name in enumerate(study.scenario.space.names):

@@ -82,7 +82,8 @@ def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path
     assert manifest["seed"] == 3
     assert manifest["adjacency"] == "any-record"
     assert manifest["sensitivity"]["value"] > 0
-    assert set(manifest["versions"]) == {"python", "policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib"}
+    libraries = {"policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn"}
+    assert set(manifest["versions"]) == {"python", *libraries}
 
 
 def test_two_runs_write_the_same_bytes(capsys, study, tmp_path):
@@ -193,7 +194,7 @@ def test_a_bug_is_one_line_and_no_traceback(capsys, study, tmp_path, monkeypatch
     def broken(*_, **__):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("policysim.commands.compare_scenario.compare", broken)
+    monkeypatch.setattr("policysim.decision.decision_question.compare", broken)
     code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "out"))
     assert (code, out) == (1, "")
     assert err == "policysim: this is a bug in policysim, please report it: KeyError: 'surprise'\n"

@@ -16,10 +16,11 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim.choose import Wish, choose
 from policysim.cli import main
+from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.record.citations import METHODS
 from policysim.record.methods import lower_bound, methods, shown
-from policysim.record.page import decision_record
 from policysim.record.price import price_of
+from policysim.report.folder import folder_files
 from policysim.study import LoggedStudy
 from policysim.words import events, percent, rounded
 
@@ -50,6 +51,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
+        data = data.replace("\u00a0=\u00a0", " = ")  # tied, so that no line ends there
         if "style" not in self.open:
             self.text.append(data)
         if self.open and self.open[-1] in ("th", "td"):
@@ -76,7 +78,8 @@ def problem(study):
 
 def record(study, problem, wish, policies=POLICIES):
     choices = choose(problem, wish, policies)
-    return choices, decision_record(study, problem, choices, price_of(study, problem, choices))
+    files = folder_files(answer_of_choices(study, problem, choices, record=True), ["choose"])
+    return choices, files[RECORD].decode()
 
 
 def test_the_price_is_what_the_chosen_table_of_probabilities_costs(study, problem):

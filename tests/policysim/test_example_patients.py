@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from counted_progress import CountedProgress
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -12,7 +13,6 @@ from policysim.example_patients import (
     ExamplePatient,
     example_patients,
     example_probabilities,
-    number_of_examples,
 )
 
 
@@ -112,8 +112,8 @@ def test_probabilities_are_those_of_the_policies_and_of_the_records(problem):
 
 
 def test_progress_is_said_once_for_each_table(problem):
-    counted = []
+    progress = CountedProgress()
     policies, epsilons = ["best-fixed", "exponential"], [0.5, 1.0, 2.0]
     examples = [ExamplePatient("one", 3)]
-    example_probabilities(problem, examples, policies, epsilons, lambda: counted.append(1))
-    assert len(counted) == number_of_examples(policies, epsilons) == 1 + 3
+    example_probabilities(problem, examples, policies, epsilons, progress)
+    assert progress.done == progress.expected == 1 + 3

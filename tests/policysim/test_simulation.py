@@ -13,6 +13,7 @@ from policysim.cli import main
 from policysim.processes.planning import policy_value
 from policysim.processes.step_problems import optimal_course
 from policysim.processes.treatment_course import build_course
+from policysim.question.progress import Progress
 from policysim.simulation import BATCH, Simulation, simulate
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
@@ -57,7 +58,7 @@ def test_the_studys_own_scenario_and_utility_are_simulated(path):
     tables = [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
     exact = policy_value(process, tables)
     done = []
-    found = simulate(study, tables, patients=BATCH + 1000, exact=exact, seed=1, advance=done.append)
+    found = simulate(study, tables, patients=BATCH + 1000, exact=exact, seed=1, progress=Progress(done.append))
     assert done == [BATCH, 1000]
     assert found.errors_apart <= 4
     default = ps.load_study(write_small_study(path.parent / "default", scenario=WITH_ONSET))
@@ -109,7 +110,7 @@ def test_the_command_says_that_they_agree(capsys, path):
 
 
 def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
-    monkeypatch.setattr("policysim.commands.simulate.policy_value", lambda *_: 0.0)
+    monkeypatch.setattr("policysim.course.simulation_question.policy_value", lambda *_: 0.0)
     code, out, _ = run(capsys, "simulate", str(path), "--patients", "20000", "--horizon", "2")
     assert code == 4
     assert "DISAGREE" in out

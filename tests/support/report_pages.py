@@ -8,9 +8,11 @@ import pandas as pd
 from small_studies import write_small_study
 
 import policysim as ps
+from policysim.decision.decision_question import answer_of
 from policysim.findings import Findings, find
 from policysim.prices import price_list
-from policysim.report import report_files
+from policysim.question.progress import SILENT
+from policysim.report.folder import folder_files
 from policysim.study import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]
@@ -38,7 +40,8 @@ def make_report(folder, text, *, prices=False):
     table = ps.compare(problem, policies=policies, epsilons=study.epsilons, by=study.by)
     findings = find(study, problem, table)
     listed = price_list(study, problem) if prices else None
-    return Report(study, problem, table, findings, dict(report_files(study, problem, table, findings, listed)))
+    answer = answer_of(study, problem, table, findings, listed, progress=SILENT)
+    return Report(study, problem, table, findings, folder_files(answer, ["compare", "study.toml"]))
 
 
 def readable(markup):

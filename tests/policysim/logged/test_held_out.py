@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from counted_progress import CountedProgress
 from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
 from policysim.logged import splits
-from policysim.logged.held_out import compare_log, number_of_steps
+from policysim.logged.held_out import compare_log
 from policysim.logged.splits import FOLDS, REPEATS, split_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
@@ -127,10 +128,9 @@ def test_the_same_seed_gives_the_same_table(trial, table):
 
 
 def test_progress_is_announced_as_often_as_it_comes(trial):
-    calls = []
-    compare_log(trial.study, trial.log, lambda: calls.append(1))
-    policies = [make_policy(name) for name in POLICIES]
-    assert len(calls) == number_of_steps(policies, trial.study.epsilons) == REPEATS * (FOLDS + 3 + 3 * 2)
+    progress = CountedProgress()
+    compare_log(trial.study, trial.log, progress)
+    assert progress.done == progress.expected == REPEATS * (FOLDS + 3 + 3 * 2)
 
 
 def test_an_arm_that_hardly_anybody_got_is_refused(trial):

@@ -1,15 +1,18 @@
 """What a manifest says: enough to run again and to check the files, and nothing about when or where."""
 
-import argparse
 import hashlib
 import json
 import platform
 
+import pandas as pd
 import pytest
-from policysim.reproduce.manifest import file_digest, finished, scenario_digest, study_command
 from small_studies import write_small_study
 
+from policysim.options import study_command
 from policysim.parsers import build_parser
+from policysim.question.answer import Answer
+from policysim.report.folder import folder_files
+from policysim.report.manifest import file_digest
 from policysim.study_file import load_study
 
 
@@ -62,18 +65,27 @@ def test_the_manifest_names_study_command_and_scenario_but_no_folder_and_no_mach
 
 def test_the_digest_of_a_scenario_follows_its_text(tmp_path):
     path = write_small_study(tmp_path)
-    before = scenario_digest(load_study(path))
+    before = load_study(path).identity["scenario_sha256"]
     (tmp_path / "scenario.toml").write_bytes((tmp_path / "scenario.toml").read_bytes().replace(b"\n", b"\r\n"))
-    assert scenario_digest(load_study(path)) == before
+    assert load_study(path).identity["scenario_sha256"] == before
     (tmp_path / "scenario.toml").write_text(
         (tmp_path / "scenario.toml").read_text().replace("cost = 0.02", "cost = 0.03")
     )
-    assert scenario_digest(load_study(path)) != before
+    assert load_study(path).identity["scenario_sha256"] != before
 
 
-def test_a_finished_manifest_keeps_what_it_said_and_the_order_of_the_page():
-    files = {"b.csv": b"x\n1\n", "a.png": b"png", "study.toml": b"", "manifest.json": b'{"study": {"name": "covid"}}'}
-    chosen = argparse.Namespace(command="compare", study="covid", out="x", json=True)
-    manifest = json.loads(finished(files, chosen)["manifest.json"])
-    assert manifest["study"] == {"name": "covid"}
-    assert list(manifest["results"]) == ["b.csv", "a.png"]
+def test_a_manifest_keeps_what_the_answer_says_and_the_order_of_the_page():
+    answer = Answer(
+        screen=[],
+        document={},
+        sentences=["All is well."],
+        tables={"b.csv": pd.DataFrame({"x": [1]}), "a.csv": pd.DataFrame({"y": [2.5]})},
+        depends={"study": {"name": "covid"}},
+        files={"study.toml": b""},
+    )
+    files = folder_files(answer, ["compare", "covid"])
+    manifest = json.loads(files["manifest.json"])
+    assert (manifest["study"], manifest["command"]) == ({"name": "covid"}, ["compare", "covid"])
+    assert manifest["answer"] == ["All is well."]
+    assert list(manifest["results"]) == ["b.csv", "a.csv"]
+    assert files["a.csv"] == b"y\n2.5\n"

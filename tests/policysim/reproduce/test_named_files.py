@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from policysim.reproduce.manifest import STUDY
-from policysim.reproduce.named_files import copy_under_its_name, named_files
-from policysim.reproduce.reading import read_manifest
+
+from policysim.report.folder import STUDY
+from policysim.report.manifest import copy_under_its_name, named_files, read_manifest
 
 
 @pytest.mark.parametrize(

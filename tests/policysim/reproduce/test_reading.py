@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from policysim.reproduce.reading import read_manifest
+
+from policysim.report.manifest import read_manifest
 
 GOOD = {
     "study": {"name": "ward", "sha256": "0" * 64},

@@ -6,16 +6,19 @@ import shutil
 
 import pandas as pd
 import pytest
-from policysim.reproduce import reproduction
 from small_studies import STUDY, write_small_study
 
 from policysim.cli import main
+from policysim.report import reproduction
 
 
 @pytest.fixture
 def made_again(monkeypatch, made):
     """A second run that makes the very same files as the first, without its work."""
-    monkeypatch.setattr(reproduction, "run_again", lambda *_: made)
+    files = {path.relative_to(made).as_posix(): path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    results = json.loads(files["manifest.json"])["results"]
+    kept = {name: files[name] for name in (*results, "manifest.json", "study.toml")}
+    monkeypatch.setattr(reproduction, "answered_again", lambda *_: kept)
 
 
 def edit(path, change):
@@ -194,7 +197,7 @@ def test_other_data_are_refused(run, report):
 
 
 def test_a_missing_table_is_refused_before_anything_is_computed(run, report, monkeypatch):
-    monkeypatch.setattr(reproduction, "run_again", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(reproduction, "answered_again", lambda *_: pytest.fail("computed"))
     (report / "comparison.csv").unlink()
     code, _, err = run("reproduce", report / "manifest.json")
     assert (code, len(err.splitlines())) == (2, 1)

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policysim.reproduce.tables import Table, differences, key_columns, read_table
 
 from envs.toml_reader import InputFileError
+from policysim.report.differences import Table, differences, key_columns, read_table
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
 
