@@ -27,12 +27,6 @@ class Orders:
         The group of each record.
     orders : array of int, (n_groups, k)
         Best action first.
-    records : array of int, (n_groups,)
-        How many.
-    priors : array, (n_groups,)
-        Their probability.
-    weights : array, (n_groups, k)
-        Sum of prior times utility.
     columns : array, (k, 1, n_groups)
         The utilities of one record of each group.
     sets : array of int, (n_sets,)
@@ -44,9 +38,6 @@ class Orders:
 
     codes: IntArray
     orders: IntArray
-    records: IntArray
-    priors: FloatArray
-    weights: FloatArray
     columns: FloatArray
     sets: IntArray
     set_weights: FloatArray
@@ -59,14 +50,12 @@ def by_order(problem: DecisionProblem) -> Orders:
     for mask in preferences(problem.utilities.T)[0]:
         # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
         codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
-    _, first, records = np.unique(codes, return_index=True, return_counts=True)
-    priors: FloatArray = np.bincount(codes, problem.prior).astype(np.float64)
-    weights: FloatArray = np.stack([np.bincount(codes, problem.prior * u) for u in problem.utilities.T], axis=1)
+    _, first = np.unique(codes, return_index=True)
     typical = problem.utilities[first]
     orders = np.argsort(-typical, axis=1, kind="stable")
     sets, set_weights = class_weights(problem.utilities.T[:, None, :], problem.prior[None, :])
     columns = np.ascontiguousarray(typical.T[:, None, :])
-    return Orders(codes, orders, records, priors, weights, columns, sets, set_weights)
+    return Orders(codes, orders, columns, sets, set_weights)
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:
