@@ -112,7 +112,9 @@ class Certificate:
         return self._is_feasible() and (problem.utilities.size > MAX_ENTRIES or self._costs_at_most(problem))
 
     def _is_feasible(self) -> bool:
-        if not (0 <= self.q and Fraction(self.q) <= floor_of(self.class_epsilon) and self.epsilon >= 0):
+        if not (
+            self.q >= 0 and self.class_epsilon >= self.epsilon and Fraction(self.q) <= floor_of(self.class_epsilon)
+        ):
             return False
         if (self.alpha < 0).any() or (self.beta < 0).any():
             return False
@@ -195,7 +197,7 @@ def optimal_certificate(problem: DecisionProblem, epsilon: float) -> Certificate
     Raises
     ------
     NotApplicableError
-        A ValueError: if there are more than `MAX_ENTRIES` groups times actions, more than 62 actions, or for one-feature
+        A ValueError: for more than `MAX_ENTRIES` groups times actions, for more than 62 actions, or for one-feature
         over a list of records.
     ValueError
         If epsilon is negative or not a number.
@@ -225,13 +227,13 @@ def optimal_certificate(problem: DecisionProblem, epsilon: float) -> Certificate
 def floor_of(epsilon: float) -> Fraction:
     """A rational number that is at most e^-epsilon, by less than 1e-38 of it; 0 beyond 1,000.
 
-    `decimal` rounds its exponential correctly, as its specification demands.
+    `decimal` rounds its exponential correctly, as its specification demands, and takes the float as it is.
     """
     if epsilon > _LARGEST_EPSILON:
         return Fraction(0)
     if epsilon == 0:
         return Fraction(1)
-    power = Context(prec=_DIGITS, Emin=-(10**9), Emax=10**9).exp(-Decimal(epsilon))
+    power = Context(prec=_DIGITS, Emin=-(10**9), Emax=10**9).exp(Decimal(-epsilon))
     return Fraction(power) * (1 - Fraction(1, 10 ** (_DIGITS - 2)))
 
 
@@ -254,8 +256,8 @@ def _of_classes(problem: DecisionProblem, partition: Partition, epsilon: float, 
         classes[cliques] = np.arange(len(cliques))[:, None]
     if orders.size > MAX_ENTRIES:
         raise NotApplicableError(
-            f"a certificate takes at most {MAX_ENTRIES // problem.n_actions} groups of records with {problem.n_actions} "
-            f"actions, got {len(orders)}."
+            f"a certificate takes at most {MAX_ENTRIES // problem.n_actions} groups of records with "
+            f"{problem.n_actions} actions, got {len(orders)}."
         )
     records = np.bincount(codes)
     q = rounded_down(floor_of(class_epsilon))
@@ -335,11 +337,8 @@ def _multipliers(costs: FloatArray, orders: IntArray, shares: FloatArray) -> tup
 def _feasible(alpha: FloatArray, beta: FloatArray, classes: IntArray, q: float) -> FloatArray:
     """Alpha made smaller where its sums, whatever their rounding, might exceed q times those of beta."""
     size = np.bincount(classes)[:, None]
-    used, freed = (
-        np.stack([np.bincount(classes, column) for column in table.T], axis=1) for table in (alpha, beta)
-    )
+    used, freed = (np.stack([np.bincount(classes, column) for column in table.T], axis=1) for table in (alpha, beta))
     most = q * freed * (1 - (2 * size + 16) * _ROUNDING)
     fits = np.divide(most, used, out=np.ones_like(used), where=used > 0)
     lowered: FloatArray = alpha * (np.minimum(fits, 1.0) * (1 - 8 * _ROUNDING))[classes]
     return lowered
-

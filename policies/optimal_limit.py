@@ -12,10 +12,10 @@ from policies import optimal_full
 from policies.adjacency import OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
+from policies.listed import Listed
 from policies.optimal_classes import hiding_partitions, one_clique, solve_classes
 from policies.optimal_full import fits, solve_full
 from policies.optimal_orders import solve_orders
-from policies.listed import Listed
 from policies.per_problem import once_per_problem
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem

@@ -106,7 +106,7 @@ def make_demand(
 
 @once_per_problem
 def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: the terms are none below 0, and fsum is exact."""
+    """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
     return tuple(Fraction(math.fsum(lost)) for lost in _weighted_regrets(problem))
 
 

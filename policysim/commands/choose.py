@@ -11,7 +11,7 @@ from pathlib import Path
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policysim import choice_screen
-from policysim.choose import Choices, choose, number_of_steps
+from policysim.choose import Choices, Verdict, choose, number_of_steps
 from policysim.comparison import applies
 from policysim.console import EXIT_CHECK, json_text, print_json, progress
 from policysim.options import UsageError, applicable, chosen_study, chosen_wish, output_folder
@@ -26,7 +26,7 @@ CERTIFICATE = "certificate.json"
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim choose`; 4 if no mechanism can do what is asked for."""
+    """`policysim choose`; 4 if no mechanism can do what is asked for, or none is known to."""
     study = chosen_study(chosen)
     wish = chosen_wish(chosen)
     folder = output_folder(chosen, study)
@@ -47,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
         sys.stdout.write(choice_screen.choices_screen(study, choices, written.get(CERTIFICATE)) + "\n")
         if chosen.decision_record:
             sys.stdout.write(f"Decision record: {written[page.FILE]}\n")
-    return 0 if choices.possible else EXIT_CHECK
+    return 0 if choices.verdict in (Verdict.CAN, Verdict.MAY) else EXIT_CHECK
 
 
 def _files(study: Study, problem: DecisionProblem, choices: Choices, wants_record: bool) -> dict[str, bytes]:
@@ -75,6 +75,7 @@ def _document(
     return {
         "study": study.name,
         **asdict(choices),
+        "verdict": choices.verdict.value,
         "possible": choices.possible,
         "certificate_file": written.get(CERTIFICATE),
         "decision_record": written.get(page.FILE),

@@ -19,8 +19,9 @@ def proven_bound(text):
     if not exact(proof["class_epsilon"]) >= epsilon >= 0 or q < 0:
         raise ValueError("the epsilons fail")
     if q > 0:
-        power = Context(prec=60, rounding="ROUND_FLOOR").exp(-Decimal(proof["class_epsilon"]))
-        if q > Fraction(power):
+        # Correctly rounded to 60 digits, so lowered in the 58th it is below.
+        power = Context(prec=60).exp(Decimal(-proof["class_epsilon"]))
+        if q > Fraction(power) * (1 - Fraction(1, 10**58)) and (q, epsilon) != (1, 0):
             raise ValueError("q fails: it is above e^-epsilon")
     for group in proof["groups"]:
         charge = exact(group["lambda"])
