@@ -34,6 +34,7 @@ from policies.arrays import FloatArray, IntArray, non_negative
 from policies.listed import Listed
 from policies.optimal_classes import hiding_partitions, one_clique, solve_classes
 from policies.optimal_orders import by_order, solve_orders
+from policies.per_problem import once_per_problem
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 
@@ -243,25 +244,47 @@ def rounded_down(number: Fraction) -> float:
     return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
 
 
-def _of_classes(problem: DecisionProblem, partition: Partition, epsilon: float, class_epsilon: float) -> Certificate:
-    """The certificate for a partition of which each clique is a class."""
-    if one_clique(partition):
-        groups = by_order(problem)
-        codes, orders, classes = groups.codes, groups.orders, np.zeros(len(groups.orders), dtype=np.intp)
+@dataclass(frozen=True)
+class _Groups:
+    """What a certificate says of the groups at any epsilon: the attributes of the same names."""
+
+    codes: IntArray
+    classes: IntArray
+    orders: IntArray
+    records: IntArray
+    priors: FloatArray
+    costs: FloatArray
+
+
+@once_per_problem
+def _groups(problem: DecisionProblem, partition: Partition) -> _Groups:
+    """All records of one order if there is one class, else each record by itself; NotApplicableError for too many."""
+    whole = one_clique(partition)
+    n_groups = len(by_order(problem).orders) if whole else problem.n_records
+    if n_groups * problem.n_actions > MAX_ENTRIES:
+        raise NotApplicableError(
+            f"a certificate takes at most {MAX_ENTRIES // problem.n_actions} groups of records with "
+            f"{problem.n_actions} actions, got {n_groups}."
+        )
+    if whole:
+        codes, orders = by_order(problem).codes, by_order(problem).orders
+        classes = np.zeros(n_groups, dtype=np.intp)
     else:
         codes = np.arange(problem.n_records)
         orders = np.argsort(-problem.utilities, axis=1, kind="stable")
         cliques = partition.by_clique(codes)
-        classes = np.empty(problem.n_records, dtype=np.intp)
+        classes = np.empty(n_groups, dtype=np.intp)
         classes[cliques] = np.arange(len(cliques))[:, None]
-    if orders.size > MAX_ENTRIES:
-        raise NotApplicableError(
-            f"a certificate takes at most {MAX_ENTRIES // problem.n_actions} groups of records with "
-            f"{problem.n_actions} actions, got {len(orders)}."
-        )
     records = np.bincount(codes)
+    priors = np.bincount(codes, problem.prior).astype(np.float64)
+    return _Groups(codes, classes, orders, records, priors, _costs(problem, codes, records))
+
+
+def _of_classes(problem: DecisionProblem, partition: Partition, epsilon: float, class_epsilon: float) -> Certificate:
+    """The certificate for a partition of which each clique is a class."""
+    groups = _groups(problem, partition)
+    costs, classes, orders = groups.costs, groups.classes, groups.orders
     q = rounded_down(floor_of(class_epsilon))
-    costs = _costs(problem, codes, records)
     alpha, beta = _multipliers(costs, orders, _shares(problem, partition, orders, class_epsilon))
     alpha = _feasible(alpha, beta, classes, q)
     # Three roundings, each of a number that is at most the sum of the three terms.
@@ -272,11 +295,11 @@ def _of_classes(problem: DecisionProblem, partition: Partition, epsilon: float, 
         class_epsilon=class_epsilon,
         q=q,
         actions=tuple(problem.actions),
-        codes=codes,
+        codes=groups.codes,
         classes=classes,
         orders=orders,
-        records=records,
-        priors=np.bincount(codes, problem.prior).astype(np.float64),
+        records=groups.records,
+        priors=groups.priors,
         costs=costs,
         alpha=alpha,
         beta=beta,

@@ -163,7 +163,7 @@ def choose(
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
     limit = Limit(problem, demand)
-    least = limit.last_impossible()
+    least = limit.last_impossible(near=wish.max_epsilon)
     proven = least == 0 or limit.certificate(least) is not None
     advance()
     fixed = BestFixed().probabilities(problem)
@@ -185,7 +185,7 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
 
     curve = Curve(name, lambda at: demand.margin(problem, table_at(at)))
     try:
-        epsilon = curve.first_reaching(0.0)
+        epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
             # The search ends a little above the least epsilon, and what is allowed may lie between the two.
             epsilon = max_epsilon

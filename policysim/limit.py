@@ -81,18 +81,18 @@ class Limit:
         self._demand = demand
         self._made: dict[float, Mixture] = {}
 
-    def last_impossible(self) -> float:
+    def last_impossible(self, near: float = 1.0) -> float:
         """An epsilon at which no private policy meets the demand, and so none at less; the largest, to 1e-4.
 
-        0 if every epsilon may do, inf if none does.
+        0 if every epsilon may do, inf if none does. The search begins at `near`.
         """
         try:
             # Each demand by itself is cheap to search for, and mostly the two meet where the dearer one does.
-            ends = [_between(self._mixture(weight).margin) for weight in self._pure]
+            ends = [_between(self._mixture(weight).margin, near) for weight in self._pure]
             low, high = max(end[0] for end in ends), max(end[1] for end in ends)
             if len(ends) == 1 or self.tightest(high).margin(high) >= 0:
                 return low
-            return _between(lambda epsilon: self.tightest(epsilon).margin(epsilon))[0]
+            return _between(lambda epsilon: self.tightest(epsilon).margin(epsilon), high)[0]
         except UnreachableError:
             return math.inf
 
@@ -160,6 +160,6 @@ class Limit:
         return Mixture(weight, mixed, -rounded_down(-allowed))
 
 
-def _between(margin: Callable[[float], float]) -> tuple[float, float]:
+def _between(margin: Callable[[float], float], near: float) -> tuple[float, float]:
     """Two close epsilons: at the first a margin that rises with epsilon is negative, at the second it is not."""
-    return Curve("the limit", margin).between(0.0)
+    return Curve("the limit", margin).between(0.0, near=near)

@@ -198,28 +198,22 @@ class Curve:
             self._known[epsilon] = self._measure(epsilon)
         return self._known[epsilon]
 
-    def first_reaching(self, needed: float) -> float:
+    def first_reaching(self, needed: float, *, near: float = 1.0) -> float:
         """The least epsilon, to 1e-4 relative and never below it, with a measure >= needed.
 
         UnreachableError if there is none.
         """
-        return self.between(needed)[1]
+        return self.between(needed, near=near)[1]
 
-    def last_below(self, needed: float) -> float:
-        """The largest epsilon, to 1e-4 relative and never above it, with a measure < needed; 0 if even that reaches it.
-
-        UnreachableError if none reaches it.
-        """
-        return self.between(needed)[0]
-
-    def between(self, needed: float) -> tuple[float, float]:
+    def between(self, needed: float, *, near: float = 1.0) -> tuple[float, float]:
         """Two epsilons at most 1e-4 apart, relative: the first does not reach what is needed, the second does.
 
-        (0, 0) if every epsilon does. UnreachableError if none does.
+        (0, 0) if every epsilon does. UnreachableError if none does. Where no epsilon is known, the search begins at
+        `near`, if it is positive and finite. A measure that wavers by more than its slope may leave them further apart.
         """
         if self(0.0) >= needed:
             return 0.0, 0.0
-        low, high = self._bracket(needed)
+        low, high = self._bracket(needed, near if 0 < near < HIGHEST else 1.0)
         if low < LOWEST:
             return (low if self(low) < needed else 0.0), high
         # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
@@ -235,13 +229,13 @@ class Curve:
             low = max(low, epsilon)
         return low, high
 
-    def _bracket(self, needed: float) -> tuple[float, float]:
-        """Two epsilons between which the demand begins to be met, found among the known or by steps from 1."""
+    def _bracket(self, needed: float, near: float) -> tuple[float, float]:
+        """Two epsilons between which the demand begins to be met, found among the known or by steps from `near`."""
         finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
         high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
         low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
         if math.isnan(high):
-            high = 1.0 if math.isnan(low) else low * STEP
+            high = near if math.isnan(low) else low * STEP
             while self(high) < needed:
                 if high > HIGHEST:
                     raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
