@@ -60,7 +60,7 @@ def _bound(value: float, digits: int, side: str) -> str:
         return rounded(value)
     near = _cut(Decimal(value), _places(value, digits), side)
     if near and abs(near) < Decimal("1e-4"):
-        return _minus(f"{near:.{digits - 1}e}")
+        return _minus(f"{float(near):.{digits - 1}e}")
     # As in `rounded`: the carry into another digit.
     shown = max(0, digits - 1 - near.adjusted()) if near else 0
     return _minus(f"{near:,.{shown}f}")

@@ -49,8 +49,7 @@ def corners(k, factor):
     if (k, factor) not in CORNERS:
         planes = [([1 if b == a else 0 for b in range(k)], 0) for a in range(k)]
         planes += [
-            ([1 if inside else 1 / factor for inside in members], 1)
-            for members in product((False, True), repeat=k)
+            ([1 if inside else 1 / factor for inside in members], 1) for members in product((False, True), repeat=k)
         ]
         found = {solved(chosen) for chosen in combinations(planes, k)} - {None}
         CORNERS[k, factor] = [m for m in found if min(m) >= 0 and 1 <= sum(m) <= factor]
