@@ -208,7 +208,7 @@ def optimal_certificate(problem: DecisionProblem, epsilon: float) -> Certificate
     >>> from policies import AnyRecord
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
     >>> proof = optimal_certificate(problem, 1.0)  # the optimum errs with probability 1 / (1 + e)
-    >>> proof.holds(), round(proof.bound, 6)
+    >>> proof.holds(problem), round(proof.bound, 6)
     (True, 0.268941)
     """
     epsilon = non_negative(epsilon, "epsilon")

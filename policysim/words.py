@@ -47,7 +47,8 @@ def percent_up(share: float) -> str:
     """A share that nothing exceeds, as a whole percentage, never below it."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    return _minus(f"{_cut(100 * Decimal(share), 0, ROUND_CEILING)}\u00a0%")
+    # The shortest decimal of the float: 0.45 is a little more than 45 %, by less than any value is known.
+    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
 
 
 def enough(value: float, digits: int) -> float:
