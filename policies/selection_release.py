@@ -73,9 +73,9 @@ Bits = Callable[[int], int]
 class Weights:
     """f(d) = F + floor(A e^(-L d)), with F = 2 + ceil(2 / L), and A = 2^M - F so that f(0) = 2^M.
 
-    e^(-L d) is a product over the n bits of d, from the highest to the lowest, of 1 or e^(-L 2^i), in whole numbers over
-    2^Q and always rounded down. A factor is below what it should be by less than 2 / 2^Q and a product by 1 / 2^Q more,
-    so X = A e^(-L d) comes out in (X - r, X] with r = 3 n A / 2^Q; Q makes r < min(1, L) / 2^7. From there:
+    e^(-L d) is a product over the n bits of d, from the highest to the lowest, of 1 or e^(-L 2^i), in whole numbers
+    over 2^Q and always rounded down. A factor is below what it should be by less than 2 / 2^Q and a product by 1 / 2^Q
+    more, so X = A e^(-L d) comes out in (X - r, X] with r = 3 n A / 2^Q; Q makes r < min(1, L) / 2^7. From there:
 
     - f(d+1) <= f(d): X falls by (1 - e^-L) X >= 0.6 min(1, L) X per step, more than r while X is at least 1/2, which
       it is for all d < `reach`; from `reach` on X < 1, and f = F.

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def make_plan(
     epsilon : float
         Of a whole row; > 0 and finite, and not so small that random words of 63 bits cannot keep to it.
     separately : bool
-        Each column by itself with epsilon / (number of columns).
+        Each column by itself with epsilon / (number of columns), rounded down so that they never sum above epsilon.
     from_data : sequence of str
         Columns whose levels were taken from the rows.
 
@@ -115,10 +116,18 @@ def make_plan(
                 f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
-        channel = KAry(size, epsilon / len(groups))
+        channel = KAry(size, _even_share(epsilon, len(groups)))
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
         parts.append(Part(columns, channel))
     return Plan(checked, epsilon, tuple(parts), tuple(from_data))
+
+
+def _even_share(epsilon: float, parts: int) -> float:
+    """The largest float of which `parts` times are at most epsilon, as a float and as the decimal that is written."""
+    share = epsilon / parts
+    while parts * max(Fraction(share), Fraction(repr(share))) > min(Fraction(epsilon), Fraction(repr(epsilon))):
+        share = math.nextafter(share, 0)
+    return share
 
 
 def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:

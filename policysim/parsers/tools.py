@@ -51,8 +51,9 @@ def add_select(commands: Commands) -> None:
     parser = commands.add_parser(
         "select",
         help="one private choice: the candidate that most people have",
-        description="Choose one candidate of a table of people or of counts, privately. What may be published comes "
-        "first; below a line, what the choice is worth, which may not. Exit code 4 if the claim of ε does not hold.",
+        description="Choose one candidate of a table of people or of counts, privately, and print what may be "
+        "published. What the choice is worth is private: --analysis shows it. Exit code 4 if the claim of ε does not "
+        "hold.",
     )
     parser.add_argument("counts", metavar="COUNTS", help="a CSV file with a row per person, or --score per candidate")
     parser.add_argument("--epsilon", required=True, metavar="0.1", help="the privacy loss that is claimed")
@@ -60,6 +61,7 @@ def add_select(commands: Commands) -> None:
     parser.add_argument("--score", metavar="NAME", help="the column that counts the people of each candidate")
     parser.add_argument("--candidates", metavar="A,B", help="all possible candidates, which are public")
     parser.add_argument("--by", metavar="NAME", help="choose for each group in this column, each with the whole ε")
+    parser.add_argument("--groups", metavar="A,B", help="with --by: all possible groups, which are public")
     parser.add_argument("--split-by-share", action="store_true", help="split ε between groups by their shares instead")
     parser.add_argument(
         "--mechanism",
@@ -75,5 +77,8 @@ def add_select(commands: Commands) -> None:
     )
     parser.add_argument("--sensitivity", metavar="S", help="declare it (default: the true one, from --adjacency)")
     parser.add_argument("--proportions", action="store_true", help="score shares of people instead of their number")
+    parser.add_argument(
+        "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="simulate, repeatably; this is no release")
     add_json(parser)
