@@ -145,7 +145,8 @@ def read_counts(
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = numbered_rows(stream, name)
             layout = _layout(rows, name, column, score, by)
-            tally = Tally(layout, *(None if names is None else frozenset(names) for names in (candidates, groups)))
+            allowed, named = (None if names is None else frozenset(names) for names in (candidates, groups))
+            tally = Tally(layout, allowed, named)
             for line, row in rows:
                 tally.add(line, row)
     except OSError as error:

@@ -22,7 +22,9 @@ def add_privatize(commands: Commands) -> None:
         "privatize",
         help="randomise columns of a file so that no row reveals them; estimate from such a file",
         description="Write a copy of a CSV or Parquet file in which k-ary randomised response replaces some columns, "
-        "with a note of the mechanism beside it, and print the table that can be estimated from it.",
+        "with a note of the mechanism beside it, and print the table that can be estimated from it. A second release "
+        "of the same rows adds its ε: DATA.releases.json, which is private, lists the releases of DATA, and the same "
+        "content is released a second time only with --again.",
     )
     parser.add_argument("data", metavar="DATA", help="a .csv or .parquet file with one row per person")
     parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
@@ -36,6 +38,12 @@ def add_privatize(commands: Commands) -> None:
     )
     parser.add_argument(
         "--true", action="store_true", help="also print the true counts and the errors, which are not private"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="release the same rows once more, or replace a release; the ε add up"
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="where releases are listed, which is private (default: DATA.releases.json)"
     )
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
