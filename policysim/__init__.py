@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
+    "InfiniteLossWarning": "policysim.processes.process",
     "OffPolicyEstimate": "policysim.offpolicy.result",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.processes.budget",
@@ -94,6 +95,7 @@ _HOME = {
 __all__ = [
     "AnyRecord",
     "DecisionProblem",
+    "InfiniteLossWarning",
     "OffPolicyEstimate",
     "OneFeature",
     "PrivacyBudget",
