@@ -67,9 +67,16 @@ def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, Fl
 
 def order_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if all records are neighbours, (n_records, n_actions), column-major."""
+    codes = by_order(problem).codes
+    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    for column, logs in zip(table.T, group_logs(problem, epsilon).T, strict=True):
+        np.take(logs, codes, out=column)
+    return table
+
+
+def group_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
+    """The distinct rows of `order_logs`, (n_groups, n_actions): all that its privacy depends on."""
     groups = by_order(problem)
     ceilings = solve_orders(problem, epsilon)[2].ceilings
-    table = np.empty((problem.n_records, problem.n_actions), order="F")
-    for column, logs in zip(table.T, ceiling_logs(groups.columns, ceilings, epsilon), strict=True):
-        np.take(logs[0], groups.codes, out=column)
-    return table
+    rows: FloatArray = ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T
+    return rows

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
+    "InfiniteLossWarning": "policysim.processes.process",
     "OffPolicyEstimate": "policysim.offpolicy.result",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.processes.budget",
@@ -95,6 +96,7 @@ _HOME = {
 __all__ = [
     "AnyRecord",
     "DecisionProblem",
+    "InfiniteLossWarning",
     "OffPolicyEstimate",
     "OneFeature",
     "PrivacyBudget",

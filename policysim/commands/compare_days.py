@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from policies.optimal import Optimal
 from policysim.console import print_json, progress
 from policysim.days.comparison import DaysQuestion, compare_days, number_of_days
 from policysim.days.screen import best_mechanisms, days_screen
@@ -13,6 +14,7 @@ from policysim.figure_files import chosen_figures
 from policysim.options import UsageError, applicable, chosen_scenario_study, parse_epsilons
 from policysim.output import check_writable, write_files
 from policysim.problem import build_problem
+from policysim.processes.step_problems import OPTIMAL_DAILY, catalogue_name
 from policysim.processes.treatment_course import require_any_record
 from policysim.reproduce.manifest import finished, study_command
 from policysim.text import wrap
@@ -37,14 +39,15 @@ def run(chosen: argparse.Namespace) -> int:
         if getattr(chosen, name):
             hint = "; give --total-epsilon, the budget of all days" if name == "epsilon" else ""
             raise UsageError(f"--{name.replace('_', '-')} does not go with --horizon{hint}")
-    study = chosen_scenario_study(chosen)
+    asked = with_catalogue_names(chosen)
+    study = chosen_scenario_study(asked)
     question = _question(chosen)
     wanted = chosen_figures(chosen)
     try:
         require_any_record(study)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    study, left_out = applicable(study, build_problem(study), chosen)
+    study, left_out = applicable(study, build_problem(study), asked)
     folder = Path(chosen.out) if chosen.out else Path("reports") / f"{study.name}-{question.horizon}-days"
     check_writable(folder)
     with progress(number_of_days(study, question), unit="day") as advance:
@@ -68,6 +71,23 @@ def run(chosen: argparse.Namespace) -> int:
         for reason in left_out:
             sys.stdout.write("\n".join(wrap(f"Left out: {reason}")) + "\n")
     return 0
+
+
+def with_catalogue_names(chosen: argparse.Namespace) -> argparse.Namespace:
+    """The options with the policies' names in the catalogue; a line on stderr for "optimal" on the command line.
+
+    A study's own list is shared with the question about one decision, where "optimal" is the right name: over days it
+    means optimal-daily without a word.
+    """
+    names = [chosen.policy] if isinstance(chosen.policy, str) else chosen.policy or []
+    if Optimal.name in names:
+        sys.stderr.write(
+            f"policysim: over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of "
+            "each day, not of the course\n"
+        )
+    renamed = [catalogue_name(name) for name in names]
+    policy = renamed[0] if isinstance(chosen.policy, str) else renamed or None
+    return argparse.Namespace(**{**vars(chosen), "policy": policy})
 
 
 def _question(chosen: argparse.Namespace) -> DaysQuestion:

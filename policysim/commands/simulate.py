@@ -14,13 +14,13 @@ from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.policy import Policy
 from policysim.columns_file import check_ending
-from policysim.commands.compare_days import parse_horizon, parse_whole
+from policysim.commands.compare_days import parse_horizon, parse_whole, with_catalogue_names
 from policysim.console import EXIT_CHECK, print_json, progress
 from policysim.options import UsageError, chosen_scenario_study, parse_epsilons
 from policysim.probability_table import DataError
 from policysim.problem import build_problem
 from policysim.processes.planning import policy_value
-from policysim.processes.step_problems import optimal_course
+from policysim.processes.step_problems import daily_name, optimal_course
 from policysim.processes.treatment_course import build_course, require_any_record
 from policysim.simulated_log import check_log_path, open_simulated_log
 from policysim.simulation import MOST_ERRORS, Simulation, simulate
@@ -33,8 +33,8 @@ MOST_PATIENTS = 10**9
 
 def run(chosen: argparse.Namespace) -> int:
     """`policysim simulate`; exit code 4 if simulated and exact values disagree."""
-    policy = _policy(chosen)
     horizon = parse_horizon(chosen.horizon)
+    policy = _policy(with_catalogue_names(chosen) if horizon > 1 else chosen)
     patients = parse_whole("--patients", chosen.patients, 2, MOST_PATIENTS)
     study = chosen_scenario_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
     if chosen.length_public and horizon == 1:
@@ -101,6 +101,10 @@ def _policy(chosen: argparse.Namespace) -> Policy:
     return replace(template, epsilon=epsilons[0]) if template.uses_epsilon else template
 
 
+def _name(policy: Policy, horizon: int) -> str:
+    return daily_name(policy.name) if horizon > 1 else policy.name
+
+
 def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
@@ -114,7 +118,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
     else:
         verdict = "they agree"
     return [
-        f"{found.patients:,} simulated patients, {days(horizon)}, {policy.name}{spends}.",
+        f"{found.patients:,} simulated patients, {days(horizon)}, {_name(policy, horizon)}{spends}.",
         f"{DISCLAIMER} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
@@ -126,7 +130,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
 def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
     return {
         "study": study.name,
-        "policy": policy.name,
+        "policy": _name(policy, horizon),
         "epsilon": policy.epsilon if policy.uses_epsilon else None,
         "horizon": horizon,
         "seed": study.seed,

@@ -12,10 +12,11 @@ import pandas as pd
 
 from policysim import figures
 from policysim.days.comparison import DaysQuestion
-from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
+from policysim.days.screen import NEVER_FALLS, SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
 from policysim.evaluate import ALL
 from policysim.figure_files import FigureFiles
 from policysim.processes.schedule import NAME as SCHEDULE
+from policysim.processes.step_problems import daily_name
 from policysim.report import LIBRARIES, inline, page_environment, to_csv
 from policysim.report.data_table import tidy
 from policysim.report.manifest import manifest_text
@@ -54,21 +55,25 @@ def build_days_manifest(study: ScenarioStudy, question: DaysQuestion) -> dict[st
         "total_epsilons": list(question.totals),
         "delta": question.delta,
         "length_public": question.length_public,
-        "policies": list(study.policies),
+        "policies": [daily_name(name) for name in study.policies],
         "by": list(study.by),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
     }
 
 
 def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """Which mechanism keeps most over the whole course, in a sentence, and what it means that the schedule does."""
+    """Which of the policies compared keeps most over the whole course, and what it means that the schedule does."""
     best = best_mechanisms(table)
     rows = best[best["horizon"] == question.horizon].to_dict("records")
     most = ", ".join(
         f"of {row['total_epsilon']:g} {'is ' if row is rows[0] else ''}{row['policy']} ({percent(row['benefit_kept'])})"
         for row in rows
     )
-    sentence = f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}."
+    compared = ", ".join(dict.fromkeys(table["policy"]))
+    sentence = (
+        f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}. "
+        f"Compared were {compared}."
+    )
     return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
 
 
@@ -116,6 +121,7 @@ def days_page(
             privacy=privacy_words(study, question),
             per_day=per_day_words(study),
             days=days,
+            never_falls=NEVER_FALLS,
             schedule_words=SCHEDULE_WORDS,
             totals=[
                 (total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals
