@@ -65,7 +65,7 @@ def main():
         make(folder)
         for ending in (".csv", ".parquet"):
             data, out = folder / f"data{ending}", folder / f"private{ending}"
-            options = (data, *columns, "--epsilon=1", f"--out={out}")
+            options = (data, *columns, "--epsilon=1", f"--out={out}", "--again")
             print(f"{ending}, {data.stat().st_size / 1e6:.0f} MB")
             measure("  levels declared, jointly", *options, *declared)
             measure("  levels declared, separately", *options, *declared, "--separately")

@@ -1,16 +1,21 @@
-"""eta of a policy: the range of its log-ratio between neighbours, which says how its uses add up."""
+"""The exact loss of a policy, and eta, the range of its log-ratio between neighbours: both say how uses add up."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from policies.accounting import log_ratio_range
-from policies.adjacency import largest_difference
+from policies.adjacency import Adjacency, AnyRecord, largest_difference
 from policies.arrays import FloatArray
+from policies.calibration import ExponentialTight
 from policies.capped import ExponentialCapped, capped_range
 from policies.exponential import ExponentialFamily
+from policies.optimal import Optimal
+from policies.optimal_classes import hiding_partitions, one_clique
+from policies.optimal_orders import group_logs
 from policies.per_problem import once_per_problem
 from policies.policy import LOG_SMALLEST, Policy
+from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Uniform
 from policies.response import RandomizedResponse
@@ -51,15 +56,69 @@ def log_range(policy: Policy, problem: DecisionProblem) -> float:
     1.0
     """
     policy.check(problem)
+    eta = _range_by_formula(policy, problem)
+    return log_ratio_range(*_distinct_rows(policy, problem)) if eta is None else eta
+
+
+def loss_and_range(policy: Policy, problem: DecisionProblem) -> tuple[float, float]:
+    """The privacy loss of a policy's table and eta (`log_range`), from one look at the table.
+
+    The loss is the exact one of `policies.privacy_loss`, without the table where it is known: randomised response
+    (epsilon, or 0 where neighbours agree on the best action), constants (0), and `ExponentialTight`, which is
+    calibrated to lose epsilon: there epsilon itself stands for what it loses, at most 1e-6 of it less.
+
+    Parameters
+    ----------
+    policy : Policy
+        With the epsilon that is asked about.
+    problem : DecisionProblem
+        Utilities, prior and adjacency.
+
+    Returns
+    -------
+    loss, eta : float
+        loss <= eta <= 2 loss up to rounding; inf if an action is possible for one of two neighbours only.
+
+    Raises
+    ------
+    NotApplicableError
+        For a policy that cannot be used on the problem.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord, make_policy
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> loss_and_range(make_policy("randomized-response", epsilon=1.0), problem)
+    (1.0, 2.0)
+    >>> loss_and_range(make_policy("exponential-tight", epsilon=1.0), problem)[0]
+    1.0
+    """
+    policy.check(problem)
+    eta = _range_by_formula(policy, problem)
+    if eta is not None:
+        if eta == 0:
+            return 0.0, 0.0
+        if isinstance(policy, RandomizedResponse | ExponentialTight):
+            return policy.epsilon, eta
+    logs, adjacency = _distinct_rows(policy, problem)
+    return privacy_loss_of_logs(logs, adjacency).epsilon, log_ratio_range(logs, adjacency) if eta is None else eta
+
+
+def _range_by_formula(policy: Policy, problem: DecisionProblem) -> float | None:
     if isinstance(policy, Uniform | BestFixed):
         return 0.0
     if isinstance(policy, RandomizedResponse):
         return _response_range(policy, problem)
-    if isinstance(policy, ExponentialFamily):
-        closed = _exponential_range(policy, problem)
-        if closed is not None:
-            return closed
-    return log_ratio_range(policy.log_probabilities(problem), problem.adjacency)
+    return _exponential_range(policy, problem) if isinstance(policy, ExponentialFamily) else None
+
+
+def _distinct_rows(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, Adjacency]:
+    """The table, and who is a neighbour of whom in it; of the optimum among neighbours all, each row once."""
+    if isinstance(policy, Optimal) and policy.epsilon < np.inf:
+        partitions = hiding_partitions(problem.adjacency, problem.n_records)
+        if len(partitions) == 1 and one_clique(partitions[0]):
+            return group_logs(problem, policy.epsilon), AnyRecord()
+    return policy.log_probabilities(problem), problem.adjacency
 
 
 def _response_range(policy: RandomizedResponse, problem: DecisionProblem) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray
+from policies.listed import ListedPartition
 from policies.optimal_ceilings import Ceilings, best_ceilings, ceiling_logs
 from policies.optimal_orders import order_logs
 from policies.optimal_sets import class_weights, members_of
@@ -85,6 +86,8 @@ def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) ->
     units = priors.max(axis=1)
     # A class that never comes is still protected; it is solved as if its members were equally likely.
     scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
+    # The cliques of a list are filled up with repetitions of their last row: these weigh nothing.
+    scaled[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
     masks, weights = class_weights(columns, scaled)
     solution = best_ceilings(members_of(masks, len(columns)), weights, epsilon)
     return SolvedClasses(records, columns, masks, weights, solution, units)
@@ -103,11 +106,19 @@ def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -
 
 def one_clique(partition: Partition) -> bool:
     """Whether all records are neighbours of each other."""
+    if isinstance(partition, ListedPartition):
+        return partition.whole
     return all(axis in partition.axes or levels == 1 for axis, levels in enumerate(partition.shape))
 
 
 def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:
     """The partitions that hide something: those with cliques of two or more records, or else the first."""
     partitions = adjacency.partitions(n_records)
-    hiding = tuple(part for part in partitions if any(part.shape[axis] > 1 for axis in part.axes))
+    hiding = tuple(part for part in partitions if _hides(part))
     return hiding or partitions[:1]
+
+
+def _hides(partition: Partition) -> bool:
+    if isinstance(partition, ListedPartition):
+        return len(partition.starts) < len(partition.order)
+    return any(partition.shape[axis] > 1 for axis in partition.axes)

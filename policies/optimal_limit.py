@@ -12,10 +12,12 @@ from policies import optimal_full
 from policies.adjacency import OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
+from policies.listed import Listed
 from policies.optimal_classes import hiding_partitions, one_clique, solve_classes
 from policies.optimal_full import fits, solve_full
 from policies.optimal_orders import solve_orders
 from policies.per_problem import once_per_problem
+from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 
 # How many features the nested feature sets hold at most, beside all of them.
@@ -64,6 +66,9 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     ------
     ValueError
         If epsilon is negative or not a number.
+    NotApplicableError
+        For one-feature over a list of records (`policies.listed`) at epsilon = 0, or too long for the whole programme:
+        listed records that differ in two features need no record between them, so the bounds above do not hold.
     """
     epsilon = non_negative(epsilon, "epsilon")
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
@@ -71,6 +76,12 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
         return ValueLimit(_greedy_value(problem), _greedy_value(problem), exact=True)
     if len(partitions) == 1:
         return _class_limit(problem, partitions[0], epsilon)
+    if isinstance(problem.adjacency, Listed) and (epsilon == 0 or not fits(problem)):
+        raise NotApplicableError(
+            f"the limit under {problem.adjacency.name} over a list of records is known at epsilon > 0 for at most "
+            f"{optimal_full.MAX_ENTRIES // problem.n_actions} records of {problem.n_actions} actions, "
+            f"got epsilon={epsilon:g}, n_records={problem.n_records}."
+        )
     if epsilon == 0:
         value = float(problem.fixed_values.max())
         return ValueLimit(value, value, exact=True)

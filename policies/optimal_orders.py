@@ -27,12 +27,6 @@ class Orders:
         The group of each record.
     orders : array of int, (n_groups, k)
         Best action first.
-    records : array of int, (n_groups,)
-        How many.
-    priors : array, (n_groups,)
-        Their probability.
-    weights : array, (n_groups, k)
-        Sum of prior times utility.
     columns : array, (k, 1, n_groups)
         The utilities of one record of each group.
     sets : array of int, (n_sets,)
@@ -44,9 +38,6 @@ class Orders:
 
     codes: IntArray
     orders: IntArray
-    records: IntArray
-    priors: FloatArray
-    weights: FloatArray
     columns: FloatArray
     sets: IntArray
     set_weights: FloatArray
@@ -59,14 +50,12 @@ def by_order(problem: DecisionProblem) -> Orders:
     for mask in preferences(problem.utilities.T)[0]:
         # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
         codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
-    _, first, records = np.unique(codes, return_index=True, return_counts=True)
-    priors: FloatArray = np.bincount(codes, problem.prior).astype(np.float64)
-    weights: FloatArray = np.stack([np.bincount(codes, problem.prior * u) for u in problem.utilities.T], axis=1)
+    _, first = np.unique(codes, return_index=True)
     typical = problem.utilities[first]
     orders = np.argsort(-typical, axis=1, kind="stable")
     sets, set_weights = class_weights(problem.utilities.T[:, None, :], problem.prior[None, :])
     columns = np.ascontiguousarray(typical.T[:, None, :])
-    return Orders(codes, orders, records, priors, weights, columns, sets, set_weights)
+    return Orders(codes, orders, columns, sets, set_weights)
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:
@@ -78,9 +67,16 @@ def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, Fl
 
 def order_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if all records are neighbours, (n_records, n_actions), column-major."""
+    codes = by_order(problem).codes
+    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    for column, logs in zip(table.T, group_logs(problem, epsilon).T, strict=True):
+        np.take(logs, codes, out=column)
+    return table
+
+
+def group_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
+    """The distinct rows of `order_logs`, (n_groups, n_actions): all that its privacy depends on."""
     groups = by_order(problem)
     ceilings = solve_orders(problem, epsilon)[2].ceilings
-    table = np.empty((problem.n_records, problem.n_actions), order="F")
-    for column, logs in zip(table.T, ceiling_logs(groups.columns, ceilings, epsilon), strict=True):
-        np.take(logs[0], groups.codes, out=column)
-    return table
+    rows: FloatArray = ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T
+    return rows

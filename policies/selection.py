@@ -20,7 +20,14 @@ from policies.html_table import html_table
 from policies.noisy_max import ReportNoisyMax, log_win_probabilities
 from policies.permute_and_flip import PermuteAndFlip, win_integrals
 from policies.scores import scaled_scores
-from policies.selection_release import by_flips, by_noise, by_weights, grid_gaps, release_weights
+from policies.selection_release import (
+    by_flips,
+    by_noise,
+    by_weights,
+    gaps_below_best,
+    places_on_grid,
+    release_weights,
+)
 
 # Candidates that a notebook shows, and among how many a mechanism's probabilities are there at once.
 MOST_SHOWN = 10
@@ -43,11 +50,13 @@ def select(
     Parameters
     ----------
     scores : array, (k,)
-        One finite score per candidate, k >= 1; higher is better. In any unit.
+        One finite score per candidate, k >= 1; higher is better. In any unit. A release takes whole numbers, Fractions
+        and Decimals exactly, and floats up to 2^20 times the sensitivity, beyond which their rounding is too coarse.
     epsilon : float
         The privacy parameter, >= 0; 0 chooses uniformly, inf the first candidate of highest score.
     sensitivity : float, optional
-        The most by which one person can change any score, > 0 and finite, in the unit of the scores.
+        The most by which one person can change any score, > 0 and finite, in the unit of the scores. Floats may be off
+        by a unit in their last place; what else they are off by, as long sums are, is to be added here.
     mechanism : str, optional
         "exponential": P(r) proportional to exp(score_r / s) (McSherry & Talwar 2007, theorem 6).
         "permute-and-flip": visit the candidates in random order and take each with probability
@@ -79,7 +88,7 @@ def select(
     >>> select([0.1, 0.9], epsilon=5.5, candidates=("Violent", "NonViolent")).probabilities.round(8).tolist()
     [0.09975049, 0.90024951]
     """
-    vector = _score_vector(scores)
+    vector, given = _score_vector(scores)
     names = _names(candidates, len(vector))
     if mechanism not in MECHANISMS:
         raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={mechanism!r}.")
@@ -90,6 +99,7 @@ def select(
         sensitivity=_sensitivity(sensitivity),
         mechanism=mechanism,
         monotone=bool(monotone) or mechanism == ExponentialMonotone.name,
+        given=given,
     )
 
 
@@ -105,6 +115,8 @@ class Selection:
         In the order of the candidates.
     epsilon, sensitivity, mechanism, monotone
         As given to `select`.
+    given : tuple
+        The scores before they became floats.
     """
 
     candidates: tuple[str | int, ...]
@@ -113,6 +125,7 @@ class Selection:
     sensitivity: float
     mechanism: str
     monotone: bool
+    given: tuple[Any, ...]
 
     @property
     def scale(self) -> float:
@@ -184,19 +197,25 @@ class Selection:
         -------
         The chosen candidate. It depends on the data through the mechanism alone, and costs epsilon each time.
 
+        Raises
+        ------
+        ValueError
+            For a float that is so large that its rounding is not covered by the proof of privacy. That it was raised
+            tells of the scores, as every refusal does.
+
         Notes
         -----
-        Privacy is proved for the whole numbers themselves, see `policies.selection_release`. The probabilities of
-        the exponential mechanism and of permute-and-flip are those of `probabilities` up to a share of 1e-12 for each
-        scale that a score lies below the best, and 1e-16.
+        Privacy is proved for the whole numbers themselves, see `policies.selection_release`, which also says what of
+        the work is the same for all scores. The probabilities of the exponential mechanism and of permute-and-flip are
+        those of `probabilities` up to a share of 1e-8 for each scale that a score lies below the best, and 1e-16.
         """
         if self.epsilon == math.inf:
             return self.candidates[int(self.scores.argmax())]
         if self.epsilon == 0:
             return self.candidates[secrets.randbelow(len(self.candidates))]
-        gaps = grid_gaps(self.scores.tolist(), self.sensitivity)
+        places = places_on_grid(self.given, self.sensitivity)
         weights = release_weights(self.epsilon, self.monotone)
-        return self.candidates[_RELEASES[self.mechanism](gaps, weights)]
+        return self.candidates[_RELEASES[self.mechanism](gaps_below_best(places, weights), weights)]
 
 
 def _exponential(scores: FloatArray, scale: float) -> FloatArray:
@@ -267,8 +286,8 @@ def _names(candidates: Any, k: int) -> tuple[str | int, ...]:
     return names
 
 
-def _score_vector(scores: ArrayLike) -> FloatArray:
-    """A read-only copy of the scores; ValueError names what is wrong with them."""
+def _score_vector(scores: ArrayLike) -> tuple[FloatArray, tuple[Any, ...]]:
+    """A read-only copy of the scores, and each as it was given; ValueError names what is wrong with them."""
     try:
         given = np.asarray(scores)
         # NumPy drops the imaginary part of an array of complex numbers, with no more than a warning.
@@ -284,4 +303,6 @@ def _score_vector(scores: ArrayLike) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(vector))
     if bad.size:
         raise ValueError(f"scores must be finite, got scores[{int(bad[0])}]={float(vector[bad[0]])!r}.")
-    return read_only(vector)
+    # A list may mix whole numbers and floats, which one array of numbers would not.
+    exact = given if isinstance(scores, np.ndarray) else np.asarray(scores, dtype=object)
+    return read_only(vector), tuple(exact)

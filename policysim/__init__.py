@@ -14,7 +14,8 @@ processes/  decisions over days: any tabular process, and treatment over days
 days/     treatment over days within a total privacy budget
 simulation, simulated_log   the check by Monte Carlo; the simulator's own log
 select_private, select_screen   one private choice from counts (counts_file)
-privatize (privatize_codes, privatize_note, privatize_screen)   randomised response on columns of a file (columns_file)
+privatize (privatize_codes, privatize_ledger, privatize_note, privatize_screen)   randomised response on columns of a
+          file (columns_file), and how often it was released
 sources/  the studies of source documents
 offpolicy/  what a policy is worth to the patients of a log, estimated
 logs/     reading logs: declared features, treatments, outcomes
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
+    "InfiniteLossWarning": "policysim.processes.process",
     "OffPolicyEstimate": "policysim.offpolicy.result",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.processes.budget",
@@ -94,6 +96,7 @@ _HOME = {
 __all__ = [
     "AnyRecord",
     "DecisionProblem",
+    "InfiniteLossWarning",
     "OffPolicyEstimate",
     "OneFeature",
     "PrivacyBudget",

@@ -6,15 +6,21 @@ import math
 from typing import Any
 
 from policysim.basis import basis
-from policysim.choose import Choice, Choices, Wish
+from policysim.choose import Choice, Choices, Verdict, Wish
 from policysim.study import LoggedStudy, Study
 from policysim.text import cells, wrap
-from policysim.words import events, hidden, percent, population, rounded
+from policysim.words import events, hidden, percent, population, rounded_down, rounded_up
 
 COLUMNS = (26, 10, 15, 28, 21)
 DEATHS = 3
 # How many of the groups that force a bound are named.
 GROUPS_NAMED = 3
+# Digits of a bound and of what is allowed: two could be equal.
+SHOWN = 6
+UNPROVEN = (
+    "No mechanism was found that does that within what is allowed; a proof that none exists could not be checked, so "
+    "there is no verdict."
+)
 
 
 def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> list[str]:
@@ -53,37 +59,44 @@ def asked(wish: Wish) -> str:
 
 def answer(choices: Choices) -> str:
     """In a sentence or two: that one treatment for all does it, or which policy needs least, or that none can."""
-    least = choices.least
     if choices.one_for_all is not None:
         return "One treatment for all meets this already, and costs no privacy."
-    if not choices.possible:
-        if choices.limit == math.inf:
-            return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
-        return (
-            f"No mechanism can: that takes ε = {rounded(choices.limit)} at least, whatever the mechanism, and "
-            f"{choices.wish.max_epsilon:.3g} is allowed."
-        )
-    if least is None:
-        return (
-            f"None of these policies can within what is allowed; another mechanism may, from ε = "
-            f"{rounded(choices.limit)} on."
-        )
-    found = f"{least.policy} needs least: ε = {rounded(least.epsilon)}."
+    if choices.least is not None:
+        return f"{choices.least.policy} needs least: ε = {rounded_up(choices.least.epsilon)}.{_none_below(choices)}"
+    if choices.verdict is Verdict.NONE:
+        return UNPROVEN
+    if choices.verdict is Verdict.MAY:
+        return f"None of these policies can within what is allowed; another mechanism may.{_none_below(choices)}"
+    if choices.limit == math.inf:
+        return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
+    return (
+        f"No mechanism can: that takes ε = {rounded_down(choices.limit)} at least, whatever the mechanism, and "
+        f"{rounded_up(choices.wish.max_epsilon, 3)} is allowed."
+    )
+
+
+def _none_below(choices: Choices) -> str:
+    """A sentence on what is proven of all mechanisms, after a space; none where every epsilon may do."""
     if choices.limit == 0:
-        return found
-    return f"{found} No mechanism can do this below ε = {rounded(choices.limit)}."
+        return ""
+    if not choices.limit_proven:
+        return " What any other mechanism needs is not proven."
+    return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
 
 
 def proof(certificate: dict[str, Any], file: str) -> list[str]:
     """Where the proof is, and which patients force it."""
+    objective = certificate["objective"]["utility"]
+    lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
     lines = wrap(
-        f"Certificate: {file}. At ε = {certificate['epsilon']:.3g} no policy exceeds {certificate['bound']:.6g}, and "
-        f"{certificate['needed']:.6g} is needed. What it costs most to hide, by the order of the treatments that "
-        "suits the patients best:"
+        f"Certificate: {file}. At ε = {certificate['epsilon']:.3g} every mechanism loses at least "
+        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
+        f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
+        "treatments that suits the patients best:"
     )
-    loss = sum(group["greedy"] - group["lambda"] for group in certificate["groups"])
+    loss = sum(group["lambda"] for group in certificate["groups"])
     for group in certificate["groups"][:GROUPS_NAMED]:
-        share = (group["greedy"] - group["lambda"]) / loss if loss > 0 else math.nan
+        share = group["lambda"] / loss if loss > 0 else math.nan
         lines.append(
             f"    {' > '.join(group['order'])}: {percent(group['prior'])} of patients, {percent(share)} of the loss"
         )
@@ -96,7 +109,7 @@ def _table(study: Study, choices: Choices) -> list[str]:
     count = population(row.extra_deaths for row in rows_shown)
     rows = [
         ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"],
-        ["any mechanism at all", rounded(choices.limit), "", "", ""],
+        ["any mechanism at all", limit_shown(choices), "", "", ""],
         *(_row(row, count) for row in rows_shown),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
@@ -104,11 +117,16 @@ def _table(study: Study, choices: Choices) -> list[str]:
     return [cells([row[place] for place in shown], widths) for row in rows]
 
 
+def limit_shown(choices: Choices) -> str:
+    """The epsilon below which nothing does it, in a table; – if that is not proven."""
+    return rounded_down(choices.limit) if choices.limit_proven else "–"
+
+
 def _row(row: Choice, count: int) -> list[str]:
     name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
     return [
         name,
-        rounded(row.epsilon),
+        rounded_up(row.epsilon),
         percent(row.benefit_kept),
         events(row.extra_deaths, count, sign=True),
         "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",

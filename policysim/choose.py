@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from policies.arrays import FloatArray
@@ -13,8 +14,21 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.limit import Limit
 from policysim.question.progress import SILENT, Progress
-from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
+from policysim.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
 from policysim.sweep import N_THREADS
+
+
+class Verdict(StrEnum):
+    """What was found out about a wish.
+
+    CAN: a mechanism that was compared does it. CANNOT: a checked proof says that none does. MAY: none that was compared
+    does it, but the limit leaves room. NONE: no mechanism was found, and no proof that there is none.
+    """
+
+    CAN = "can"
+    CANNOT = "cannot"
+    MAY = "may"
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,11 @@ class Wish:
         if self.max_guess is None or self.max_guess >= 1:
             return math.inf
         return math.log(self.max_guess / (1 - self.max_guess))
+
+    @property
+    def epsilon_to_refute(self) -> float:
+        """An epsilon that is at least the true `max_epsilon`, whatever the rounding of the logarithm."""
+        return self.max_epsilon * (1 + 2.0**-50) + 2.0**-50
 
     def demand(self, problem: DecisionProblem) -> Demand:
         """The demand on value and deaths."""
@@ -78,21 +97,33 @@ class Choices:
         The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
         to be chosen.
     limit : float
-        No mechanism meets the demand at a smaller epsilon than this; inf if none does at any.
+        No mechanism meets the demand at this epsilon or a smaller one; inf if none does at any, 0 if nothing is known.
+    limit_proven : bool
+        Whether that is proven: by a certificate that rational arithmetic has accepted. If not, it is only computed.
     certificate : dict or None
-        Where no mechanism can: the proof, from the dual of the linear programme.
+        Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
     """
 
     wish: Wish
     rows: list[Choice]
     one_for_all: Choice | None
     limit: float
+    limit_proven: bool
     certificate: dict[str, Any] | None
 
     @property
-    def possible(self) -> bool:
-        """Whether some mechanism could do what is asked for."""
-        return self.one_for_all is not None or (self.limit <= self.wish.max_epsilon and self.limit < math.inf)
+    def verdict(self) -> Verdict:
+        """Whether some mechanism can do what is asked for: nothing is said to be impossible without a proof."""
+        if self.least is not None:
+            return Verdict.CAN
+        if self.certificate is not None:
+            return Verdict.CANNOT
+        return Verdict.MAY if self.limit < self.wish.max_epsilon else Verdict.NONE
+
+    @property
+    def possible(self) -> bool | None:
+        """True and False as proven by a mechanism or by a certificate; None where neither is there."""
+        return {Verdict.CAN: True, Verdict.CANNOT: False}.get(self.verdict)
 
     @property
     def least(self) -> Choice | None:
@@ -131,21 +162,27 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
     limit = Limit(problem, demand)
-    least = limit.smallest_epsilon()
+    least = limit.last_impossible(near=wish.max_epsilon)
+    proven = least == 0 or limit.certificate(least) is not None
     progress.advance()
     fixed = BestFixed().probabilities(problem)
     one_for_all = _row(problem, BestFixed.name, fixed, 0.0) if demand.margin(problem, fixed) >= 0 else None
-    impossible = one_for_all is None and wish.max_epsilon < least
-    certificate = limit.certificate(wish.max_epsilon) if impossible else None
-    return Choices(wish, rows, one_for_all, least, certificate)
+    found = one_for_all is not None or any(row.allowed for row in rows)
+    may = found or least < wish.max_epsilon * (1 - TOLERANCE)
+    certificate = None if may else limit.certificate(wish.epsilon_to_refute)
+    return Choices(wish, rows, one_for_all, least, proven, certificate)
 
 
 def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
     def table_at(epsilon: float) -> FloatArray:
         return make_policy(name, epsilon=epsilon).probabilities(problem)
 
+    curve = Curve(name, lambda at: demand.margin(problem, table_at(at)))
     try:
-        epsilon = Curve(name, lambda at: demand.margin(problem, table_at(at))).first_reaching(0.0)
+        epsilon = curve.first_reaching(0.0, near=max_epsilon)
+        if epsilon > max_epsilon and curve(max_epsilon) >= 0:
+            # The search ends a little above the least epsilon, and what is allowed may lie between the two.
+            epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
     return _row(problem, name, table_at(epsilon), epsilon, max_epsilon)

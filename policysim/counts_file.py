@@ -25,9 +25,10 @@ class Counts:
     column : str
         The column that holds the candidates.
     candidates : tuple of str
-        As declared; else in the order of a file of counts, or sorted if they were taken from people's rows.
+        As declared, else sorted: never in the order of the rows, which tells who is there.
     people : dict of str to tuple of int
-        For each group, by name, the number of people per candidate. One group named "" where there are none.
+        For each group, as declared, else sorted, the number of people per candidate. One group named "" where there
+        are none.
     from_private_rows : bool
         Whether the candidates were taken from people's rows, so that a candidate may reveal a person.
     groups_from_private_rows : bool
@@ -58,6 +59,7 @@ class Tally:
 
     layout: Layout
     allowed: frozenset[str] | None
+    groups: frozenset[str] | None
     people: dict[str, dict[str, int]] = field(default_factory=dict)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
@@ -78,10 +80,9 @@ class Tally:
             raise DataError(f"must have {len(layout.header)} columns as the header has, got {len(row)}")
         group = "" if layout.group < 0 else self._text(row, layout.group)
         candidate = self._text(row, layout.candidate)
-        if self.allowed is not None and candidate not in self.allowed:
-            near = get_close_matches(candidate, self.allowed, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise DataError(f"{layout.header[layout.candidate]}: {candidate!r} is not among the candidates{hint}")
+        self._require_declared(layout.candidate, candidate, self.allowed, "candidates")
+        if layout.group >= 0:
+            self._require_declared(layout.group, group, self.groups, "groups")
         counts = self.people.setdefault(group, {})
         if layout.score < 0:
             counts[candidate] = counts.get(candidate, 0) + 1
@@ -90,6 +91,12 @@ class Tally:
         if first != line:
             raise DataError(f"{layout.header[layout.candidate]}: {candidate!r} is there already, in line {first}")
         counts[candidate] = _whole(layout.header[layout.score], row[layout.score])
+
+    def _require_declared(self, column: int, name: str, declared: frozenset[str] | None, what: str) -> None:
+        if declared is not None and name not in declared:
+            near = get_close_matches(name, declared, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise DataError(f"{self.layout.header[column]}: {name!r} is not among the {what}{hint}")
 
     def _text(self, row: list[str], column: int) -> str:
         text = row[column].strip()
@@ -105,6 +112,7 @@ def read_counts(
     score: str | None = None,
     by: str | None = None,
     candidates: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
 
@@ -120,6 +128,8 @@ def read_counts(
         The column that holds groups: each is counted on its own.
     candidates : sequence of str, optional
         All candidates; any other value is refused, one that is absent has 0 people.
+    groups : sequence of str, optional
+        All groups, likewise.
 
     Returns
     -------
@@ -135,7 +145,8 @@ def read_counts(
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = numbered_rows(stream, name)
             layout = _layout(rows, name, column, score, by)
-            tally = Tally(layout, None if candidates is None else frozenset(candidates))
+            allowed, named = (None if names is None else frozenset(names) for names in (candidates, groups))
+            tally = Tally(layout, allowed, named)
             for line, row in rows:
                 tally.add(line, row)
     except OSError as error:
@@ -147,9 +158,9 @@ def read_counts(
         if tally.n_mistakes > len(lines):
             lines.append(f"{name}: {tally.n_mistakes} bad rows in all, the first {len(lines)} are listed")
         raise DataError("\n".join(lines))
-    if not tally.people:
+    if not tally.people and (candidates is None or (by is not None and groups is None)):
         raise DataError(f"{name}: has no rows below its header")
-    return _finished(tally, path.name, candidates)
+    return _finished(tally, path.name, candidates, groups)
 
 
 def _layout(
@@ -182,16 +193,18 @@ def _whole(column: str, text: str) -> int:
     return int(digits)
 
 
-def _finished(tally: Tally, source: str, candidates: Sequence[str] | None) -> Counts:
+def _finished(tally: Tally, source: str, candidates: Sequence[str] | None, groups: Sequence[str] | None) -> Counts:
     layout = tally.layout
     people_rows = layout.score < 0
-    found = dict.fromkeys(candidate for counts in tally.people.values() for candidate in counts)
-    names = tuple(candidates) if candidates is not None else tuple(sorted(found) if people_rows else found)
+    found = {candidate for counts in tally.people.values() for candidate in counts}
+    names = tuple(sorted(found) if candidates is None else candidates)
+    named = groups if groups is not None else sorted(tally.people) or [""]
+    people = {group: tally.people.get(group, {}) for group in named}
     return Counts(
         source=source,
         column=layout.header[layout.candidate],
         candidates=names,
-        people={group: tuple(counts.get(name, 0) for name in names) for group, counts in tally.people.items()},
+        people={group: tuple(counts.get(name, 0) for name in names) for group, counts in people.items()},
         from_private_rows=people_rows and candidates is None,
-        groups_from_private_rows=people_rows and layout.group >= 0,
+        groups_from_private_rows=people_rows and layout.group >= 0 and groups is None,
     )

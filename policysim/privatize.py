@@ -18,6 +18,7 @@ from policies.local import Estimate, estimate, privatize
 from policysim.columns_file import Advance, ColumnsFile, check_ending, open_columns, open_writer
 from policysim.output import OutputError, check_writable
 from policysim.privatize_codes import Codes
+from policysim.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
 from policysim.privatize_note import Note, Part, Plan, note_path, note_text, read_note
 from policysim.probability_table import DataError
 
@@ -89,6 +90,8 @@ def privatize_file(
     *,
     rng: np.random.Generator | None = None,
     keep_true: bool = False,
+    ledger: Ledger | None = None,
+    again: bool = False,
     advance: Advance = lambda _: None,
 ) -> tuple[Note, tuple[PrivateTable, ...]]:
     """Write a copy of a file whose private columns hold reports, and its note beside it.
@@ -105,6 +108,11 @@ def privatize_file(
         For simulation only, and the note says so. By default the operating system's randomness, for a release.
     keep_true : bool
         Also return the true counts, which are private; they are never written.
+    ledger : Ledger, optional
+        Counts a release, and is written before the private file appears; from `open_ledger`, by default beside the
+        file. A simulation is not counted.
+    again : bool
+        Make a release of a file that was released before, or in the place of one.
     advance : callable
         Told how much of `file.size` was read.
 
@@ -119,13 +127,16 @@ def privatize_file(
     DataError
         If the file cannot be read, or has no rows, or rows outside of the levels.
     OutputError
-        If nothing can be written.
+        If nothing can be written, or for a repetition without `again`.
     """
-    check_out(file.path, out)
+    check_out(file.path, out, again=again)
+    columns, unchanged = tuple(plan.levels), unchanged_columns(file, tuple(plan.levels))
+    if rng is None:
+        ledger = ledger or open_ledger(file.path)
+        check_ledger(ledger, file, out, columns, plan.epsilon, again=again)
     codes = Codes(file, plan.levels)
     tallies = _tallies(plan)
-    unchanged = tuple(name for name in file.schema.names if name not in plan.levels)
-    with _appearing_together(out, note_path(out)) as (data_part, note_part):
+    with _appearing_together(out, note_path(out)) as (data_part, note_part, before):
         # Without what the file says about itself, which may tell of the true rows.
         schema = pa.schema([codes.field(column) if column.name in plan.levels else column for column in file.schema])
         with open_writer(data_part, schema, check_ending(out)) as writer:
@@ -138,8 +149,12 @@ def privatize_file(
                     private |= tally.draw(true_codes, rng)
                 writer.write(_with_columns(batch, schema, codes, private))
         codes.finish()
-        note = Note(plan, unchanged, codes.n_rows, release=rng is None)
+        counted = ledger if rng is None else None
+        earlier = counted.earlier(columns, unchanged) if counted else None
+        note = Note(plan, unchanged, codes.n_rows, release=rng is None, earlier=earlier)
         note_part.write_text(note_text(note), encoding="utf-8")
+        if counted:
+            before.append((counted.with_release(columns, unchanged, plan.epsilon, out), counted.path))
     return note, tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
 
 
@@ -184,8 +199,24 @@ def _with_columns(
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def check_out(source: Path, out: Path) -> None:
-    """Refuse an output file that cannot be written or would replace the source: OutputError."""
+def unchanged_columns(file: ColumnsFile, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a file that pass through as they are."""
+    return tuple(name for name in file.schema.names if name not in columns)
+
+
+def check_ledger(
+    ledger: Ledger, file: ColumnsFile, out: Path, columns: tuple[str, ...], epsilon: float, *, again: bool
+) -> None:
+    """Refuse a release that was made before, or a ledger that would be written over: OutputError."""
+    if ledger.path.absolute() in (out.absolute(), note_path(out).absolute()):
+        raise OutputError(f"{ledger.path.as_posix()}: is to be the private file or its note, not the ledger")
+    ledger.require_writable()
+    if not again:
+        ledger.refuse_repetition(file.path, columns, unchanged_columns(file, columns), epsilon)
+
+
+def check_out(source: Path, out: Path, *, again: bool = False) -> None:
+    """Refuse an output file that cannot be written, or would replace the source or a release: OutputError."""
     if check_ending(out) != check_ending(source):
         raise OutputError(f"{out.as_posix()}: must end in {check_ending(source)} as {source.name} does")
     for path in (out, note_path(out)):
@@ -194,19 +225,37 @@ def check_out(source: Path, out: Path) -> None:
     if out.exists() and out.samefile(source):
         raise OutputError(f"{out.as_posix()}: is the file with the true values, which would be lost")
     check_writable(out.parent)
+    if not again and out.exists() and _may_be_a_release(out):
+        raise RepeatedReleaseError(
+            f"{out.as_posix()}: is a release, whose epsilon is spent; name another file, or replace it with --again"
+        )
+
+
+def _may_be_a_release(private: Path) -> bool:
+    """Whether a file has a note that does not say that it is a simulation."""
+    try:
+        return note_path(private).exists() and read_note(private).release
+    except DataError:
+        return True
 
 
 @contextmanager
-def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path]]:
-    """Fresh names beside two files, whose content takes their place when all is written, and vanishes otherwise."""
+def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path, list[tuple[Path, Path]]]]:
+    """Fresh names beside two files, whose content takes their place when all is written, and vanishes otherwise.
+
+    Files of the list take their names before these do, and keep them.
+    """
+    before: list[tuple[Path, Path]] = []
     parts = tuple(target.with_name(f".{target.name}.part-{token_hex(4)}") for target in (data, note))
     moved: list[Path] = []
     try:
         data.parent.mkdir(parents=True, exist_ok=True)
-        yield parts[0], parts[1]
+        yield parts[0], parts[1], before
         for part in parts:
             with part.open("rb") as stream:
                 os.fsync(stream.fileno())
+        for part, target in before:
+            part.replace(target)
         # The old note goes first: at no time does a file stand beside a note that is not its own.
         note.unlink(missing_ok=True)
         for part, target in zip(parts, (data, note), strict=True):
@@ -216,5 +265,5 @@ def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path]]:
     except OSError as error:
         raise OutputError(f"cannot write {data.as_posix()}: {error.strerror or error}") from None
     finally:
-        for path in (*parts, *moved):
+        for path in (*parts, *moved, *(part for part, _ in before)):
             path.unlink(missing_ok=True)

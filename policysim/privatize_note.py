@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from envs.toml_reader import is_number, shown
 from policies.local import Channel, KAry
 from policysim.console import json_text
+from policysim.privatize_ledger import Earlier
 from policysim.probability_table import DataError
 
 SUFFIX = ".privacy.json"
@@ -23,7 +25,8 @@ GUARANTEE = (
     "Any two values of these columns of one row are told apart by the row in this file at most as well as a privacy "
     "loss of epsilon allows. Public by assumption: the columns, their levels, the number of rows and their order. The "
     "rows keep their order: do not sort by a column that is to be hidden. A person with several rows spends epsilon on "
-    "each; so does each further run over the same rows. Other columns are unchanged."
+    "each. A second release of the same columns of the same rows adds its epsilon to this one's, and so does each "
+    "further one; this note knows only of earlier ones that it names. Other columns are unchanged."
 )
 
 # More combinations of levels than this cannot be estimated to any use, and the table of them would not fit the memory.
@@ -66,12 +69,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Note:
-    """What is known of a private file: the plan, the other columns, the number of rows, and how it was drawn."""
+    """What is known of a private file: the plan, other columns, number of rows, how it was drawn, earlier releases."""
 
     plan: Plan
     unchanged: tuple[str, ...]
     n_rows: int
     release: bool
+    earlier: Earlier | None = None
+
+    @property
+    def epsilon_in_all(self) -> float:
+        """The loss of a row by this release and the earlier ones that are known; inf if they hide nothing together."""
+        return self.plan.epsilon if self.earlier is None else self.earlier.with_this(self.plan.epsilon)
 
 
 def make_plan(
@@ -86,7 +95,7 @@ def make_plan(
     epsilon : float
         Of a whole row; > 0 and finite, and not so small that random words of 63 bits cannot keep to it.
     separately : bool
-        Each column by itself with epsilon / (number of columns).
+        Each column by itself with epsilon / (number of columns), rounded down so that they never sum above epsilon.
     from_data : sequence of str
         Columns whose levels were taken from the rows.
 
@@ -115,10 +124,20 @@ def make_plan(
                 f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
-        channel = KAry(size, epsilon / len(groups))
+        channel = KAry(size, _even_share(epsilon, len(groups)))
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
         parts.append(Part(columns, channel))
     return Plan(checked, epsilon, tuple(parts), tuple(from_data))
+
+
+def _even_share(epsilon: float, parts: int) -> float:
+    """The largest float of which `parts` times are at most epsilon, as a float and as the decimal that is written."""
+    share = epsilon / parts
+    while parts > 1 and parts * max(Fraction(share), Fraction(repr(share))) > min(
+        Fraction(epsilon), Fraction(repr(epsilon))
+    ):
+        share = math.nextafter(share, 0)
+    return share
 
 
 def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
@@ -139,9 +158,9 @@ def note_path(private: Path) -> Path:
 
 
 def note_document(note: Note) -> dict[str, Any]:
-    """The note as it is written; it holds nothing of the rows but their number, and no seed."""
+    """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest."""
     plan = note.plan
-    return {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "drawn": RELEASE if note.release else SIMULATION,
         "epsilon": plan.epsilon,
@@ -162,6 +181,13 @@ def note_document(note: Note) -> dict[str, Any]:
         "unchanged": list(note.unchanged),
         "guarantee": GUARANTEE,
     }
+    if note.earlier is not None:
+        document["earlier"] = {
+            "releases": note.earlier.releases,
+            "epsilon": note.earlier.epsilon,
+            "epsilon_in_all": note.epsilon_in_all,
+        }
+    return document
 
 
 def note_text(note: Note) -> str:
@@ -207,13 +233,30 @@ def _note(document: Any) -> Note:
         separately=len(channels) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE)
+    note = Note(
+        plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, earlier=_earlier(document.get("earlier"))
+    )
     # Whatever else is in the document must follow from that.
-    for key, value in note_document(note).items():
+    for key, value in json.loads(note_text(note)).items():
         _require(
             key == "guarantee" or document[key] == value, f"{key} must be {shown(value)}, got {shown(document[key])}"
         )
     return note
+
+
+def _earlier(entry: Any) -> Earlier | None:
+    """What the note says of earlier releases; infinity is text."""
+    if entry is None:
+        return None
+    _require(isinstance(entry, dict), f"earlier must be an object, got {shown(entry)}")
+    releases, epsilon = entry["releases"], entry["epsilon"]
+    _require(
+        type(releases) is int and releases > 0, f"earlier releases must be a whole number > 0, got {shown(releases)}"
+    )
+    _require(
+        epsilon == "inf" or is_number(epsilon, 0), f"the epsilon of earlier releases must be >= 0, got {shown(epsilon)}"
+    )
+    return Earlier(releases, float(epsilon))
 
 
 def _is_list(value: object, kind: type) -> bool:

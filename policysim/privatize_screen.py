@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them as the data itself."
 READING = (
-    "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: each further run "
-    "over the same rows adds its ε. Rows keep their order, which is public: do not sort by a "
+    "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: a second release "
+    "of the same columns adds its ε. Rows keep their order, which is public: do not sort by a "
     "column that is to be hidden."
 )
 
@@ -49,6 +50,12 @@ def warnings(note: Note) -> list[str]:
     lines = []
     if not note.release:
         lines.append("SIMULATION, not a release: whoever has the seed can undo it.")
+    if note.earlier is not None:
+        times = "once" if note.earlier.releases == 1 else f"{note.earlier.releases} times"
+        together = f"ε = {note.epsilon_in_all:g} in all with this one."
+        if note.epsilon_in_all == math.inf:
+            together = "and no ε covers a column that one of them randomises and another one leaves as it is."
+        lines.append(f"These rows were released {times} before: {together}")
     if note.plan.from_data:
         names = ", ".join(note.plan.from_data)
         lines.append(

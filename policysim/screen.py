@@ -6,6 +6,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
+from policysim.evaluate import UNBEATABLE
 from policysim.findings import KEEP, Findings, Row
 from policysim.study import ScenarioStudy, Study
 from policysim.text import cells, wrap
@@ -18,6 +19,7 @@ from policysim.words import (
     odds,
     percent,
     percent_1,
+    percent_up,
     plain,
     population,
     rounded,
@@ -167,7 +169,7 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
 def _row_cells(row: Row, count: int) -> list[str]:
     return [
         row.policy,
-        percent(row.benefit_kept),
+        percent_up(row.benefit_kept) if row.policy == UNBEATABLE else percent(row.benefit_kept),
         events(row.extra_deaths, count, sign=True),
         rounded(row.worse_than_untreated * 1000),
         rounded(row.epsilon_spent),

@@ -188,12 +188,13 @@ class GroupChoice:
 
 
 def choices(counts: Counts, terms: Terms) -> list[GroupChoice]:
-    """The choice for each group; DataError for shares of nobody."""
+    """The choice for each group; DataError for shares of nobody, or for nobody where their number is public."""
     total = sum(map(sum, counts.people.values()))
     found = []
     for group, people in counts.people.items():
         n = sum(people)
-        if n == 0 and (terms.proportions or total == 0):
+        # Under add-or-remove-one, that nobody is there is not to be told either.
+        if n == 0 and (terms.proportions or (total == 0 and terms.adjacency == REPLACE)):
             raise DataError(f"{counts.source}: {group + ' has no people' if group else 'counts no people'}")
         true = true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
         declared = true.value if terms.sensitivity is None else terms.sensitivity

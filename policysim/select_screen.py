@@ -1,4 +1,4 @@
-"""What `policysim select` prints, as text and as documents: what may be published, and apart from it what may not."""
+"""What `policysim select` prints, as text and as documents: what may be published, and, if asked for, what may not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MOST_ROWS = 20
 NOT_A_RELEASE = " Analysis of the private data, not a release: publish nothing below this line "
 
 
-def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, Any], seed: int | None) -> str:
+def select_screen(
+    terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, Any], seed: int | None, *, analysis: bool = False
+) -> str:
     """The choices as text, at most 100 columns wide.
 
     Parameters
@@ -27,6 +29,8 @@ def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, A
         From `release_document`.
     seed : int or None
         The seed of a simulation; None for a release.
+    analysis : bool
+        Below a line, also show the counts, the probabilities and how good the choice is: all private.
     """
     kind = "Release" if seed is None else f"Simulation with seed {seed}, not a release"
     lines = [
@@ -41,9 +45,10 @@ def select_screen(terms: Terms, found: Sequence[GroupChoice], drawn: dict[str, A
         lines += wrap(text)
     if grouped:
         lines += wrap(_groups(terms, found))
-    lines += ["", NOT_A_RELEASE.center(WIDTH, "─")]
-    for choice in found:
-        lines += ["", *_analysis(choice)]
+    if analysis:
+        lines += ["", NOT_A_RELEASE.center(WIDTH, "─")]
+        for choice in found:
+            lines += ["", *_analysis(choice)]
     return "\n".join(lines)
 
 
@@ -80,7 +85,7 @@ def warnings_about(counts: Counts, terms: Terms, found: list[GroupChoice]) -> li
     if counts.groups_from_private_rows and terms.adjacency != REPLACE:
         lines.append(
             f"the names of the groups are taken from the private rows of {counts.source}, so a rare one reveals that "
-            "somebody is in it"
+            "somebody is in it; list all possible ones with --groups"
         )
     for choice in found:
         if not choice.holds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from policysim.study import Study
 
@@ -30,6 +31,50 @@ def rounded(value: float, *, sign: bool = False) -> str:
     # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
     shown = max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
     return _minus(f"{near:{'+' if sign else ''},.{shown}f}")
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """A lower bound with so many significant digits, never above it: "no mechanism does it below" stays true."""
+    return _bound(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """An upper bound, or what is enough, with so many significant digits, never below it."""
+    return _bound(value, digits, ROUND_CEILING)
+
+
+def percent_up(share: float) -> str:
+    """A share that nothing exceeds, as a whole percentage, never below it."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    # The shortest decimal of the float: 0.45 is a little more than 45 %, by less than any value is known.
+    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
+
+
+def enough(value: float, digits: int) -> float:
+    """The number that `rounded_up` shows."""
+    return value if not math.isfinite(value) or value == 0 else float(_cut(Decimal(value), _places(value, digits)))
+
+
+def _bound(value: float, digits: int, side: str) -> str:
+    if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
+        return rounded(value)
+    near = _cut(Decimal(value), _places(value, digits), side)
+    if near and abs(near) < Decimal("1e-4"):
+        return _minus(f"{float(near):.{digits - 1}e}")
+    # As in `rounded`: the carry into another digit.
+    shown = max(0, digits - 1 - near.adjusted()) if near else 0
+    return _minus(f"{near:,.{shown}f}")
+
+
+def _places(value: float, digits: int) -> int:
+    """The decimals that show a number, other than 0, with so many significant digits."""
+    return digits - 1 - math.floor(math.log10(abs(value)))
+
+
+def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
+    """A number with so many decimals, rounded to one side: the one place where bounds are rounded."""
+    return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
 
 
 def events(rate: float, count: int, *, sign: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,31 @@ def _over_days(chosen: argparse.Namespace) -> Question:
         length_public=chosen.length_public,
     )
     try:
-        study = require_scenario(chosen_study(chosen))
+        study = require_scenario(chosen_study(with_catalogue_names(chosen)))
         require_any_record(study)
     except ValueError as error:
         raise UsageError(str(error)) from None
     return CourseQuestion(study, question, named=_named(chosen))
+
+
+def with_catalogue_names(chosen: argparse.Namespace) -> argparse.Namespace:
+    """The options with the policies' names in the catalogue; a line on stderr for "optimal" on the command line.
+
+    A study's own list is shared with the question about one decision, where "optimal" is the right name: over days it
+    means optimal-daily without a word.
+    """
+    from policies.optimal import Optimal  # noqa: PLC0415
+    from policysim.processes.step_problems import OPTIMAL_DAILY, catalogue_name  # noqa: PLC0415
+
+    names = [chosen.policy] if isinstance(chosen.policy, str) else chosen.policy or []
+    if Optimal.name in names:
+        sys.stderr.write(
+            f"policysim: over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of "
+            "each day, not of the course\n"
+        )
+    renamed = [catalogue_name(name) for name in names]
+    policy = renamed[0] if isinstance(chosen.policy, str) else renamed or None
+    return argparse.Namespace(**{**vars(chosen), "policy": policy})
 
 
 def parse_horizon(text: str) -> int:

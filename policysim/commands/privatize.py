@@ -12,14 +12,15 @@ import numpy as np
 
 from policysim.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.console import print_json, progress_bar
-from policysim.privatize import PrivateTable, check_out, privatize_file, read_private
+from policysim.privatize import PrivateTable, check_ledger, check_out, privatize_file, read_private
 from policysim.privatize_codes import levels_in
+from policysim.privatize_ledger import Ledger, open_ledger
 from policysim.privatize_note import Note, Plan, make_plan, note_path, read_note
 from policysim.privatize_screen import private_document, private_screen
 from policysim.probability_table import DataError
 from policysim.question.question import UsageError
 
-NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed")
+NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -50,20 +51,52 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
     epsilon = _parse_epsilon(chosen.epsilon)
     if chosen.seed is not None and chosen.seed < 0:
         raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
+    if chosen.seed is not None and chosen.ledger is not None:
+        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
     out = _parse_out(chosen.out)
     _check_options(columns, declared, epsilon, separately=chosen.separately)
     file = open_columns(Path(chosen.data))
-    check_out(file.path, out)
+    check_out(file.path, out, again=chosen.again)
+    ledger = None if chosen.seed is not None else _ledger(chosen, file, out, tuple(columns), epsilon)
     rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
     passes = 1 + (len(declared) < len(columns))
     with progress_bar(file.unit) as bar:
         bar.expect(file.size * passes)
         tell = bar.advance
         plan = _plan(file, columns, declared, epsilon, separately=chosen.separately, advance=tell)
-        made = privatize_file(file, out, plan, rng=rng, keep_true=chosen.true, advance=tell)
+        made = privatize_file(
+            file, out, plan, rng=rng, keep_true=chosen.true, ledger=ledger, again=chosen.again, advance=tell
+        )
+    if ledger:
+        sys.stderr.write(f"policysim: {_counted(ledger, file.path)}\n")
     if note_path(file.path).exists():
         sys.stderr.write(f"policysim: warning: {_randomised_before(file.path)}\n")
     return out, made
+
+
+def _ledger(
+    chosen: argparse.Namespace, file: ColumnsFile, out: Path, columns: tuple[str, ...], epsilon: float
+) -> Ledger:
+    """Where the release is counted; what was released before is refused now, before the rows are read."""
+    ledger = open_ledger(file.path, None if chosen.ledger is None else Path(chosen.ledger))
+    check_ledger(ledger, file, out, columns, epsilon, again=chosen.again)
+    return ledger
+
+
+def _counted(ledger: Ledger, data: Path) -> str:
+    """What a second release would cost, and where this one is listed."""
+    changed = "" if ledger.same or not ledger.releases else _changed(ledger, data)
+    return (
+        f"a second release of the same columns adds its epsilon to this one's; {ledger.path.as_posix()} lists the "
+        f"releases and is private: keep it with the data, and publish neither{changed}"
+    )
+
+
+def _changed(ledger: Ledger, data: Path) -> str:
+    return (
+        f". {ledger.path.name} lists {len(ledger.releases)} of other content: where {data.name} shares rows with it, "
+        "their epsilon adds up too, which is not counted here"
+    )
 
 
 def _randomised_before(path: Path) -> str:

@@ -25,10 +25,10 @@ def run(chosen: argparse.Namespace) -> int:
         column=chosen.column,
         score=chosen.score,
         by=chosen.by,
-        candidates=_candidates(chosen.candidates),
+        candidates=_names("--candidates", chosen.candidates),
+        groups=_names("--groups", chosen.groups),
     )
     found = choices(counts, terms)
-    analysis = analysis_document(found)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
     else:
@@ -39,9 +39,12 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         simulated = None if chosen.seed is None else {"seed": chosen.seed, **drawn}
         released = drawn if chosen.seed is None else None
-        print_json({"release": released, "simulation": simulated, "analysis_not_private": analysis})
+        document = {"release": released, "simulation": simulated}
+        if chosen.analysis:
+            document["analysis_not_private"] = analysis_document(found)
+        print_json(document)
     else:
-        sys.stdout.write(select_screen(terms, found, drawn, chosen.seed) + "\n")
+        sys.stdout.write(select_screen(terms, found, drawn, chosen.seed, analysis=chosen.analysis) + "\n")
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
 
 
@@ -55,6 +58,8 @@ def _terms(chosen: argparse.Namespace) -> Terms:
         raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
     if chosen.split_by_share and chosen.by is None:
         raise UsageError("--split-by-share only goes with --by")
+    if chosen.groups is not None and chosen.by is None:
+        raise UsageError("--groups only goes with --by")
     named = [name for name in (chosen.column, chosen.score, chosen.by) if name is not None]
     if len(set(named)) != len(named):
         raise UsageError("--column, --score and --by must name different columns")
@@ -82,18 +87,18 @@ def _number(option: str, text: str) -> float:
     return value
 
 
-def _candidates(text: str | None) -> list[str] | None:
+def _names(option: str, text: str | None) -> list[str] | None:
     """Names separated by commas, in quotes if they hold some."""
     if text is None:
         return None
     try:
         row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
-        raise UsageError(f"--candidates {text!r}: {error}") from None
+        raise UsageError(f"{option} {text!r}: {error}") from None
     names = [name.strip() for name in row]
     if not names or "" in names:
-        raise UsageError(f"--candidates must be names separated by commas, got {text!r}")
+        raise UsageError(f"{option} must be names separated by commas, got {text!r}")
     for position, name in enumerate(names):
         if name in names[:position]:
-            raise UsageError(f"--candidates names {name!r} twice")
+            raise UsageError(f"{option} names {name!r} twice")
     return names

@@ -9,7 +9,7 @@ from pathlib import Path
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.policy import Policy
 from policysim.columns_file import check_ending
-from policysim.commands.compare import parse_horizon
+from policysim.commands.compare import parse_horizon, with_catalogue_names
 from policysim.course.simulation_question import SimulationQuestion
 from policysim.options import chosen_scenario_study, parse_epsilons, parse_whole
 from policysim.probability_table import DataError
@@ -23,8 +23,8 @@ MOST_PATIENTS = 10**9
 
 def run(chosen: argparse.Namespace) -> int:
     """`policysim simulate`; exit code 4 if simulated and exact values disagree."""
-    policy = _policy(chosen)
     horizon = parse_horizon(chosen.horizon)
+    policy = _policy(with_catalogue_names(chosen) if horizon > 1 else chosen)
     patients = parse_whole("--patients", chosen.patients, 2, MOST_PATIENTS)
     study = chosen_scenario_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
     if chosen.length_public and horizon == 1:

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from policysim.days.comparison import DaysQuestion, compare_days
-from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, days_screen, per_day_words, privacy_words
+from policysim.days.screen import (
+    NEVER_FALLS,
+    SCHEDULE_WORDS,
+    best_mechanisms,
+    days_screen,
+    per_day_words,
+    privacy_words,
+)
 from policysim.evaluate import ALL
 from policysim.problem import build_problem
 from policysim.processes.schedule import NAME as SCHEDULE
+from policysim.processes.step_problems import daily_name
 from policysim.question.answer import Answer, Drawing, Page, SizeName
 from policysim.question.data_table import tidy
 from policysim.question.progress import Progress
@@ -92,7 +100,7 @@ def _depends(study: ScenarioStudy, question: DaysQuestion) -> dict[str, Any]:
         "total_epsilons": list(question.totals),
         "delta": question.delta,
         "length_public": question.length_public,
-        "policies": list(study.policies),
+        "policies": [daily_name(name) for name in study.policies],
         "by": list(study.by),
     }
 
@@ -124,6 +132,7 @@ def _page_values(
         "disclaimer": DISCLAIMER,
         "privacy": privacy_words(study, question),
         "per_day": per_day_words(study),
+        "never_falls": NEVER_FALLS,
         "schedule_words": SCHEDULE_WORDS,
         "totals": [(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],
         "best": [(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
@@ -132,14 +141,18 @@ def _page_values(
 
 
 def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """Which mechanism keeps most over the whole course, in a sentence, and what it means that the schedule does."""
+    """Which of the policies compared keeps most over the whole course, and what it means that the schedule does."""
     best = best_mechanisms(table)
     rows = best[best["horizon"] == question.horizon].to_dict("records")
     most = ", ".join(
         f"of {row['total_epsilon']:g} {'is ' if row is rows[0] else ''}{row['policy']} ({percent(row['benefit_kept'])})"
         for row in rows
     )
-    sentence = f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}."
+    compared = ", ".join(dict.fromkeys(table["policy"]))
+    sentence = (
+        f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}. "
+        f"Compared were {compared}."
+    )
     return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
 
 

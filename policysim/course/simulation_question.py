@@ -13,7 +13,7 @@ from policies.policy import Policy
 from policysim.console import EXIT_CHECK
 from policysim.problem import build_problem
 from policysim.processes.planning import policy_value
-from policysim.processes.step_problems import optimal_course
+from policysim.processes.step_problems import daily_name, optimal_course
 from policysim.processes.treatment_course import build_course
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
@@ -83,6 +83,10 @@ class SimulationQuestion:
         return tables, policy_value(process, tables)
 
 
+def _name(policy: Policy, horizon: int) -> str:
+    return daily_name(policy.name) if horizon > 1 else policy.name
+
+
 def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
@@ -96,7 +100,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
     else:
         verdict = "they agree"
     return [
-        f"{found.patients:,} simulated patients, {days(horizon)}, {policy.name}{spends}.",
+        f"{found.patients:,} simulated patients, {days(horizon)}, {_name(policy, horizon)}{spends}.",
         f"{DISCLAIMER} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
@@ -108,7 +112,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
 def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
     return {
         "study": study.name,
-        "policy": policy.name,
+        "policy": _name(policy, horizon),
         "epsilon": policy.epsilon if policy.uses_epsilon else None,
         "horizon": horizon,
         "seed": study.seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,7 +12,7 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.processes.budget import PrivacyBudget
+from policysim.processes.budget import DailyBudget, PrivacyBudget
 from policysim.processes.comparison import course_rows, evaluate_all
 from policysim.processes.evaluation import ProcessEvaluator
 from policysim.processes.schedule import NAME as SCHEDULE
@@ -37,7 +37,8 @@ class DaysQuestion:
     totals : tuple of float
         Total epsilons of a patient's course, rising.
     delta : float
-        The probability with which a total may be exceeded; with 0 only basic composition is used.
+        Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
+        may be above e^epsilon times that under another record. With 0 only basic composition is used.
     length_public : bool
         Whether when a patient's stay ends is declared public.
     """
@@ -70,12 +71,14 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
     -------
     DataFrame
         One row per horizon, policy (and `policysim.processes.schedule`), total epsilon and group, with the columns of
-        `policysim.processes.comparison.compare_process`, and these about privacy:
+        `policysim.processes.comparison.compare_process`, where the optimum of each day is called "optimal-daily", and
+        these about privacy:
 
         horizon : days
         total_epsilon : the budget of the course, with the question's delta
-        epsilon : what one day may spend
-        composition : "basic" or "zero-concentrated", whichever lets more through
+        epsilon : the epsilon of one day: of what this total and the smaller ones of the question allow, the one whose
+            course is worth most, so that `value` for everyone never falls as the total rises
+        composition : what proves the total (`PrivacyBudget.daily`), whichever lets more through
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most: the sum of the days' exact losses, or what their rho converts to
 
@@ -109,17 +112,33 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     policies = list(dict.fromkeys(budget.policy for _, _, budget in budgets))
     references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
     progress.advance(horizon * (len(budgets) - len(policies)))
+    chosen = _never_falling(budgets, {policy: float(result.means[0, 0]) for policy, result in results.items()})
     frames = []
     for total in question.totals:
         rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)
         frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
-    for template, total, budget in budgets:
+    for template, total, budget in chosen:
         rows = course_rows(evaluator, template, budget.epsilon, results[budget.policy], references)
         rows["total_epsilon"] = total
         rows["total_spent"] = min(budget.total_epsilon, math.fsum(results[budget.policy].spent))
         rows["composition"] = budget.composition
         frames.append(rows)
     return pd.concat(frames, ignore_index=True)
+
+
+def _never_falling(
+    budgets: Sequence[tuple[Policy, float, DailyBudget]], values: Mapping[Policy, float]
+) -> Iterator[tuple[Policy, float, DailyBudget]]:
+    """For each policy and total the daily budget that is worth most of those that this total allows.
+
+    What a smaller total allows stays within a larger one, and a policy that trusts Q-values of another continuation
+    may be worth less with more epsilon. The choice looks at the model and the prior only, which are public.
+    """
+    best: dict[Policy, DailyBudget] = {}
+    for template, total, budget in budgets:  # of each policy by rising total
+        known = best.get(template, budget)
+        best[template] = known if values[known.policy] > values[budget.policy] else budget
+        yield template, total, best[template]
 
 
 def _problems(course: Course, policy: Policy) -> list[DecisionProblem]:

@@ -7,6 +7,7 @@ import pandas as pd
 from policies.optimal import Optimal
 from policysim.days.comparison import DaysQuestion
 from policysim.evaluate import ALL
+from policysim.processes.step_problems import OPTIMAL_DAILY
 from policysim.study import ScenarioStudy
 from policysim.text import cells, wrap
 from policysim.words import ASSUMED_PUBLIC, DISCLAIMER, days, events, percent, population, rounded
@@ -18,17 +19,22 @@ HEADINGS = (
 COLUMNS = (28, 9, 20, 10, 15, 10)
 BEST_COLUMN = 30
 PER_DAY = (
-    "optimal is the best private choice of each day for that day's Q-values, not the limit for the course: "
-    "no bound on what a mechanism for all days together could do is known here."
+    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
+    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
+    "may keep more."
 )
 SCHEDULE_WORDS = (
-    "best-schedule gives everybody the same treatment on a day, but not on all days: it looks at nobody and costs no "
-    "privacy. A mechanism earns its ε by what it keeps beyond that."
+    "best-schedule gives everybody the same treatment on a day, which may change from day to day: it looks at nobody "
+    "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
+)
+NEVER_FALLS = (
+    "Of the daily ε that its total and the smaller ones here allow, each mechanism has the one that is worth most over "
+    "the course: so it never keeps less at a larger total, and may spend less than it."
 )
 
 
 def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """What a course of treatment costs under each budget, and the best mechanism at each horizon."""
+    """What a course of treatment costs under each budget, and the best of the policies compared at each horizon."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     lines = [
         f"{study.title} Over {days(question.horizon)}.",
@@ -40,6 +46,7 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
         lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
     lines += [
         "Benefit kept: 0 % = the same treatment for all on every day; 100 % = the best for each on each day.",
+        *wrap(NEVER_FALLS),
         *wrap(SCHEDULE_WORDS),
         *wrap(per_day_words(study)),
         "",
@@ -50,7 +57,7 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
 
 
 def per_day_words(study: ScenarioStudy) -> str:
-    """What optimal is and is not here, if it is compared."""
+    """What optimal-daily is and is not, if it is compared."""
     return PER_DAY if Optimal.name in study.policies else ""
 
 
@@ -62,14 +69,20 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
         else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
         "more record that they hide."
     )
-    adds = (
-        f"with δ = {question.delta:g}, by basic or zero-concentrated composition, whichever lets more through"
-        if question.delta > 0
-        else "by basic composition"
-    )
     return (
         f"Hidden: the whole record of a patient on all days, from {study.hidden_from}, within the total ε of the "
-        f"course, {adds}. {length} Assumed public: {ASSUMED_PUBLIC}, and the policies' Q-values."
+        f"course: {guarantee_words(question)} {length} Assumed public: {ASSUMED_PUBLIC}, and the policies' Q-values."
+    )
+
+
+def guarantee_words(question: DaysQuestion) -> str:
+    """What a total ε (and δ) promises, and how the days add up to it."""
+    plus = f" plus δ = {question.delta:g}" if question.delta > 0 else ""
+    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
+    return (
+        f"any set of courses that may be published is at most e^ε times as probable under one record as under "
+        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever lets "
+        "more through."
     )
 
 
@@ -95,7 +108,7 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
 
 
 def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
-    """The mechanism that keeps most at each horizon, of those that stay within the total epsilon.
+    """The policy of the table that keeps most at each horizon, of those that stay within the total epsilon.
 
     Returns
     -------
@@ -110,10 +123,10 @@ def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """The best mechanism at each horizon (rows) and total epsilon (columns)."""
+    """The best of the policies compared at each horizon (rows) and total epsilon (columns)."""
     best = best_mechanisms(table)
     widths = (14, *(BEST_COLUMN for _ in question.totals))
-    lines = [cells(["Best over", *(f"total ε = {total:g}" for total in question.totals)], widths)]
+    lines = [cells(["Best of these", *(f"total ε = {total:g}" for total in question.totals)], widths)]
     for horizon in question.horizons:
         rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
         shown = [f"{name} {percent(kept)}" for name, kept in zip(rows["policy"], rows["benefit_kept"], strict=True)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policysim.choice_screen import choices_screen
-from policysim.choose import Choices, Wish, choose
+from policysim.choose import Choices, Verdict, Wish, choose
 from policysim.comparison import applies
 from policysim.console import EXIT_CHECK, json_text
 from policysim.problem import build_problem
@@ -79,6 +79,7 @@ def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, 
         document={
             "study": study.name,
             **asdict(choices),
+            "verdict": choices.verdict.value,
             "possible": choices.possible,
             "certificate_file": None,
             "decision_record": None,
@@ -90,5 +91,5 @@ def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, 
             **({} if proof is None else {"Certificate file": CERTIFICATE}),
             **({"Decision record": RECORD} if record else {}),
         },
-        exit_code=0 if choices.possible else EXIT_CHECK,
+        exit_code=0 if choices.verdict in (Verdict.CAN, Verdict.MAY) else EXIT_CHECK,
     )

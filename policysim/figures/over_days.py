@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from policies.optimal import Optimal
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.evaluate import ALL
 from policysim.figures.curves import NAMES_SHARE, line_end, thin
@@ -20,6 +19,7 @@ from policysim.figures.sizes import Canvas, canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.processes import schedule
+from policysim.processes.step_problems import catalogue_name, daily_name
 from policysim.question.answer import SizeName
 from policysim.words import days
 
@@ -31,7 +31,6 @@ LEVELS = {
     Greedy.name: ("best for each (greedy)", "dashed"),
     Uniform.name: ("by lot (uniform)", "dotted"),
 }
-EACH_DAY = {Optimal.name: "optimal each day"}
 
 
 def value_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
@@ -104,7 +103,7 @@ def _draw(made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, across: int)
             drawn: dict[str, Any] = {"color": GREY, "linestyle": dashes}
             axes.plot(line[along], line["benefit_kept"], **drawn, linewidth=thin(), label=shown)
         else:
-            shown, drawn = EACH_DAY.get(name, name), look(name)
+            shown, drawn = daily_name(name), look(catalogue_name(name))
             axes.plot(line[along], line["benefit_kept"], **drawn, label=shown)
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))

@@ -28,7 +28,7 @@ def add_compare(commands: Commands) -> None:
     )
     parser.add_argument("--horizon", metavar="14", help="treat over so many days, within a total ε for them all")
     parser.add_argument("--total-epsilon", metavar="1,5,10", help="with --horizon: totals of the course (this default)")
-    parser.add_argument("--delta", metavar="1e-6", help="with --horizon: with which a total may be exceeded (0)")
+    parser.add_argument("--delta", metavar="1e-6", help="with --horizon: the δ of (ε, δ)-privacy (0)")
     parser.add_argument(
         "--length-public",
         action="store_true",

@@ -22,7 +22,9 @@ def add_privatize(commands: Commands) -> None:
         "privatize",
         help="randomise columns of a file so that no row reveals them; estimate from such a file",
         description="Write a copy of a CSV or Parquet file in which k-ary randomised response replaces some columns, "
-        "with a note of the mechanism beside it, and print the table that can be estimated from it.",
+        "with a note of the mechanism beside it, and print the table that can be estimated from it. A second release "
+        "of the same rows adds its ε: DATA.releases.json, which is private, lists the releases of DATA, and the same "
+        "content is released a second time only with --again.",
     )
     parser.add_argument("data", metavar="DATA", help="a .csv or .parquet file with one row per person")
     parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
@@ -38,6 +40,12 @@ def add_privatize(commands: Commands) -> None:
         "--true", action="store_true", help="also print the true counts and the errors, which are not private"
     )
     parser.add_argument(
+        "--again", action="store_true", help="release the same rows once more, or replace a release; the ε add up"
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="where releases are listed, which is private (default: DATA.releases.json)"
+    )
+    parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
     parser.add_argument(
@@ -51,8 +59,9 @@ def add_select(commands: Commands) -> None:
     parser = commands.add_parser(
         "select",
         help="one private choice: the candidate that most people have",
-        description="Choose one candidate of a table of people or of counts, privately. What may be published comes "
-        "first; below a line, what the choice is worth, which may not. Exit code 4 if the claim of ε does not hold.",
+        description="Choose one candidate of a table of people or of counts, privately, and print what may be "
+        "published. What the choice is worth is private: --analysis shows it. Exit code 4 if the claim of ε does not "
+        "hold.",
     )
     parser.add_argument("counts", metavar="COUNTS", help="a CSV file with a row per person, or --score per candidate")
     parser.add_argument("--epsilon", required=True, metavar="0.1", help="the privacy loss that is claimed")
@@ -60,6 +69,7 @@ def add_select(commands: Commands) -> None:
     parser.add_argument("--score", metavar="NAME", help="the column that counts the people of each candidate")
     parser.add_argument("--candidates", metavar="A,B", help="all possible candidates, which are public")
     parser.add_argument("--by", metavar="NAME", help="choose for each group in this column, each with the whole ε")
+    parser.add_argument("--groups", metavar="A,B", help="with --by: all possible groups, which are public")
     parser.add_argument("--split-by-share", action="store_true", help="split ε between groups by their shares instead")
     parser.add_argument(
         "--mechanism",
@@ -75,5 +85,8 @@ def add_select(commands: Commands) -> None:
     )
     parser.add_argument("--sensitivity", metavar="S", help="declare it (default: the true one, from --adjacency)")
     parser.add_argument("--proportions", action="store_true", help="score shares of people instead of their number")
+    parser.add_argument(
+        "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="simulate, repeatably; this is no release")
     add_json(parser)

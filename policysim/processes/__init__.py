@@ -8,6 +8,6 @@ planning           optimal Q-values, values of policies; planning_infinite: with
 step_problems      the decisions of a process, day by day, as a private policy faces them
 evaluation, comparison   policies over epsilon, over the whole course
 schedule           one treatment for all, by the day
-budget             what each day may spend, so that all days stay within one privacy budget
+budget             what each day may spend, so that all days stay within one privacy budget; allocation: the search
 privatize_policy, private_network   a private policy of anybody's Q-values
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
@@ -14,19 +14,11 @@ from scipy.optimize import brentq
 
 from policies.accounting import compose
 from policies.arrays import non_negative
-from policies.log_range import log_range
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policysim.processes.allocation import SAFE, Spent, most_affordable, spend
 
-Composition = Literal["basic", "zero-concentrated"]
-
-# The search for the daily epsilon ends when this share of rho is spent, or when the best one found is this share of
-# one that overspends. It also ends after MAX_TRIES: only a rho that jumps takes so many.
-ENOUGH = 0.99
-MAX_TRIES = 10
-GROWTH = 16.0
-# Sums over days may exceed what a formula says by their last digits.
-SAFE = 1 - 1e-9
+Composition = Literal["basic", "exact-losses", "zero-concentrated"]
 
 # Orders of the Renyi divergence for the conversion. Any set of orders is valid. dp-accounting's own ends at 1024 and
 # so converts no rho, however small, to less than epsilon 0.006 at delta 1e-6.
@@ -46,12 +38,13 @@ class DailyBudget:
         The number of decisions, H.
     epsilon : float
         The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy.
-    composition : {"basic", "zero-concentrated"}
-        What proves it.
+    composition : {"basic", "exact-losses", "zero-concentrated"}
+        What proves it: the sum of the days' epsilons, the sum of the exact losses of the days' own tables, or the sum
+        of their rho.
     total_epsilon : float
         The days together are (total_epsilon, delta)-private, with the delta of the budget.
     rho : float or None
-        The sum of the days' rho; None under basic composition, which does not need it.
+        The sum of the days' rho; None where the sum of epsilons or losses is the proof.
     """
 
     policy: Policy
@@ -66,17 +59,23 @@ class DailyBudget:
 class PrivacyBudget:
     """A bound (epsilon, delta) on what all decisions on one patient reveal together.
 
+    (epsilon, delta)-private: for any two records x, x' and any set S of what may be published on all days,
+    P(S | x) <= e^epsilon P(S | x') + delta. delta is no probability that the loss exceeds epsilon: that probability
+    may be several times larger, and if it is at most delta, (epsilon, delta) follows, but not the other way round.
+
     Two ways to add up are known, and both hold if the policy of each day is chosen after seeing what the earlier days
-    published. Basic: losses add, with delta = 0. Zero-concentrated: rho = eta^2 / 8 adds, with eta from the day's own
-    table (`policies.log_range`), and the sum is converted to (epsilon, delta) by dp-accounting. Whichever lets more
-    through is used.
+    published. Basic: losses add, with delta = 0; each day counts its epsilon, or the exact loss of its own table,
+    which may be less. Zero-concentrated: rho = eta^2 / 8 adds, with eta from the day's own table
+    (`policies.log_range`), and the sum is converted to (epsilon, delta) by dp-accounting. Whichever lets more through
+    is used.
 
     Parameters
     ----------
     epsilon : float
         The total loss, >= 0; inf for no limit.
     delta : float, optional
-        The probability with which it may be exceeded, in [0, 1). With 0, only basic composition is left.
+        By how much a probability may be above e^epsilon times that under another record, in [0, 1). With 0, only
+        basic composition is left.
 
     Raises
     ------
@@ -85,7 +84,8 @@ class PrivacyBudget:
 
     References
     ----------
-    Dwork & Roth (2014), The algorithmic foundations of differential privacy, theorem 3.16 and section 3.5: basic.
+    Dwork & Roth (2014), The algorithmic foundations of differential privacy: definition 2.4; basic
+    composition, theorem 3.16 and section 3.5.
     Bun & Steinke (2016), Concentrated differential privacy, lemma 1.7: rho adds up.
     Canonne, Kamath & Steinke (2020), The discrete Gaussian for differential privacy, proposition 12: the conversion.
 
@@ -178,20 +178,24 @@ class PrivacyBudget:
         Returns
         -------
         DailyBudget
-            Of zero-concentrated composition only if the tables themselves, at the epsilon returned, stay within rho.
+            With the same epsilon on every day, at least epsilon / H. It is above that only if the tables themselves,
+            at the epsilon returned, stay within the budget.
 
         Raises
         ------
         ValueError
-            For no days at all, or (with a delta) a policy that cannot be used on a problem.
+            For no days at all, or a policy that cannot be used on a problem.
 
         Notes
         -----
-        With a delta, the first try is the better of epsilon / H and of what eta = 2 epsilon allows. Every further one
-        scales by sqrt(rho allowed / rho) and keeps a bracket, until 99 % of rho is spent or the bracket is within
-        1 %. A try needs one table a day, or none where eta has a formula. It takes one try where epsilon / H is the
-        better, 2 where eta is nearly proportional to epsilon, at most 11. Where rho jumps or falls with epsilon, the
-        result is valid but may not be the largest.
+        The first try is the better of epsilon / H and of what eta = 2 epsilon allows (`most_affordable`). A try needs
+        one table a day, or none where loss and eta have a formula. It takes one try where every day loses its
+        epsilon, 2 or 3 where the losses are nearly proportional to epsilon, at most 11. It ends within 1 % of the
+        budget or of an epsilon that is not affordable. Where losses jump or fall with epsilon, the result is valid
+        but may not be the largest.
+
+        More is not always better: a policy that trusts the Q-values of another continuation may be worth less at a
+        larger epsilon. Whoever compares budgets may use what a smaller one allows.
 
         Examples
         --------
@@ -201,55 +205,48 @@ class PrivacyBudget:
         >>> found = budget.daily(make_policy("exponential-bounded-range"), [problem] * 100)
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
         ('zero-concentrated', 0.044, 1.0)
+
+        The textbook calibration loses half of its epsilon here, and so may have twice as much:
+
+        >>> found = PrivacyBudget(1.0).daily(make_policy("exponential"), [problem] * 10)
+        >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
+        ('exact-losses', 0.2, 1.0)
         """
         days = len(problems)
-        least = self.daily_epsilon(days)
+        least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
             return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
-        basic = self.epsilon / days
+        if even == math.inf:
+            return DailyBudget(replace(policy, epsilon=even), days, even, "basic", self.epsilon)
+        tried: dict[float, Spent] = {}
 
-        def spent(epsilon: float) -> float:
-            day = replace(policy, epsilon=epsilon)
-            return math.fsum(log_range(day, problem) ** 2 / 8 for problem in problems)
+        def share(epsilon: float) -> float:
+            tried[epsilon] = spend(policy, problems, [epsilon] * days)
+            found = min(_ratio(tried[epsilon].loss, self.epsilon), math.sqrt(_ratio(tried[epsilon].rho, self.rho)))
+            # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
+            return min(found, 1.0) if epsilon <= even and tried[epsilon].loss <= self.epsilon / SAFE else found
 
-        if 0 < self.rho < math.inf:
-            epsilon, rho = _most_affordable(spent, self.rho, least, basic)
-            if epsilon > basic:
-                total = min(compose([epsilon] * days), converted_epsilon(rho, self.delta))
-                return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, "zero-concentrated", total, rho)
-        return DailyBudget(replace(policy, epsilon=basic), days, basic, "basic", self.epsilon)
+        epsilon = max(even, most_affordable(share, least, even))
+        return self._proved(policy, days, epsilon, tried.get(epsilon, Spent(math.inf, math.inf)))
 
-
-def _most_affordable(
-    spent: Callable[[float], float], allowed: float, start: float, beaten: float
-) -> tuple[float, float]:
-    """The largest epsilon found, and its rho, with spent(epsilon) <= allowed; (0, 0) if none above `beaten` is.
-
-    What is returned was spent(...) itself; that rho rises with epsilon is only used to choose what to try.
-    """
-    epsilon, best, best_rho, worst = start, 0.0, 0.0, math.inf
-    for attempt in range(MAX_TRIES):
-        rho = spent(epsilon)
-        if attempt == 0 and rho == 0 and (free := spent(math.inf)) <= allowed:
-            return math.inf, free
-        if rho <= allowed:
-            best, best_rho = epsilon, rho
-        else:
-            worst = epsilon
-        if best_rho >= ENOUGH * allowed or best >= ENOUGH * worst or worst <= beaten:
-            break
-        epsilon = _next_try(epsilon, rho, allowed, best, worst)
-    return best, best_rho
+    def _proved(self, policy: Policy, days: int, epsilon: float, spent: Spent) -> DailyBudget:
+        """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
+        totals: dict[Composition, float] = {"exact-losses": spent.loss, "zero-concentrated": math.inf}
+        if self.delta > 0:
+            totals["zero-concentrated"] = converted_epsilon(spent.rho, self.delta)
+        if epsilon <= self.epsilon / days:
+            totals = {"basic": self.epsilon, **totals}
+        total = min(totals.values())
+        composition = next(name for name, proved in totals.items() if proved * SAFE <= total)
+        rho = spent.rho if composition == "zero-concentrated" else None
+        return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
 
-def _next_try(epsilon: float, rho: float, allowed: float, best: float, worst: float) -> float:
-    """Where rho would be what is allowed if it were proportional to epsilon^2, within the bracket."""
-    scaled = epsilon * math.sqrt(allowed / rho) * SAFE if rho > 0 else math.inf
-    if best < scaled < worst:
-        return scaled
-    if worst == math.inf:
-        return best * GROWTH
-    return math.sqrt(best * worst) if best > 0 else worst / GROWTH
+def _ratio(part: float, whole: float) -> float:
+    """What share of the whole a part is; none of it if there is nothing to share."""
+    if whole == 0 or part == math.inf:
+        return 0.0 if part == 0 else math.inf
+    return part / whole
 
 
 def converted_epsilon(rho: float, delta: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,11 +11,18 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
+from policies.optimal import Optimal
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.processes.evaluation import CourseResult, DailyTables, ProcessEvaluator
-from policysim.processes.process import Process
-from policysim.processes.step_problems import Course, optimal_course
+from policysim.processes.process import InfiniteLossWarning, Process
+from policysim.processes.step_problems import (
+    OPTIMAL_DAILY,
+    Course,
+    catalogue_name,
+    daily_name,
+    optimal_course,
+)
 from policysim.question.progress import SILENT, Progress
 from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
 
@@ -49,7 +57,8 @@ def compare_process(
     process : Process
         A `TabularMDP`, or treatment over days.
     policies, epsilons, by, advance
-        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states.
+        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
+        called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
 
     Returns
     -------
@@ -76,18 +85,27 @@ def compare_process(
     ValueError
         As `policysim.compare` and `plan` do.
 
+    Warns
+    -----
+    FutureWarning
+        For a policy asked for as "optimal".
+    InfiniteLossWarning
+        If every policy that was to be private at a finite epsilon has an infinite loss.
+
     Notes
     -----
     Once a process ends it takes no more actions, which shows: when it ends is taken as public. A process in which an
     absorbing state takes the place of the end hides it for as long as there are decisions.
 
-    "optimal" is the best private policy of each day's decision, which is not the limit for the course. Without a
+    "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
+    best for the course, neither the best of the policies compared nor a limit: Q-values count on optimal actions
+    later, which a private policy does not take. Without a
     horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
     so neither do policies other than greedy; a discount below 1 tells them apart.
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
-    templates, values = asked_for(policies, epsilons, by)
+    templates, values = asked_for(_catalogue_names(policies), epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
     jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
@@ -99,7 +117,28 @@ def compare_process(
         for template in templates
         for epsilon in values
     ]
+    _warn_if_all_infinite(results)
     return pd.concat(frames, ignore_index=True)
+
+
+def _catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
+    """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
+    if policies is None or isinstance(policies, str):
+        return policies
+    if Optimal.name in [item for item in policies if isinstance(item, str)]:
+        message = (
+            f"over the decisions of a process the policy {Optimal.name!r} is called {OPTIMAL_DAILY!r}: it is the best "
+            "private choice of each day's Q-values, not the best mechanism for the course."
+        )
+        warnings.warn(message, FutureWarning, stacklevel=4)
+    return [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+
+
+def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
+    """InfiniteLossWarning if no policy keeps the finite epsilon that it was asked for."""
+    private = [policy for policy in results if policy.uses_epsilon and policy.epsilon < np.inf]
+    if private and all(max(results[policy].spent) == np.inf for policy in private):
+        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=4)
 
 
 def evaluate_all(
@@ -157,7 +196,7 @@ def course_rows(
     fixed = nobody if references.fixed is None else references.fixed.means[:, 0]
     horizon, groups = evaluator.process.horizon, evaluator.groups
     columns: dict[str, object] = {
-        "policy": template.name,
+        "policy": daily_name(template.name),
         "epsilon": epsilon,
         "group": [group.feature for group in groups],
         "level": [group.level for group in groups],

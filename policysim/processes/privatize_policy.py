@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, overload
@@ -15,6 +16,7 @@ from policies.masked import admissible_mask, masked_problem
 from policies.policy import Policy, draw_actions
 from policies.response import RandomizedResponse
 from policysim.processes.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
+from policysim.processes.process import InfiniteLossWarning
 
 # Widths of declared bounds whose products with any scale stay normal numbers.
 LEAST_WIDTH, MOST_WIDTH = 1e-150, 1e150
@@ -115,6 +117,11 @@ def privatize_policy(
         For a policy that cannot be used so, bounds that are missing, not finite or in the wrong order, or a table
         whose admissible entries are not finite.
 
+    Warns
+    -----
+    InfiniteLossWarning
+        If the loss of the table is infinite although epsilon is finite.
+
     Notes
     -----
     A table of some of the states, or a network, says nothing about how far scores can differ between states that were
@@ -177,6 +184,8 @@ def _private_table(
         spent = max(spent, problem.epsilon_spent(logs))
     result = tables.transpose(0, 2, 1)
     told_apart = len(problem.classes) > 1 and not mask_public
+    if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
+        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
     return PrivateTable(result if q_values.ndim == 3 else result[0], np.inf if told_apart else policy.guarantee, spent)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,16 @@ from policies.arrays import FloatArray
 from policies.problem import Records
 
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+class InfiniteLossWarning(UserWarning):
+    """No finite epsilon holds: states that allow different actions are told apart by the actions that are taken."""
+
+    EXPLAINED: ClassVar[str] = (
+        "the privacy loss is infinite at every epsilon: an action that only some states allow tells them from the "
+        "others. Give mask_public=True if it is public which actions a state allows; or make the process with "
+        "admissible=True if every state can take every action."
+    )
 
 
 class Process(Protocol):

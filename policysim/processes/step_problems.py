@@ -10,11 +10,31 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.masked import MaskedProblem, masked_problem
+from policies.optimal import Optimal
 from policies.policy import Policy, two_values
 from policysim.processes.chain import chain_visits
 from policysim.processes.planning_infinite import solve_infinite
 from policysim.processes.process import Process
 from policysim.processes.tabular import TabularMDP
+
+# What the optimum is called where a process is decided day by day.
+OPTIMAL_DAILY = "optimal-daily"
+
+
+def daily_name(name: str) -> str:
+    """The name of a policy on a process: the optimum of each day's decision is not the optimum of the course.
+
+    Examples
+    --------
+    >>> daily_name("optimal"), daily_name("exponential")
+    ('optimal-daily', 'exponential')
+    """
+    return OPTIMAL_DAILY if name == Optimal.name else name
+
+
+def catalogue_name(name: str) -> str:
+    """The name in the catalogue of a policy that is asked for on a process: the inverse of `daily_name`."""
+    return Optimal.name if name == OPTIMAL_DAILY else name
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from policysim.processes.tabular_arrays import (
     require_distributions,
     stack_actions,
 )
-from policysim.processes.tabular_env import EnvTable, read_env
+from policysim.processes.tabular_env import EnvTable, chosen_mask, read_env
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -45,8 +45,8 @@ class TabularMDP:
         The number of decisions, >= 1; by default the process goes on until it ends or rests at rewards of 0.
     actions : sequence of str, optional
         Names; a0, a1, ... by default.
-    admissible : array of bool, (S, A), optional
-        Which actions each state allows; all by default. Whatever stands at the others is ignored.
+    admissible : array of bool, (S, A), or True, optional
+        Which actions each state allows; all by default, and with True. Whatever stands at the others is ignored.
     mask_public : bool, optional
         Whether it is public which actions a state allows. If not, states that allow different actions are told apart
         by the actions taken, at an infinite privacy loss.
@@ -97,7 +97,7 @@ class TabularMDP:
         horizon: int | None = None,
         *,
         actions: Sequence[str] | None = None,
-        admissible: ArrayLike | None = None,
+        admissible: ArrayLike | bool | None = None,
         mask_public: bool = False,
         ends: ArrayLike | None = None,
         records: Records | None = None,
@@ -106,7 +106,7 @@ class TabularMDP:
         stacked = stack_actions(transitions, "transitions")
         n_states = stacked.shape[1]
         n_actions = stacked.shape[0] // n_states
-        mask = admissible_mask(admissible, (n_states, n_actions))
+        mask = admissible_mask(None if admissible is True else admissible, (n_states, n_actions))
         if mask is not None:
             clear_rows(stacked, ~mask)
         last = np.zeros((n_states, n_actions)) if ends is None else checked_ends(ends, mask, (n_states, n_actions))
@@ -136,7 +136,7 @@ class TabularMDP:
         *,
         discount: float = 1.0,
         horizon: int | None = None,
-        admissible: ArrayLike | None = None,
+        admissible: ArrayLike | Literal["listed"] | bool | None = None,
         mask_public: bool = False,
     ) -> TabularMDP:
         """The process of an environment that shows its table.
@@ -149,20 +149,27 @@ class TabularMDP:
             `initial_state_distrib`: a terminated transition ends the process; an action that P[s] lacks is
             inadmissible. Or with a mapping `dynamics` of arrays, as medical environments show it: transitions
             (or tx_mat), (S, A, S); rewards (r_mat), (S, A) or (S, A, S); initial (d_0), (S,); and optionally
-            admissible (admissible_actions): (S, A) of bool, or a list of each state's action numbers.
+            admissible (admissible_actions): (S, A) of bool, or a list of each state's action numbers. What such a
+            list means is what the environment does with the other actions: see `admissible`.
         discount, horizon : optional
             As for `TabularMDP`. A limit on the number of steps that a wrapper sets is not part of the table: give it
             as the horizon, if it is meant.
-        admissible : array of bool, (S, A), optional
-            In place of what the environment says. A method `action_mask` is not asked: Taxi's only marks actions that
-            would have no effect, and its table says what they do all the same.
+        admissible : optional
+            Which actions each state allows. By default what the environment does with an action that it does not
+            list: if it takes it, and the table says what follows, every action is admissible; if it raises (it has
+            `inadmissible_action_strategy` "raise_exception") or the table has no transitions there, the list is a
+            hard mask, and tells states apart. "listed": the list is a hard mask whatever the environment does. True:
+            every action. Or an array of bool, (S, A), or a list of each state's action numbers, in place of what the
+            environment says. A method `action_mask` is not asked: Taxi's only marks actions that would have no
+            effect, and its table says what they do all the same.
         mask_public : bool, optional
             As for `TabularMDP`.
 
         Raises
         ------
         ValueError
-            For an environment without such a table; the message says what is needed.
+            For an environment without such a table, or one that does not follow its table at actions that it does not
+            list; the message says what is needed.
 
         Examples
         --------
@@ -178,7 +185,7 @@ class TabularMDP:
             discount,
             horizon,
             ends=table.ends,
-            admissible=table.admissible if admissible is None else admissible,
+            admissible=chosen_mask(table, admissible),
             mask_public=mask_public,
         )
 

@@ -10,22 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray
+from policysim.processes.tabular_arrays import stack_actions
 
 # The names under which environments keep each array; the second ones are those of icu-sepsis 2.0.
 TRANSITIONS, REWARDS = ("transitions", "tx_mat"), ("rewards", "r_mat")
 INITIAL, ADMISSIBLE = ("initial", "d_0"), ("admissible", "admissible_actions")
+# What an environment says that it does with an action that it does not list, as icu-sepsis does. "mean": it takes it.
+STRATEGY = ("inadmissible_action_strategy", "_inadmissible_action_strategy")
+TAKES, RAISES = "mean", "raise_exception"
 
 
 @dataclass(frozen=True)
 class EnvTable:
-    """The arrays of an environment, as `TabularMDP` takes them; unchecked but for their form."""
+    """The arrays of an environment, as `TabularMDP` takes them; unchecked but for their form.
 
+    Attributes
+    ----------
+    name : str
+        The environment's class.
+    transitions, rewards, initial, ends
+        As for `TabularMDP`.
+    shape : tuple of int
+        (S, A).
+    listed : array of bool, (S, A), or None
+        The actions that the environment lists for each state; None if it lists all, or has no list.
+    strategy : str or None
+        What it says that it does with the others: "raise_exception", "mean" (it follows the table), or anything else.
+    """
+
+    name: str
     transitions: Any
     rewards: Any
     initial: Any
     ends: FloatArray | None
-    admissible: NDArray[np.bool_] | None
+    shape: tuple[int, int]
+    listed: NDArray[np.bool_] | None
+    strategy: str | None
 
 
 def read_env(env: Any) -> EnvTable:
@@ -34,7 +55,7 @@ def read_env(env: Any) -> EnvTable:
     name = type(raw).__name__
     dynamics = getattr(raw, "dynamics", None)
     if isinstance(dynamics, Mapping):
-        return _from_mapping(dynamics, name)
+        return _from_mapping(raw, dynamics, name)
     if isinstance(getattr(raw, "P", None), (Mapping, Sequence)):
         return _from_toy_text(raw, name)
     raise ValueError(
@@ -43,13 +64,49 @@ def read_env(env: Any) -> EnvTable:
     )
 
 
-def _from_mapping(dynamics: Mapping[str, Any], name: str) -> EnvTable:
+def chosen_mask(table: EnvTable, asked: Any) -> Any:
+    """Which actions each state allows, as `TabularMDP` takes it: what is asked for, or what the environment does."""
+    if asked is True:
+        return None
+    if isinstance(asked, str) and asked == "listed":
+        return table.listed
+    if isinstance(asked, str | bool):
+        raise ValueError(
+            'admissible must be True (every action), "listed" (the environment\'s own list), an array of bool, (S, A), '
+            f"or a list of each state's action numbers, got admissible={asked!r}."
+        )
+    if asked is not None:
+        return _mask(asked, table.shape)
+    if table.listed is None or table.strategy == RAISES:
+        return table.listed
+    if table.strategy not in (None, TAKES):
+        raise ValueError(
+            f"{table.name} does not follow its table at actions that it does not list "
+            f'(inadmissible_action_strategy={table.strategy!r}): give admissible="listed" to leave them out.'
+        )
+    listed = np.asarray(table.listed)
+    # A list that does not fit is refused by TabularMDP.
+    takes_all = listed.shape == table.shape and _says_what_follows(table, listed == 0)
+    return None if takes_all else listed
+
+
+def _says_what_follows(table: EnvTable, where: NDArray[np.bool_]) -> bool:
+    """Whether the table has distributions of the next state at some states and actions, (S, A)."""
+    stacked = stack_actions(table.transitions, "transitions")
+    sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T
+    sums = sums if table.ends is None else sums + table.ends
+    return bool((np.abs(sums[where] - 1) <= SUM_TOLERANCE).all())
+
+
+def _from_mapping(raw: Any, dynamics: Mapping[str, Any], name: str) -> EnvTable:
     transitions, rewards, initial = (_entry(dynamics, keys, name) for keys in (TRANSITIONS, REWARDS, INITIAL))
     allowed = next((dynamics[key] for key in ADMISSIBLE if dynamics.get(key) is not None), None)
     # Dense (S, A, S), or one sparse (S, S) for each action.
     by_action = isinstance(transitions, (list, tuple)) and len(transitions) > 0 and sparse.issparse(transitions[0])
     shape = (transitions[0].shape[0], len(transitions)) if by_action else np.shape(transitions)[:2]
-    return EnvTable(transitions, rewards, initial, None, None if allowed is None else _mask(allowed, shape))
+    listed = None if allowed is None else _mask(allowed, shape)
+    strategy = next((str(found) for key in STRATEGY if (found := getattr(raw, key, None)) is not None), None)
+    return EnvTable(name, transitions, rewards, initial, None, shape, listed, strategy)
 
 
 def _entry(dynamics: Mapping[str, Any], keys: tuple[str, ...], name: str) -> Any:
@@ -106,11 +163,14 @@ def _from_toy_text(raw: Any, name: str) -> EnvTable:
         return sums.astype(np.float64, copy=False).reshape(n_actions, n_states).T
 
     return EnvTable(
+        name,
         [stacked[action * n_states : (action + 1) * n_states] for action in range(n_actions)],
         totals(probability * reward),
         initial,
         totals(probability * terminated),
+        (n_states, n_actions),
         None if listed.all() else listed,
+        None,
     )
 
 

@@ -10,12 +10,12 @@ from policies.adjacency import AnyRecord, OneFeature
 from policies.problem import DecisionProblem
 from policysim.basis import basis
 from policysim.choice_screen import asked
-from policysim.choose import Choice, Choices
+from policysim.choose import Choice, Choices, Verdict
 from policysim.record.citations import DEFINITION, LIMIT, METHODS, Work, cited
 from policysim.record.price import Price
 from policysim.search import TOLERANCE
 from policysim.study import Study
-from policysim.words import events, percent, population, rounded
+from policysim.words import enough, events, percent, population, rounded, rounded_down
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
         Of the least choice, if there is one.
     """
     least = choices.least
-    limit = LIMIT if _limit(choices) and choices.limit < math.inf else ()
+    limit = LIMIT if _limit(choices) and choices.limit_proven and choices.limit < math.inf else ()
     works = (*(METHODS[least.policy].works if least else ()), *DEFINITION, *limit)
     found = (
         [
@@ -58,17 +58,8 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
 
 
 def shown(epsilon: float) -> str:
-    """An epsilon that was found, with the digits that are known of it."""
-    return f"{epsilon:.5g}"
-
-
-def lower_bound(epsilon: float) -> str:
-    """A limit that was found to `TOLERANCE`, rounded down to three digits: what is said of all below it stays true."""
-    if epsilon == 0:
-        return "0"
-    certain = epsilon * (1 - TOLERANCE)
-    step = 10.0 ** (math.floor(math.log10(certain)) - 2)
-    return f"{math.floor(certain / step) * step:.3g}"
+    """An epsilon that is enough, with the digits that are known of it: never below it."""
+    return f"{enough(epsilon, 5):.5g}"
 
 
 def _chosen(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
@@ -86,7 +77,8 @@ def _chosen(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
 
 def _nothing(choices: Choices) -> str:
     compared = ", ".join(row.policy for row in choices.rows)
-    who = f"none of the mechanisms compared ({compared}) can" if choices.possible else "no mechanism can"
+    none_can = choices.verdict is Verdict.CANNOT
+    who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) can"
     return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
 
 
@@ -128,13 +120,17 @@ def _cost(problem: DecisionProblem, price: Price) -> str:
 
 
 def _limit(choices: Choices) -> list[str]:
+    """What is proven of every mechanism; where nothing is, that."""
     if choices.limit == 0 or choices.one_for_all is not None:
         return []  # there is nothing below
+    if not choices.limit_proven:
+        return ["Whether another mechanism can do this at a smaller ε is not proven."]
     if choices.limit == math.inf:
         return ["Not even the best treatment for each patient, without any privacy, does that."]
     proof = " (certificate.json holds a dual solution that proves it)" if choices.certificate else ""
     return [
-        f"No mechanism can do this below ε = {lower_bound(choices.limit)}, by linear programming {cited(LIMIT)}{proof}."
+        f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming "
+        f"{cited(LIMIT)}{proof}."
     ]
 
 

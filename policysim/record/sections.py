@@ -9,14 +9,14 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.basis import basis
-from policysim.choice_screen import answer, asked
+from policysim.choice_screen import answer, asked, limit_shown
 from policysim.choose import Choice, Choices
 from policysim.record.citations import METHODS
 from policysim.record.methods import shown
 from policysim.record.price import Price
 from policysim.search import expected_deaths
 from policysim.study import Study
-from policysim.words import events, hidden, level_name, odds, percent, population, rounded
+from policysim.words import events, hidden, level_name, odds, percent, population, rounded, rounded_up
 
 # A factor beyond this is no protection that anybody could feel: only its size is said.
 LARGEST_FACTOR = 1e6
@@ -89,7 +89,7 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
             one_for_all, "0", percent(0.0 if gains else math.nan), events(extra, count, sign=True), "50",
             "chosen" if choices.one_for_all else "not enough",
         ),
-        Alternative("any mechanism at all", _least(choices.limit), "", "", "", "none can do it below"),
+        Alternative("any mechanism at all", *_any_mechanism(choices)),
         *(_alternative(row, count, row is choices.least) for row in choices.rows),
         Alternative(
             "best for each", "∞", percent(1.0 if gains else math.nan), none, "100",
@@ -153,8 +153,16 @@ def _alternative(row: Choice, count: int, chosen: bool) -> Alternative:
     )
 
 
+def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str]:
+    """The cells of the limit: what is not proven is not said."""
+    if not choices.limit_proven:
+        return "–", "", "", "", "not proven"
+    least = "none" if choices.limit == math.inf else limit_shown(choices)
+    return least, "", "", "", "none can do it below"
+
+
 def _least(epsilon: float) -> str:
-    return "none" if epsilon == math.inf else rounded(epsilon)
+    return "none" if epsilon == math.inf else rounded_up(epsilon)
 
 
 def _sentence(text: str) -> str:

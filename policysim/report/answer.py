@@ -15,7 +15,7 @@ from policies.reference import BestFixed
 from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.findings import KEEP, Findings, Row
 from policysim.report.ranking import best_first
-from policysim.report.shown import events, percent, plain, rounded
+from policysim.report.shown import events, percent, percent_up, plain, rounded
 from policysim.words import NEGLIGIBLE, population
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.
@@ -68,7 +68,7 @@ def _bounds(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> l
 
 def _between(rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
     """What can be kept, and what cannot be exceeded."""
-    most = Markup("none can keep more than {}").format(percent(rows[UNBEATABLE]["benefit_kept"]))
+    most = Markup("none can keep more than {}").format(percent_up(rows[UNBEATABLE]["benefit_kept"]))
     if ACHIEVABLE not in rows:
         return most
     return Markup("some policy keeps {}, and ").format(percent(rows[ACHIEVABLE]["benefit_kept"])) + most

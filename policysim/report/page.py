@@ -75,6 +75,7 @@ def page_values(
         "witness": witness_rows(problem, problem.sensitivity.witness),
         "limit": limit_kind(overall),
         "bounds": (overall.get(ACHIEVABLE), overall.get(UNBEATABLE)),
+        "unbeatable": UNBEATABLE,
         "keep": KEEP,
         "prices": [] if prices is None else prices.to_dict("records"),
         "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),

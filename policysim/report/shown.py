@@ -24,6 +24,11 @@ def percent(share: float) -> Markup:
     return shown(share, words.percent(share))
 
 
+def percent_up(share: float) -> Markup:
+    """A share that nothing exceeds, in per cent."""
+    return shown(share, words.percent_up(share))
+
+
 def percent_1(share: float) -> Markup:
     """A share in per cent, to a tenth."""
     return shown(share, words.percent_1(share))
@@ -56,6 +61,7 @@ def more_events(rate: float, count: int) -> Markup:
 
 FILTERS = {
     "percent": percent,
+    "percent_up": percent_up,
     "percent_1": percent_1,
     "rounded": rounded,
     "plain": plain,

@@ -13,7 +13,7 @@ from policies.accounting import concentrated_rho, log_ratio_range
 from policies.calibration import ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import ExponentialFamily
-from policies.log_range import log_range
+from policies.log_range import log_range, loss_and_range
 from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.response import RandomizedResponse
@@ -46,6 +46,11 @@ def assert_is_range_of_table(policy, problem):
     assert log_range(policy, problem) == expected
     assert log_ratio_range(logs, problem.adjacency) == expected
     loss = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+    known, eta = loss_and_range(policy, problem)
+    assert eta == expected
+    # exponential-tight is said to lose epsilon, and loses up to 1e-6 of it less; never more than is said.
+    assert loss <= known * (1 + 1e-9) + 1e-11
+    assert known <= loss * (1 + (2e-6 if isinstance(policy, ExponentialTight) else 1e-9)) + 1e-11
     assert loss * (1 - 1e-9) - 1e-11 <= log_range(policy, problem) <= 2 * loss * (1 + 1e-9) + 1e-11
 
 

@@ -13,8 +13,8 @@ from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import compose, concentrated_rho
-from policies.exponential import Exponential, ExponentialFamily
-from policies.policy import NotApplicableError, one_hot_logs
+from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
+from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.response import RandomizedResponse
 from policysim.audit import audit, exceeds
@@ -218,6 +218,37 @@ def test_weights_that_are_no_probabilities_though_they_are_the_same_for_everyone
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon == 0
     assert exceeds(audit(problem, [NotNormalised()], [1.0]))
     assert passes("uniform", problem)
+
+
+@dataclass(frozen=True)
+class DroppedByOneFeature(ExponentialBoundedRange):
+    """What is out of reach is dropped clique by clique of the first feature, where cliques of others overlap them."""
+
+    name = "dropped-by-one-feature"
+
+    def tables(self, problem):
+        logs = super().tables(problem)[0]
+        partition = problem.adjacency.partitions(problem.n_records)[0]
+        for column in logs.T:
+            grid = column.reshape(partition.shape)
+            np.copyto(grid, -np.inf, where=grid.max(axis=partition.axes, keepdims=True) < LOG_SMALLEST)
+        return logs, np.exp(logs)
+
+
+# The second feature moves the second action from e^-760, which is 0 in float64, to e^-740, which is not: Gamma = 20.
+OUT_OF_REACH = [[0.0, -760.0], [0.0, -740.0], [0.0, -760.0], [0.0, -740.0]]
+
+
+@pytest.mark.parametrize("name", ["exponential-bounded-range", "permute-and-flip", "report-noisy-max"])
+def test_an_action_dropped_for_one_of_two_neighbours_who_differ_in_another_feature(name):
+    problem = problem_of(OUT_OF_REACH, OneFeature((2, 2)))
+    (finding,) = audit(problem, [DroppedByOneFeature()], [20.0])
+    assert (finding.exact, finding.holds) == (math.inf, False)
+    # Whatever is dropped by the policies themselves is dropped for both, at the scale of the defect: s = 1.
+    policy = make_policy(name, epsilon=20.0)
+    assert passes(policy, problem, [20.0])
+    # Where that feature is public, the cliques of the first do not overlap, and the same policy is right.
+    assert passes(DroppedByOneFeature(), problem_of(OUT_OF_REACH, Sensitive((2, 2), (0,))), [20.0])
 
 
 # Claims.

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, optimal_full
+from policies.listed import Listed
 from policies.optimal import Optimal
 from policies.optimal_limit import unbeatable_value, value_limit
+from policies.policy import NotApplicableError
+from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import BestFixed, Greedy
 
 SHAPE = (2, 3, 2, 2)
@@ -105,3 +108,57 @@ def test_constant_utilities_cost_nothing_and_count_as_solved(adjacency):
     limit = value_limit(DecisionProblem(np.full((24, 3), 0.1), np.full(24, 1 / 24), adjacency), 1.0)
     assert limit.exact
     assert limit.achievable == pytest.approx(0.1, rel=1e-12)
+
+
+def listed(problem, adjacency, order):
+    """The same problem over a list of its records in another order, and the same neighbours."""
+    codes = np.indices(SHAPE).reshape(len(SHAPE), -1).T[order]
+    same = {
+        "any-record": Listed.any_record(codes),
+        "one-feature": Listed.one_feature(codes),
+        "sensitive": Listed.sensitive(codes, (0, 3)),
+    }
+    return DecisionProblem(problem.utilities[order], problem.prior[order], same[adjacency.name])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("adjacency", ADJACENCIES, ids=lambda a: a.name)
+def test_a_list_of_all_records_has_the_limit_of_the_grid(adjacency, epsilon):
+    problem = random_problem(11, adjacency)
+    on_list = listed(problem, adjacency, np.random.default_rng(1).permutation(24))
+    limit, same = value_limit(on_list, epsilon), value_limit(problem, epsilon)
+    tolerance = 1e-7 * np.ptp(problem.utilities)
+    assert limit.exact
+    assert limit.achievable == pytest.approx(same.achievable, rel=0, abs=tolerance)
+    assert limit.unbeatable == pytest.approx(same.unbeatable, rel=0, abs=tolerance)
+    assert limit.unbeatable >= value(Optimal(epsilon), on_list) - tolerance
+
+
+def test_the_cliques_of_a_list_may_differ_in_size_and_each_has_its_own_limit():
+    # Three rows share what is public, two others, and one is alone: no policy treats them as one class.
+    rng = np.random.default_rng(2)
+    codes = np.array([[0, 0], [1, 1], [0, 1], [2, 0], [1, 0], [0, 2]])
+    utilities, prior = rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6))
+    rows = [[0, 3, 4], [1, 2], [5]]
+    values = 0.0
+    for clique in rows:
+        mass = prior[clique].sum()
+        values += mass * value(Optimal(0.7), DecisionProblem(utilities[clique], prior[clique] / mass, AnyRecord()))
+    problem = DecisionProblem(utilities, prior, Listed.sensitive(codes, [0]))
+    limit = value_limit(problem, 0.7)
+    assert limit.achievable == pytest.approx(values, rel=1e-9)
+    assert limit.unbeatable == pytest.approx(values, rel=1e-9)
+    table = Optimal(0.7).log_probabilities(problem)
+    assert privacy_loss_of_logs(table, problem.adjacency).epsilon <= 0.7 * (1 + 1e-12)
+    assert problem.value(np.exp(table)) == pytest.approx(values, rel=1e-9)
+    together = value_limit(DecisionProblem(utilities, prior, AnyRecord()), 0.7)
+    assert limit.achievable > together.unbeatable + 0.01
+
+
+def test_one_feature_over_a_list_is_refused_where_only_steps_between_records_would_bound_it(monkeypatch):
+    problem = listed(random_problem(3, OneFeature(SHAPE)), OneFeature(SHAPE), np.arange(24))
+    with pytest.raises(NotApplicableError, match="over a list of records is known at epsilon > 0"):
+        value_limit(problem, 0.0)
+    monkeypatch.setattr(optimal_full, "MAX_ENTRIES", TOO_SMALL)
+    with pytest.raises(NotApplicableError, match="at most 10 records of 3 actions, got epsilon=1, n_records=24"):
+        value_limit(problem, 1.0)

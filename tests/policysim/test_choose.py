@@ -70,13 +70,15 @@ def test_where_no_mechanism_can_an_independent_checker_accepts_the_proof(problem
     wish = Wish(keep=0.9, max_guess=0.6)
     choices = choose(problem, wish, ["optimal", "randomized-response"])
     assert not choices.possible
-    text = json.dumps(choices.certificate)
     demand = make_demand(problem, keep=0.9)
-    best = problem.value(ps.make_policy("optimal", epsilon=wish.max_epsilon).probabilities(problem))
-    assert best <= proven_bound(text) < demand.value
-    assert choices.certificate["needed"] == demand.value
+    greedy, best = (
+        problem.value(ps.make_policy(name, epsilon=wish.max_epsilon).probabilities(problem))
+        for name in ("greedy", "optimal")
+    )
+    assert demand.loss < proven_bound(json.dumps(choices.certificate)) <= greedy - best + 1e-12
+    assert choices.certificate["allowed"] == demand.loss
     with pytest.raises(ValueError, match="nothing is proven"):
-        proven_bound(json.dumps({**choices.certificate, "needed": best - 1e-6}))
+        proven_bound(json.dumps({**choices.certificate, "allowed": greedy - best + 1e-6}))
 
 
 def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(problem):
@@ -86,7 +88,7 @@ def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(probl
     allowed = (problem.prior @ deaths).min() / 2 + problem.prior @ deaths.min(axis=1) / 2
     greedy = problem.prior @ np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
     demand = make_demand(problem, max_extra_deaths=allowed - greedy)
-    found = Limit(problem, demand).smallest_epsilon()
+    found = Limit(problem, demand).last_impossible()
     for epsilon, enough in ((found * 0.999, False), (found * 1.001, True)):
         best = -savers.value(ps.make_policy("optimal", epsilon=epsilon).probabilities(savers))
         assert (best <= demand.deaths) == enough
@@ -98,17 +100,17 @@ def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
         [[1.0, 0.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.1, 0.0], [0.1, 0.0]]}
     )
     value, saved = make_demand(problem, max_loss=0.5), make_demand(problem, max_extra_deaths=-0.08)
-    assert Limit(problem, value).smallest_epsilon() == 0
-    assert Limit(problem, saved).smallest_epsilon() == 0
+    assert Limit(problem, value).last_impossible() == 0
+    assert Limit(problem, saved).last_impossible() == 0
     both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_deaths=-0.08))
-    assert both.smallest_epsilon() == math.inf
-    assert proven_bound(json.dumps(both.certificate(1.0))) < both.certificate(1.0)["needed"]
+    assert both.last_impossible() == math.inf
+    assert proven_bound(json.dumps(both.certificate(1.0))) > both.certificate(1.0)["allowed"]
 
 
 def test_both_demands_together_need_at_least_what_each_needs(problem):
     one, other = make_demand(problem, keep=0.7), make_demand(problem, max_extra_deaths=0.001)
     both = make_demand(problem, keep=0.7, max_extra_deaths=0.001)
-    needs = [Limit(problem, demand).smallest_epsilon() for demand in (one, other, both)]
+    needs = [Limit(problem, demand).last_impossible() for demand in (one, other, both)]
     assert needs[2] >= max(needs[:2]) * (1 - 1e-4)
     policy = ps.make_policy(
         "optimal", epsilon=ps.smallest_epsilon(problem, "optimal", keep=0.7, max_extra_deaths=0.001)
@@ -161,7 +163,7 @@ def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, 
     assert (code, err) == (4, "")
     assert "No mechanism can: " in out
     assert "of the loss" in out
-    assert proven_bound((tmp_path / "out" / "certificate.json").read_text()) < 0
+    assert proven_bound((tmp_path / "out" / "certificate.json").read_text()) > 0
     code, out, _ = run(capsys, *arguments, "--json")
     document = json.loads(out)
     assert code == 4

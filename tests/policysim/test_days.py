@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -9,16 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from counted_progress import CountedProgress
-from small_studies import SCENARIO, write_small_study
+from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policies import make_policy
 from policysim.cli import main
-from policysim.days.comparison import DaysQuestion, compare_days
+from policysim.days.comparison import DaysQuestion, _never_falling, compare_days
 from policysim.days.screen import best_mechanisms
+from policysim.processes import allocation
+from policysim.processes.budget import DailyBudget
 from policysim.processes.planning import policy_value
 from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.processes.schedule import best_schedule, schedule_tables
+from policysim.processes.step_problems import OPTIMAL_DAILY as DAILY
 from policysim.processes.step_problems import optimal_course
 from policysim.processes.treatment_course import build_course
 
@@ -111,9 +115,16 @@ def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     question = DaysQuestion(horizon=1, totals=(1.0,), delta=0.0, length_public=True)
     table = compare_days(replace(study, by=()), question).set_index("policy")
     one = ps.compare(ps.build_problem(study), policies=study.policies, epsilons=[1.0]).set_index("policy")
-    for name in ("exponential", "randomized-response", "uniform", "greedy"):
+    for name in ("randomized-response", "uniform", "greedy"):
         assert table.loc[name, "value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
         assert table.loc[name, "benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
+    # Its formula promises more loss than its table has: so it may have a larger epsilon, and still loses at most 1.
+    epsilon = table.loc["exponential", "epsilon"]
+    larger = ps.compare(ps.build_problem(study), policies=["exponential"], epsilons=[epsilon]).iloc[0]
+    assert epsilon > 1.1
+    assert 0.98 <= larger["epsilon_spent"] <= 1
+    assert larger["epsilon_spent"] == pytest.approx(table.loc["exponential", "total_spent"], rel=1e-9)
+    assert table.loc["exponential", "value"] == pytest.approx(larger["value"], abs=1e-12)
 
 
 def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
@@ -142,11 +153,81 @@ def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
     table = compare_days(replace(study, by=()), DaysQuestion(2, (1.0,), 0.0, False))
     row = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].iloc[0]
     process = build_course(study, 2)
-    losses = [
-        ps.privacy_loss(t, ps.AnyRecord()).epsilon for t in tables_of(process, make_policy("exponential", epsilon=0.5))
-    ]
+    assert row["epsilon"] > 0.5
+    policy = make_policy("exponential", epsilon=row["epsilon"])
+    losses = [ps.privacy_loss(t, ps.AnyRecord()).epsilon for t in tables_of(process, policy)]
     assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9)
-    assert row["total_spent"] < 1.0
+    # The claimed losses would be more than the total, the exact ones fill it.
+    assert 0.98 <= row["total_spent"] <= 1.0 < 2 * row["epsilon"]
+    assert row["composition"] == "exact-losses"
+
+
+def random_chain(seed):
+    """Three states, and one that absorbs (a patient who is no longer treated), three actions, four days."""
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
+    rewards = rng.normal(size=(4, 3)) * rng.choice([0.1, 1.0], size=(4, 1))
+    moves[3], rewards[3] = np.eye(4)[3], 0.0
+    return ps.TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=4)
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(name, seed):
+    process, template = random_chain(seed), make_policy(name)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+    for total, delta in ((0.4, 0.0), (3.0, 0.0), (1.0, 0.02), (6.0, 0.1)):
+        budget = ps.PrivacyBudget(total, delta).daily(template, problems)
+        # All 81 courses that may be published, from every first state, the absorbed one too.
+        joint = sequence_probabilities(process, tables_of(process, budget.policy))
+        assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
+        assert budget.epsilon >= total / 4 and budget.total_epsilon <= total * (1 + 1e-12)
+        if budget.composition == "zero-concentrated":
+            assert hockey_stick(joint, budget.total_epsilon) <= delta + 1e-12
+        else:
+            assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= budget.total_epsilon * (1 + 1e-9) + 1e-12
+
+
+def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
+    monkeypatch.setattr(allocation, "loss_and_range", lambda policy, _: (policy.epsilon / 4, math.inf))
+    process, template = random_chain(0), make_policy("randomized-response")
+    budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
+    joint = sequence_probabilities(process, tables_of(process, budget.policy))
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > budget.total_epsilon
+
+
+def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
+    """What the words say: the probability of losing more than epsilon can be several times delta."""
+    joint = np.array([[1.1, 0.9], [1.0, 1.0]]) / 2  # loss log 1.1 with probability 0.55
+    epsilon = math.log(1.09)
+    delta = hockey_stick(joint, epsilon)
+    exceeded = joint[0][np.log(joint[0] / joint[1]) > epsilon].sum()
+    assert exceeded == pytest.approx(0.55) and exceeded > 8 * delta > 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_a_larger_total_never_keeps_less(study, delta):
+    totals = (0.05, 0.2, 0.7, 1.0, 2.0, 5.0, 12.0)
+    names = ("exponential", "exponential-tight", "randomized-response", "optimal")
+    table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))
+    assert set(table["policy"]) == {"best-schedule", "exponential", "exponential-tight", "randomized-response", DAILY}
+    for _, rows in table[table["group"] == "all"].groupby(["policy", "horizon"]):
+        assert rows["total_epsilon"].tolist() == list(totals)
+        assert (rows["value"].diff().dropna() >= 0).all()
+        assert (rows["total_spent"] <= rows["total_epsilon"] * (1 + 1e-9)).all()
+
+
+def test_what_a_smaller_total_allows_is_taken_where_it_is_worth_more():
+    template, other = make_policy("randomized-response"), make_policy("exponential")
+    budgets = [
+        (kind, total, DailyBudget(replace(kind, epsilon=total), 1, total, "basic", total))
+        for kind in (template, other)
+        for total in (1.0, 2.0, 3.0)
+    ]
+    values = dict(zip((budget.policy for *_, budget in budgets), (0.5, 0.2, 0.9, -1.0, -1.0, -2.0), strict=True))
+    chosen = list(_never_falling(budgets, values))
+    assert [(kind.name, total) for kind, total, _ in chosen] == [(kind.name, total) for kind, total, _ in budgets]
+    assert [budget.epsilon for *_, budget in chosen] == [1.0, 1.0, 3.0, 1.0, 2.0, 2.0]
 
 
 def run(capsys, *arguments):
@@ -173,6 +254,67 @@ def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_p
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     )
+
+
+def days_command(path, out, *options):
+    return (
+        "compare",
+        str(path),
+        "--horizon",
+        "2",
+        "--total-epsilon",
+        "2",
+        "--delta",
+        "1e-3",
+        "--out",
+        str(out),
+        *options,
+    )
+
+
+def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    code, text, err = run(capsys, *days_command(path, new, "--policy", DAILY))
+    assert (code, err) == (0, "")
+    assert DAILY in text and re.search(r"\boptimal\b(?!-daily)", text) is None
+    # The former name still does, with one line that says the new one.
+    code, same, err = run(capsys, *days_command(path, old, "--policy", "optimal"))
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith("policysim: over days the policy optimal is called optimal-daily")
+    assert same.replace(str(old), str(new)) == text
+    assert (old / "comparison.csv").read_text() == (new / "comparison.csv").read_text()
+    document = json.loads((new / "manifest.json").read_text())
+    assert document["policies"] == [DAILY]
+    page = (new / "report.html").read_text()
+    assert re.search(r"\boptimal\b(?!-daily| continuation)", page.split("<h2>Reproduce</h2>")[0]) is None
+    # On one decision there is no such policy.
+    code, _, err = run(capsys, "compare", str(path), "--policy", DAILY, "--out", str(tmp_path / "none"))
+    assert code == 2 and "did you mean 'optimal'?" in err
+
+
+def test_a_study_that_is_shared_with_the_question_about_one_decision_may_list_optimal(capsys, tmp_path):
+    listed = STUDY.replace('"exponential", "randomized-response"]', '"optimal"]')
+    path = write_small_study(tmp_path / "study", study=listed, scenario=WITH_ONSET)
+    code, text, err = run(capsys, *days_command(path, tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert DAILY in text
+
+
+def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechanisms(capsys, path, tmp_path):
+    policies = ("--policy", "exponential", "--policy", "optimal-daily")
+    code, text, _ = run(capsys, *days_command(path, tmp_path / "out", *policies))
+    assert code == 0
+    answer = json.loads((tmp_path / "out" / "manifest.json").read_text())["answer"]
+    assert "Compared were best-schedule, exponential, optimal-daily." in answer[0]
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in (text, page, " ".join(answer)):
+        for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):
+            assert claim not in words.lower()
+    for words in (text, page):
+        flat = " ".join(words.split())
+        assert "is at most e^ε times as probable under one record as under another plus δ = 0.001" in flat
+        assert "It is no limit for the course" in flat
+        assert "Best of these" in flat or "Which of these mechanisms" in flat
 
 
 def test_the_command_prints_one_document(capsys, path, tmp_path):

@@ -1,6 +1,7 @@
 """Files of any kind go in and come out, whole or not at all."""
 
 import csv
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -199,9 +200,10 @@ def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch,
         assert list(tmp_path.iterdir()) == [data]
     assert run(capsys, data, *options)[0] == 0
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 4
     with monkeypatch.context() as patch:
         patch.setattr(place, _interrupt_at_the_second())
-        assert run(capsys, data, *options)[0] == 130
+        assert run(capsys, data, *options, "--again")[0] == 130
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -210,20 +212,22 @@ def test_a_private_file_never_stands_without_its_own_note(capsys, tmp_path, monk
     data, out = write_people(tmp_path / "data.csv"), tmp_path / "out.csv"
     options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
     assert run(capsys, data, *options)[0] == 0
-    note, replace, calls = Path(f"{out}.privacy.json"), Path.replace, []
+    note, ledger, replace, calls = Path(f"{out}.privacy.json"), Path(f"{data}.releases.json"), Path.replace, []
 
-    def fail_at_the_second(part, target):
+    def fail_at_the_note(part, target):
         calls.append((target, note.exists()))
-        if len(calls) == 2:
+        if target == note:
             raise broken
         return replace(part, target)
 
-    monkeypatch.setattr("pathlib.Path.replace", fail_at_the_second)
-    code, _, err = run(capsys, data, *options)
+    monkeypatch.setattr("pathlib.Path.replace", fail_at_the_note)
+    code, _, err = run(capsys, data, *options, "--again")
     assert code == (130 if broken is KeyboardInterrupt else 2)
     assert len(err.splitlines()) == 1
-    assert calls == [(out, False), (note, False)]
-    assert list(tmp_path.iterdir()) == [data]
+    assert calls == [(ledger, True), (out, False), (note, False)]
+    assert set(tmp_path.iterdir()) == {data, ledger}
+    # For a moment the private file was there for all to read: that counts.
+    assert len(json.loads(ledger.read_text())["releases"]) == 2
 
 
 def test_reading_may_stop_early(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 import copy
 import json
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +37,23 @@ def loss(document):
 def test_what_the_note_says_loses_epsilon_and_no_more(epsilon, separately):
     note = Note(make_plan(THREE, epsilon, separately=separately), (), 1, release=True)
     assert loss(note_document(note)) == pytest.approx(epsilon, abs=1e-12)
+
+
+@pytest.mark.parametrize("parts", range(2, 8))
+def test_parts_never_sum_above_epsilon_in_exact_arithmetic(parts):
+    levels = {f"column {i}": ("0", "1", "2") for i in range(parts)}
+    for epsilon in (*(i / 10 for i in range(1, 40)), 1 / 3, math.log(2), math.nextafter(1, 0)):
+        channels = [part.channel for part in make_plan(levels, epsilon, separately=True).parts]
+        declared = min(Fraction(epsilon), Fraction(repr(epsilon)))
+        # What is stated, however it is read, and what is drawn with.
+        assert sum(Fraction(channel.epsilon) for channel in channels) <= declared
+        assert sum(Fraction(repr(channel.epsilon)) for channel in channels) <= declared
+        ratio = math.prod(Fraction(*channel.weights) for channel in channels)
+        assert ratio <= Fraction(
+            Context(prec=60).exp(Decimal(repr(epsilon)) if declared != epsilon else Decimal(epsilon))
+        )
+        # Nor is more taken off than rounding needs.
+        assert sum(channel.epsilon for channel in channels) >= epsilon * (1 - 1e-15)
 
 
 def test_a_budget_that_is_not_split_would_be_noticed():

@@ -11,6 +11,7 @@ from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policysim.processes.planning import plan, policy_value
 from policysim.processes.private_network import FOR_NETWORKS, PrivateNetwork, box_scale
 from policysim.processes.privatize_policy import privatize_policy
+from policysim.processes.process import InfiniteLossWarning
 from policysim.processes.tabular import TabularMDP
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
@@ -40,7 +41,8 @@ def test_a_plan_goes_straight_in_and_its_probabilities_straight_back():
         assert policy_value(mdp, private.probabilities) < found.value
         # tight attains its epsilon up to 1e-6 in each class
         assert private.epsilon_spent == pytest.approx(1.0, abs=1e-5)
-        hidden = privatize_policy(found.q_values, 1.0)
+        with pytest.warns(InfiniteLossWarning, match="infinite at every epsilon"):
+            hidden = privatize_policy(found.q_values, 1.0)
         assert hidden.epsilon_spent == hidden.guarantee == np.inf
         exactly = privatize_policy(np.where(mask, found.q_values, np.nan), 1.0, admissible=mask, mask_public=True)
         assert (exactly.probabilities == private.probabilities).all()

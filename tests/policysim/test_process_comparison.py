@@ -1,5 +1,7 @@
 """The comparison over a whole course, against definitions and enumeration of paths."""
 
+from contextlib import nullcontext
+
 import gymnasium
 import numpy as np
 import pytest
@@ -9,11 +11,11 @@ import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import masked_problem
 from policysim.processes.planning import plan, policy_value, policy_values
-from policysim.processes.step_problems import optimal_course, reference_priors
+from policysim.processes.step_problems import catalogue_name, optimal_course, reference_priors
 from policysim.processes.tabular import TabularMDP
 
 HORIZON = 3
-POLICIES = ["greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal"]
+POLICIES = ["greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal-daily"]
 
 
 def arrays(seed=0):
@@ -51,7 +53,7 @@ def table(mdp):
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_every_number_equals_its_definition(mdp, table, name, epsilon):
     row = table[(table["policy"] == name) & (table["epsilon"] == epsilon)].iloc[0]
-    tables = daily_tables(mdp, make_policy(name, epsilon=epsilon))
+    tables = daily_tables(mdp, make_policy(catalogue_name(name), epsilon=epsilon))
     best, uniform = plan(mdp).value, policy_value(mdp, np.full((4, 3), 1 / 3))
     fixed = best_constant(lambda p: policy_value(mdp, p))
     value = fixed if name == "best-fixed" else policy_value(mdp, np.stack(tables))
@@ -142,7 +144,9 @@ MASK = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1]], dtype=bool)
 @pytest.mark.parametrize("public", [False, True])
 def test_masks_are_told_apart_unless_they_are_public(public):
     mdp = process(admissible=MASK, mask_public=public)
-    table = ps.compare(mdp, policies=["exponential", "uniform", "best-fixed"], epsilons=[1]).set_index("policy")
+    told = nullcontext() if public else pytest.warns(ps.InfiniteLossWarning, match="infinite at every epsilon")
+    with told:
+        table = ps.compare(mdp, policies=["exponential", "uniform", "best-fixed"], epsilons=[1]).set_index("policy")
     found, priors = plan(mdp), reference_priors(mdp)
     policy = make_policy("exponential", epsilon=1.0)
     days = [masked_problem(found.q_values[day], priors[day], MASK).tables(policy)[1] for day in range(HORIZON)]
@@ -161,6 +165,42 @@ def test_masks_are_told_apart_unless_they_are_public(public):
         assert table.loc["exponential", "epsilon_spent"] == np.inf
         assert table.loc["uniform", "total_epsilon"] == np.inf
     assert table.loc["best-fixed", "epsilon_spent"] == 0
+
+
+def test_an_infinite_loss_is_a_warning_only_where_no_policy_keeps_its_epsilon():
+    hidden = process(admissible=MASK)
+    with pytest.warns(ps.InfiniteLossWarning, match="mask_public=True if it is public") as told:
+        ps.compare(hidden, policies=["randomized-response", "optimal-daily"], epsilons=[0.5, 20])
+    assert told[0].filename == __file__
+    # Nobody promised a finite one here: warnings are errors in these tests.
+    ps.compare(hidden, policies=["greedy", "best-fixed", "uniform"], epsilons=[1])
+    ps.compare(hidden, policies=["exponential"], epsilons=[np.inf])
+    ps.compare(process(admissible=True), policies=["exponential"], epsilons=[1])
+    with pytest.warns(ps.InfiniteLossWarning):
+        ps.privatize_policy(plan(hidden).q_values, epsilon=1.0)
+    ps.privatize_policy(plan(hidden).q_values, epsilon=1.0, mask_public=True)
+
+
+def test_the_former_name_of_the_optimum_of_each_decision_is_an_alias_with_a_warning(mdp, table):
+    with pytest.warns(FutureWarning, match="is called 'optimal-daily'") as told:
+        old = ps.compare(mdp, policies=["optimal", "optimal-daily"], epsilons=[0.5, 2])
+    assert told[0].filename == __file__
+    new = table[table["policy"] == "optimal-daily"].reset_index(drop=True)
+    assert old.equals(new)
+    # A policy that was made has no other name, and is told nothing.
+    made = ps.compare(mdp, policies=[make_policy("optimal")], epsilons=[0.5, 2])
+    assert made.equals(new)
+    assert "optimal-daily" in set(ps.compare(mdp, epsilons=[1])["policy"])
+
+
+def test_the_optimum_of_each_decision_is_no_limit_for_the_course():
+    """Why it is called so: on this chain, one that is compared with it is worth more over the course."""
+    worth = []
+    for seed in range(40):
+        found = ps.compare(process(seed), policies=["optimal-daily", "randomized-response", "best-fixed"], epsilons=[1])
+        values = found.set_index("policy")["value"]
+        worth.append(values.drop("optimal-daily").max() - values["optimal-daily"])
+    assert max(worth) > 1e-6
 
 
 def test_without_an_action_for_all_there_is_no_benefit_to_keep():

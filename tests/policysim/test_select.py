@@ -1,15 +1,19 @@
 """`policysim select`: what it prints, what it keeps apart, what it costs, and what it refuses."""
 
 import json
-from itertools import product
+import math
+from fractions import Fraction
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
 from policies.selection import MECHANISMS, select
+from policies.selection_release import gaps_below_best, places_on_grid, release_weights
 from policysim.cli import main
-from policysim.counts_file import Counts
+from policysim.counts_file import Counts, read_counts
 from policysim.select_private import ADJACENCIES, Terms, choices, true_sensitivity
+from policysim.select_screen import release_document
 
 DISEASES = "disease,people\nDiabetes,24\nHepatitis,8\nInfluenza,28\nHIV,5\n"
 SOCKS = "\n".join(
@@ -43,6 +47,11 @@ def document(capsys, *arguments):
     return json.loads(out)
 
 
+def analysed(capsys, *arguments):
+    """The document with the analysis, which has to be asked for."""
+    return document(capsys, *arguments, "--analysis")
+
+
 def probabilities(document):
     return [
         {row["candidate"]: round(row["probability"], 8) for row in group["candidates"]}
@@ -54,7 +63,7 @@ def probabilities(document):
 
 
 def test_the_common_disease_is_that_of_the_source(capsys):
-    found = document(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
     assert probabilities(found) == [
         {"Diabetes": 0.32706751, "Hepatitis": 0.14696091, "Influenza": 0.39948116, "HIV": 0.12649042}
     ]
@@ -65,9 +74,9 @@ def test_the_common_disease_is_that_of_the_source(capsys):
 
 def test_the_socks_are_those_of_the_source_with_its_declared_sensitivity(capsys):
     declared = ("--column", "behaviour", "--proportions", "--sensitivity", "1", "--candidates", "Violent,NonViolent")
-    whole = document(capsys, "socks.csv", *declared, "--epsilon", "5.5")
+    whole = analysed(capsys, "socks.csv", *declared, "--epsilon", "5.5")
     assert probabilities(whole) == [{"Violent": 0.09975049, "NonViolent": 0.90024951}]
-    split = document(capsys, "socks.csv", *declared, "--epsilon", "10", "--by", "sock", "--split-by-share")
+    split = analysed(capsys, "socks.csv", *declared, "--epsilon", "10", "--by", "sock", "--split-by-share")
     assert [choice["epsilon"] for choice in split["release"]["choices"]] == [3, 7]
     assert probabilities(split) == [
         {"Violent": 0.19781611, "NonViolent": 0.80218389},
@@ -79,7 +88,7 @@ def test_the_socks_are_those_of_the_source_with_its_declared_sensitivity(capsys)
 
 def test_proportions_with_their_true_sensitivity_are_counts(capsys):
     options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
-    shares, counts = (document(capsys, *options, "--epsilon", "0.3", *more) for more in (["--proportions"], []))
+    shares, counts = (analysed(capsys, *options, "--epsilon", "0.3", *more) for more in (["--proportions"], []))
     assert probabilities(shares) == probabilities(counts)
     assert [choice["true_sensitivity"] for choice in shares["release"]["choices"]] == [1 / 30, 1 / 70]
     assert shares["release"]["privacy_loss"] == pytest.approx(0.3)
@@ -88,9 +97,10 @@ def test_proportions_with_their_true_sensitivity_are_counts(capsys):
 @pytest.mark.parametrize(("adjacency", "spent"), [("replace-one", 0.001), ("add-or-remove-one", 0.0005)])
 def test_counts_with_a_declared_sensitivity_of_1000_spend_a_thousandth_or_half_of_that(capsys, adjacency, spent):
     options = ("marital.csv", "--score", "people", "--epsilon", "1", "--sensitivity", "1000", "--adjacency", adjacency)
-    found = document(capsys, *options)
+    found = analysed(capsys, *options)
     assert found["release"]["choices"][0]["privacy_loss"] == pytest.approx(spent, rel=1e-12)
-    expected = select(np.array([14976, 10683, 4443, 1025, 993, 418, 23]) / 1000, epsilon=1).probabilities
+    # Candidates are sorted: AF, Absent, Divorced, Married, Never, Separated, Widowed.
+    expected = select(np.array([23, 418, 4443, 14976, 10683, 1025, 993]) / 1000, epsilon=1).probabilities
     assert list(probabilities(found)[0].values()) == expected.round(8).tolist()
     text = run(capsys, *options)[1]
     assert f"Declared sensitivity: 1000; the true one of a count is 1. Privacy loss: {spent:g}, {spent:.2%}" in (
@@ -101,15 +111,26 @@ def test_counts_with_a_declared_sensitivity_of_1000_spend_a_thousandth_or_half_o
 # What is kept apart.
 
 
-def test_the_release_comes_first_and_the_analysis_below_a_line(capsys):
-    code, out, err = run(capsys, "diseases.csv", "--score", "people", "--epsilon", "200")
+def test_the_release_stands_alone_unless_the_analysis_is_asked_for(capsys):
+    options = ("diseases.csv", "--score", "people", "--epsilon", "200")
+    code, alone, err = run(capsys, *options)
+    assert (code, err) == (0, "")
+    assert alone.splitlines()[0] == "Release (ε = 200, exponential): disease = Influenza"
+    for word in ("Diabetes", "Hepatitis", "HIV", "28", "65", "probability"):
+        assert word not in alone
+    code, out, err = run(capsys, *options, "--analysis")
     assert (code, err) == (0, "")
     public, private = out.split(LINE)
-    assert public.splitlines()[0] == "Release (ε = 200, exponential): disease = Influenza"
-    for word in ("Diabetes", "Hepatitis", "HIV", "28", "65", "probability"):
-        assert word not in public
+    assert public.startswith(alone.rstrip("\n"))
     assert "Influenza                                           28       1      1.00000000" in private
     assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("seed", [(), ("--seed", "1")])
+def test_the_document_holds_the_analysis_only_if_asked(capsys, seed):
+    options = ("diseases.csv", "--score", "people", "--epsilon", "0.1", *seed)
+    assert set(document(capsys, *options)) == {"release", "simulation"}
+    assert set(analysed(capsys, *options)) == {"release", "simulation", "analysis_not_private"}
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -121,6 +142,94 @@ def test_what_is_released_depends_on_the_counts_through_the_draw_alone(capsys, f
     for released in (first, second):
         assert released["choices"][0].pop("candidate") in ("Diabetes", "Hepatitis", "Influenza", "HIV")
     assert first == second
+
+
+# The order of what is printed.
+
+LETTERS = ("a", "b")
+
+
+def outputs(folder, rows, adjacency, *, declared):
+    """All that `select --by` can release of these rows, (group, candidate) in the order of its output, and how likely.
+
+    Exactly: by the weights that the release draws with.
+    """
+    path = folder / "rows.csv"
+    path.write_text("ward,name\n" + "".join(f"{ward},{name}\n" for ward, name in rows), encoding="utf-8")
+    groups = ("y", "x") if declared else None
+    counts = read_counts(path, column="name", by="ward", candidates=LETTERS, groups=groups)
+    found = choices(counts, Terms(2.0, adjacency=adjacency))
+    laws = []
+    for choice in found:
+        weights = release_weights(choice.epsilon, monotone=False)
+        places = places_on_grid(choice.selection.given, choice.selection.sensitivity)
+        mine = [weights.raised(gap) - weights.bias for gap in gaps_below_best(places, weights)]
+        laws.append([Fraction(weight, sum(mine)) for weight in mine])
+    chosen = {}
+    for picks in product(range(len(LETTERS)), repeat=len(found)):
+        document = release_document(counts, Terms(2.0, adjacency=adjacency), found, str)
+        form = tuple((c["group"], LETTERS[p]) for c, p in zip(document["choices"], picks, strict=True))
+        chosen[form] = math.prod(law[p] for law, p in zip(laws, picks, strict=True))
+    return chosen
+
+
+def worst_ratio(one, two):
+    """exp of the privacy loss between two laws of an output; infinite where one cannot say what the other can."""
+    if set(one) != set(two):
+        return math.inf
+    return max(max(float(one[form] / two[form]), float(two[form] / one[form])) for form in one)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_who_is_removed_cannot_be_told_from_the_order_of_the_groups(tmp_path, declared):
+    people = [("y", "a"), ("x", "b"), ("x", "a"), ("y", "b"), ("y", "b"), ("x", "b")]
+    seen = 0
+    for order in set(permutations(people[:4])):
+        rows = [*order, *people[4:]]
+        whole = outputs(tmp_path, rows, "add-or-remove-one", declared=declared)
+        for out in range(len(rows)):
+            fewer = rows[:out] + rows[out + 1 :]
+            ratio = worst_ratio(whole, outputs(tmp_path, fewer, "add-or-remove-one", declared=declared))
+            assert ratio <= math.exp(1.0) * (1 + 1e-9)  # counts only rise: the textbook spends half of epsilon = 2
+            seen += fewer[0][0] != rows[0][0]
+    assert seen > 0  # The group of the first row did change.
+
+
+def test_a_group_that_one_person_makes_is_hidden_if_the_groups_are_declared(tmp_path):
+    rows = [("x", "a"), ("x", "b"), ("y", "a")]
+    laws = [[outputs(tmp_path, r, "add-or-remove-one", declared=d) for r in (rows, rows[:2])] for d in (True, False)]
+    assert worst_ratio(*laws[0]) <= math.exp(1.0) * (1 + 1e-9)
+    # Which the warning says: without that, a group's name alone tells of its only member.
+    assert worst_ratio(*laws[1]) == math.inf
+
+
+def test_groups_and_candidates_are_sorted_however_the_rows_are(capsys, files):
+    options = ("--column", "name", "--by", "ward", "--epsilon", "1", "--seed", "1", "--adjacency", "add-or-remove-one")
+    texts = []
+    for rows in (["y,b", "x,a", "x,b"], ["x,b", "y,b", "x,a"]):
+        (files / "wards.csv").write_text("\n".join(["ward,name", *rows, ""]), encoding="utf-8")
+        texts.append(run(capsys, "wards.csv", *options, "--analysis", "--json"))
+    assert texts[0] == texts[1]
+    groups = json.loads(texts[0][1])["analysis_not_private"]["groups"]
+    assert [group["group"] for group in groups] == ["x", "y"]
+    assert [row["candidate"] for row in groups[0]["candidates"]] == ["a", "b"]
+
+
+def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
+    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
+    options = (*options, "--epsilon", "1", "--adjacency", "add-or-remove-one")
+    found = analysed(capsys, *options, "--groups", "Red,Green,Blue")
+    assert [choice["group"] for choice in found["release"]["choices"]] == ["Red", "Green", "Blue"]
+    assert found["release"]["warnings"] == []
+    assert probabilities(found)[1] == {"Violent": 0.5, "NonViolent": 0.5}
+    code, out, err = run(capsys, *options, "--groups", "Red,Blues")
+    assert (code, out) == (3, "")
+    assert err.startswith("policysim: socks.csv:2: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
+    # Nobody at all is one person fewer than somebody.
+    (files / "socks.csv").write_text("sock,behaviour\n", encoding="utf-8")
+    found = document(capsys, *options, "--groups", "Red,Blue")
+    assert [choice["group"] for choice in found["release"]["choices"]] == ["Red", "Blue"]
+    assert run(capsys, *options)[::2] == (3, "policysim: socks.csv: has no rows below its header\n")
 
 
 def test_a_simulation_is_no_release_and_repeats_itself(capsys):
@@ -146,20 +255,20 @@ def test_a_release_draws_from_the_operating_system(capsys, monkeypatch):
 def test_equal_scores_share_the_better_rank(capsys, files):
     (files / "ties.csv").write_text("name,people\na,3\nb,5\nc,5\nd,1\n", encoding="utf-8")
     options = ("ties.csv", "--score", "people", "--epsilon", "0.7")
-    group = document(capsys, *options)["analysis_not_private"]["groups"][0]
+    group = analysed(capsys, *options)["analysis_not_private"]["groups"][0]
     assert [row["rank"] for row in group["candidates"]] == [3, 1, 1, 4]
     p = [row["probability"] for row in group["candidates"]]
     assert group["probability_right"] == pytest.approx(p[1] + p[2])
     assert group["expected_rank"] == pytest.approx(3 * p[0] + p[1] + p[2] + 4 * p[3])
-    assert "one of 2 with the highest score" in run(capsys, *options)[1]
+    assert "one of 2 with the highest score" in run(capsys, *options, "--analysis")[1]
 
 
 def test_a_long_list_is_cut_on_the_screen_and_whole_in_the_document(capsys, files):
     rows = "".join(f"industry {i},{i}\n" for i in range(50))
     (files / "many.csv").write_text(f"industry,people\n{rows}", encoding="utf-8")
     options = ("many.csv", "--score", "people", "--epsilon", "0.1")
-    assert "and 30 more, all of them with --json" in run(capsys, *options)[1]
-    assert len(document(capsys, *options)["analysis_not_private"]["groups"][0]["candidates"]) == 50
+    assert "and 30 more, all of them with --json" in run(capsys, *options, "--analysis")[1]
+    assert len(analysed(capsys, *options)["analysis_not_private"]["groups"][0]["candidates"]) == 50
 
 
 # What it costs.
@@ -301,6 +410,8 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--mechanism", "exponentail"], 2, "unknown mechanism 'exponentail'; did you mean 'exponential'?"),
         (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
         (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
+        (["--groups", "a,b"], 2, "--groups only goes with --by"),
+        (["--by", "ward", "--groups", "a,,b"], 2, "--groups must be names separated by commas, got 'a,,b'"),
         (["--split-by-share"], 2, "--split-by-share only goes with --by"),
         (["--by", "people"], 2, "--column, --score and --by must name different columns"),
         (["--seed", "-1"], 2, "--seed must be >= 0, got -1"),
@@ -350,13 +461,13 @@ def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(caps
     (files / "many.csv").write_text(f"industry,people\n{rows}", encoding="utf-8")
     options = ("many.csv", "--score", "people", "--epsilon", "1", "--mechanism", mechanism)
     reason = f"The exact analysis of {mechanism} is not available for so many candidates: {most + 1:,}"
-    code, out, err = run(capsys, *options)
+    code, out, err = run(capsys, *options, "--analysis")
     assert (code, err) == (0, "")
     public, private = out.split(LINE)
     assert public.startswith(f"Release (ε = 1, {mechanism}): industry = ")
     assert reason in " ".join(private.split())
     assert "is chosen with probability" not in out
-    found = document(capsys, *options)
+    found = analysed(capsys, *options)
     assert found["release"]["choices"][0]["candidate"] in map(str, range(most + 1))
     (group,) = found["analysis_not_private"]["groups"]
     assert (group["probability_right"], group["expected_rank"]) == (None, None)
@@ -370,7 +481,7 @@ def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(caps
 
 def test_as_many_candidates_as_can_be_analysed_are(capsys, files):
     (files / "many.csv").write_text("industry,people\n" + "".join(f"{i},{i}\n" for i in range(64)), encoding="utf-8")
-    found = document(capsys, "many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
+    found = analysed(capsys, "many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
     (group,) = found["analysis_not_private"]["groups"]
     assert sum(row["probability"] for row in group["candidates"]) == pytest.approx(1)
     assert group["not_available"] is None

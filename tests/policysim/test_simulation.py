@@ -109,6 +109,16 @@ def test_the_command_says_that_they_agree(capsys, path):
     assert document["interval"][0] < document["mean"] < document["interval"][1]
 
 
+def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path):
+    over_days = ("simulate", str(path), "--patients", "2000", "--horizon", "2", "--policy")
+    code, out, err = run(capsys, *over_days, "optimal-daily")
+    assert (code, err) == (0, "") and "2 days, optimal-daily at ε = 1 a day." in out
+    code, same, err = run(capsys, *over_days, "optimal")
+    assert code == 0 and same == out and "is called optimal-daily" in err and err.count("\n") == 1
+    code, one, err = run(capsys, "simulate", str(path), "--patients", "2000", "--policy", "optimal")
+    assert (code, err) == (0, "") and "1 day, optimal at ε = 1 a day." in one
+
+
 def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
     monkeypatch.setattr("policysim.course.simulation_question.policy_value", lambda *_: 0.0)
     code, out, _ = run(capsys, "simulate", str(path), "--patients", "20000", "--horizon", "2")

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from small_processes import random_arrays, toy_text_arrays
 
+import policysim as ps
 from policysim.processes.planning import plan
 from policysim.processes.tabular import TabularMDP
 
@@ -64,7 +65,7 @@ def test_a_mapping_of_arrays_is_read_under_either_name(names, as_list):
     mask = np.array([[True, True, False], [True, True, True], [False, False, True], [True, False, True]])
     allowed = [np.flatnonzero(row).tolist() for row in mask] if as_list else mask
     env = Shown(dynamics=dict(zip(names, (moves, rewards, initial, allowed), strict=True)))
-    mdp = TabularMDP.from_env(env, discount=0.9, mask_public=True)
+    mdp = TabularMDP.from_env(env, discount=0.9, admissible="listed", mask_public=True)
     same = TabularMDP(moves, rewards, initial, 0.9, admissible=mask, mask_public=True)
     assert (mdp.stacked != same.stacked).nnz == 0
     assert (mdp.rewards == same.rewards).all()
@@ -78,6 +79,59 @@ def test_a_mask_can_be_given_in_place_of_the_environments():
     mask = np.array([env.unwrapped.action_mask(state) for state in range(500)])
     assert TabularMDP.from_env(env).admissible is None
     assert (TabularMDP.from_env(env, admissible=mask).admissible == mask).all()
+
+
+def listing(strategy=None, *, complete=True, name="inadmissible_action_strategy"):
+    """An environment with a list of admissible actions, (1, 2) in state 0 and (0, 1, 2) in the others."""
+    moves, rewards, initial, _ = random_arrays(np.random.default_rng(4))
+    if not complete:
+        moves[0, 0] = 0.0
+    dynamics = {"transitions": moves, "rewards": rewards, "initial": initial}
+    dynamics["admissible_actions"] = [[1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    return Shown(dynamics=dynamics, **({} if strategy is None else {name: strategy}))
+
+
+HARD = [[False, True, True], [True] * 3, [True] * 3, [True] * 3]
+
+
+@pytest.mark.parametrize("name", ["inadmissible_action_strategy", "_inadmissible_action_strategy"])
+def test_a_list_of_actions_means_what_the_environment_does_with_the_others(name):
+    # It takes them, and its table says what follows: no state is told apart by what it allows.
+    for env in (listing(), listing("mean", name=name)):
+        mdp = TabularMDP.from_env(env, horizon=2)
+        assert mdp.admissible is None
+        assert mdp.rewards[0, 0] == env.dynamics["rewards"][0, 0] != 0
+        assert np.isfinite(ps.compare(mdp, policies=["exponential"], epsilons=[1])["epsilon_spent"]).all()
+    # It raises, or has no transitions to follow: they cannot be taken.
+    for env in (listing("raise_exception", name=name), listing(complete=False)):
+        assert TabularMDP.from_env(env).admissible.tolist() == HARD
+    with pytest.raises(
+        ValueError, match=r"Shown does not follow its table .*'terminate'\): give admissible=\"listed\""
+    ):
+        TabularMDP.from_env(listing("terminate", name=name))
+    # What is asked for comes first.
+    for env in (listing(), listing("terminate"), listing("raise_exception")):
+        assert TabularMDP.from_env(env, admissible="listed").admissible.tolist() == HARD
+        assert TabularMDP.from_env(env, admissible=True).admissible is None
+        assert TabularMDP.from_env(env, admissible=[[0], [1], [2], [0, 1, 2]]).admissible.sum() == 6
+
+
+def test_sparse_transitions_say_what_follows_too():
+    env = listing()
+    env.dynamics["transitions"] = [sparse.csr_array(table) for table in env.dynamics["transitions"].transpose(1, 0, 2)]
+    assert TabularMDP.from_env(env).admissible is None
+
+
+def test_true_means_that_every_action_is_admissible():
+    arrays = random_arrays(np.random.default_rng(1))[:3]
+    assert TabularMDP(*arrays, admissible=True).admissible is None
+    assert TabularMDP.from_env(gymnasium.make("FrozenLake-v1"), admissible=True).admissible is None
+
+
+@pytest.mark.parametrize("asked", [False, "all", "lsted"])
+def test_any_other_word_for_the_admissible_actions_is_refused(asked):
+    with pytest.raises(ValueError, match=f'admissible must be True .*"listed".* got admissible={asked!r}'):
+        TabularMDP.from_env(listing(), admissible=asked)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +183,7 @@ def test_admissible_actions_may_be_numbers_or_truth_values_also_beside_sparse_tr
             "admissible": admissible,
         }
 
-    mdp = TabularMDP.from_env(Ward(), horizon=1)
+    mdp = TabularMDP.from_env(Ward(), horizon=1, admissible="listed")
     expected = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
     assert np.array_equal(mdp.admissible, expected)
     assert plan(mdp).value == 11

@@ -1,10 +1,23 @@
 """Numbers in words show two digits and no more."""
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from policysim.words import odds, percent, percent_1, plain, policy_odds, population, rounded
+from policysim.words import (
+    odds,
+    percent,
+    percent_1,
+    percent_up,
+    plain,
+    policy_odds,
+    population,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +103,43 @@ def test_an_epsilon_is_written_in_one_way(epsilon, text):
 def test_nothing_has_no_sign():
     assert percent_1(-0.0001) == "0.0\u00a0%"
     assert percent_1(-0.001) == "−0.1\u00a0%"
+
+
+@pytest.mark.parametrize(
+    ("value", "down", "up"),
+    [
+        (1.9785, "1.9", "2.0"),
+        (2.6648, "2.6", "2.7"),
+        (2.0, "2.0", "2.0"),
+        (0.0996, "0.099", "0.10"),
+        (9.96, "9.9", "10"),
+        (99.99, "99", "100"),
+        (4583.0, "4,500", "4,600"),
+        (-0.355, "−0.36", "−0.35"),
+        (0.00001234, "1.2e−05", "1.3e−05"),
+        (0.0000999, "9.9e−05", "0.00010"),
+        (math.inf, "∞", "∞"),
+        (0.0, "0", "0"),
+        (math.nan, "–", "–"),
+    ],
+)
+def test_a_bound_is_rounded_to_the_side_that_claims_less(value, down, up):
+    assert (rounded_down(value), rounded_up(value)) == (down, up)
+
+
+def test_no_digits_of_a_bound_ever_claim_more():
+    rng = np.random.default_rng(0)
+    for value in (rng.choice([-1, 1], 500) * 10 ** rng.uniform(-9, 9, 500)).tolist():
+        for digits in (1, 2, 3, 6):
+            low, high = (
+                Fraction(shown(value, digits).replace(",", "").replace("−", "-"))
+                for shown in (rounded_down, rounded_up)
+            )
+            assert low <= Fraction(value) <= high
+            assert high - low <= abs(Fraction(value)) / 10 ** (digits - 1) * (1 + Fraction(1, 10**9))
+
+
+def test_a_share_that_nothing_exceeds_is_rounded_up():
+    assert [percent_up(share) for share in (0.301, 0.3, 1.0, -0.017, 0.0, 1e-15, math.nan)] == [
+        "31\u00a0%", "30\u00a0%", "100\u00a0%", "−1\u00a0%", "0\u00a0%", "0\u00a0%", "–",
+    ]  # fmt: skip

@@ -49,6 +49,14 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+def counted(data):
+    """What stderr says of a first release."""
+    return (
+        "policysim: a second release of the same columns adds its epsilon to this one's; "
+        f"{data}.releases.json lists the releases and is private: keep it with the data, and publish neither\n"
+    )
+
+
 def fails(capsys, data, message, *options, code=3, left=1):
     """Check that the command refuses the data in one line and leaves only what was there."""
     options = options or (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", data.with_name(f"private{data.suffix}"))
