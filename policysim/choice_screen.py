@@ -89,7 +89,7 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
     objective = certificate["objective"]["utility"]
     lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
     lines = wrap(
-        f"Certificate: {file}. At ε = {certificate['epsilon']:.3g} every mechanism loses at least "
+        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
         f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
         f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
         "treatments that suits the patients best:"
