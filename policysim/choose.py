@@ -13,8 +13,9 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.limit import Limit
+from policysim.prices import uses_hidden
 from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
-from policysim.sweep import N_THREADS
+from policysim.sweep import N_THREADS, Gain
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,13 @@ class Choices:
     one_for_all : Choice or None
         The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
         to be chosen.
+    best_fixed : Choice
+        The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
+    has_shares : bool
+        Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
+    used : bool
+        Whether the model uses anything of what is hidden: if not, no choice between treatments depends on it, and
+        nothing can be said about its price.
     limit : float
         No mechanism meets the demand at a smaller epsilon than this; inf if none does at any.
     certificate : dict or None
@@ -86,6 +94,9 @@ class Choices:
     wish: Wish
     rows: list[Choice]
     one_for_all: Choice | None
+    best_fixed: Choice
+    has_shares: bool
+    used: bool
     limit: float
     certificate: dict[str, Any] | None
 
@@ -135,10 +146,20 @@ def choose(
     least = limit.smallest_epsilon()
     advance()
     fixed = BestFixed().probabilities(problem)
-    one_for_all = _row(problem, BestFixed.name, fixed, 0.0) if demand.margin(problem, fixed) >= 0 else None
+    best_fixed = _row(problem, BestFixed.name, fixed, 0.0)
+    one_for_all = best_fixed if demand.margin(problem, fixed) >= 0 else None
     impossible = one_for_all is None and wish.max_epsilon < least
     certificate = limit.certificate(wish.max_epsilon) if impossible else None
-    return Choices(wish, rows, one_for_all, least, certificate)
+    return Choices(
+        wish,
+        rows,
+        one_for_all,
+        best_fixed,
+        Gain.of(problem).has_shares,
+        uses_hidden(problem),
+        least,
+        certificate,
+    )
 
 
 def number_of_steps(policies: list[str]) -> int:
@@ -162,12 +183,10 @@ def _row(
 ) -> Choice:
     """What a table of probabilities, which needs that epsilon, keeps and costs."""
     best = Greedy().probabilities(problem)
-    fixed = problem.value(BestFixed().probabilities(problem))
-    gain = problem.value(best) - fixed
     return Choice(
         policy=name,
         epsilon=epsilon,
-        benefit_kept=(problem.value(table) - fixed) / gain if gain > 0 else math.nan,
+        benefit_kept=Gain.of(problem).kept(problem.value(table)),
         extra_deaths=(
             expected_deaths(problem, table) - expected_deaths(problem, best)
             if "deaths" in problem.outcomes

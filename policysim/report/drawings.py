@@ -155,8 +155,8 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
                 (
                     str(row["outcome"]).replace("_", " "),
                     words.rounded(row["weight"]),
-                    words.rounded(row["sensitivity"]),
-                    words.rounded(row["contribution"]),
+                    words.sensitivity(row["sensitivity"]),
+                    words.sensitivity(row["contribution"]),
                     words.percent(row["share"]),
                 )
                 for row in drivers.to_dict("records")

@@ -63,7 +63,7 @@ def test_the_odds_are_those_of_the_better_guess(epsilon, times):
     ("policy", "guarantee", "says"),
     [
         ("greedy", math.inf, "greedy hides nothing: "),
-        ("greedy", math.inf, "may be right every time."),
+        ("greedy", math.inf, "may tell two such patients apart every time."),
         ("uniform", 0.0, "uniform learns nothing about the patient: "),
         ("uniform", 0.0, "is right 50 of 100 times, as guessing blind."),
     ],
