@@ -20,8 +20,8 @@ GUESS_BOUND = (
     "this ε lets more be right; 50 is guessing blind."
 )
 UNUSED = (
-    "The model does not use what is hidden: no choice between treatments depends on it, so nothing can be said about "
-    "what hiding it costs."
+    "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said about what hiding it "
+    "costs."
 )
 NO_SHARES = (
     "Benefit kept: –. One treatment for all is so close to the best for each patient that shares of the difference say "

@@ -157,8 +157,7 @@ def unused(features: Iterable[str]) -> str:
     listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     it = "it" if len(names) == 1 else "them"
     return (
-        f"The model does not use {listed}: no choice between treatments depends on {it}, so nothing can be said about "
-        f"what hiding {it} costs."
+        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} costs."
     )
 
 

@@ -43,7 +43,8 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True):
 
 def test_the_optimum_is_best_and_none_can_keep_more():
     assert said(POOR, FAIR, GOOD) == [
-        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, but {LIVES.format('30 more')}; none can keep more.",
+        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, but {LIVES.format('30 more')}; none can keep "
+        "more.",
         "In utility it loses 0.070 per patient, and one treatment for all 0.070; the next mechanism, "
         "randomized-response (benefit kept −18 %), loses 0.070 and costs 76 more deaths.",
         "To keep 80 % takes ε = 2.9 with optimal, 3.4 with randomized-response, and as much as 3,900 with exponential.",
@@ -174,13 +175,13 @@ def test_of_a_gain_too_small_for_shares_the_utilities_are_said():
 
 def test_of_what_the_model_does_not_use_no_price_is_said():
     assert said(GOOD, unused=("penicillin_allergy",), used=False) == [
-        "The model does not use penicillin allergy: no choice between treatments depends on it, so nothing can be said "
-        "about what hiding it costs."
+        "The model does not use penicillin allergy to tell treatments apart, so nothing can be said about what hiding "
+        "it costs."
     ]
     # Where something else is hidden too, that has its price.
     *rest, last = said(GOOD, FAIR, unused=("penicillin_allergy",))
     assert rest == said(GOOD, FAIR)
-    assert last.startswith("The model does not use penicillin allergy: ")
+    assert last.startswith("The model does not use penicillin allergy to tell")
 
 
 def test_every_number_of_the_answer_is_one_of_the_run(full):
