@@ -154,10 +154,11 @@ def odds(epsilon: float, right_guesses: float) -> str:
 def unused(features: Iterable[str]) -> str:
     """Of hidden features that tell no treatments apart: that nothing is said about their price."""
     names = [name.replace("_", " ") for name in features]
-    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     it = "it" if len(names) == 1 else "them"
     return (
-        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} costs."
+        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} "
+        "costs."
     )
 
 
