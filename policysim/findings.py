@@ -89,7 +89,8 @@ class Findings:
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
     prevalence : mapping of policy to mapping of factor to float
-        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.wrong_prior`.
+        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.wrong_prior`. Without
+        policies of which no share says anything.
     robustness : Robustness or None
         How often the ranking holds when the illustrative effects are redrawn.
     gain : Gain
@@ -180,7 +181,7 @@ def _prevalence(study: ScenarioStudy, problem: DecisionProblem, names: list[str]
     return {
         name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
         for name in names
-        if not (rows := table[table["policy"] == name]).empty
+        if (rows := table[table["policy"] == name])["benefit_kept"].notna().any()
     }
 
 

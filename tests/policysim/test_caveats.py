@@ -160,6 +160,9 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys):
     policies = page.partition("<h2>The policies at")[2].partition("</table>")[0].partition("<tbody>")[2]
     assert "%" not in policies
     assert "benefit_kept" not in page
+    figure = page.partition('<figure id="loss-vs-epsilon">')[2].partition("</figure>")[0]
+    assert "Utility lost per patient" in figure
+    assert "Wrong prior?" not in screen
     written = pd.read_csv(tmp_path / "out" / "comparison.csv")
     assert written["benefit_kept"].min() < -9
 
