@@ -40,6 +40,7 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
         prices = price_list(study, problem, advance) if chosen.price_list else None
         # matplotlib is the slowest import of all; everything before may still fail without it.
         from policysim.report import build_manifest, report_files  # noqa: PLC0415
+        from policysim.report.answer import answer  # noqa: PLC0415
 
         command = study_command(chosen)
         files = report_files(study, problem, table, findings, prices, wanted=wanted, command=command, advance=advance)
@@ -56,7 +57,8 @@ def run(chosen: argparse.Namespace, study: ScenarioStudy) -> int:
             }
         )
     else:
-        sys.stdout.write(screen.comparison_screen(study, problem, findings, report) + "\n")
+        first = answer(findings, table)[0].striptags()
+        sys.stdout.write(screen.comparison_screen(study, problem, findings, report, answer=first) + "\n")
         for reason in left_out:
             sys.stdout.write("\n".join(wrap(f"Left out: {reason}")) + "\n")
         if prices is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
@@ -56,6 +57,8 @@ def report_files(
     advance : callable, optional
         Called after each policy and epsilon of the example patients, `number_of_examples` times in all.
     """
+    # All numbers are in comparison.csv; what people look at shows no shares that say little.
+    numbers, table = table, table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
     examples = example_patients(study, problem)
     probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, advance)
     policy = first_policy(table, study.epsilon)
@@ -90,7 +93,7 @@ def report_files(
         beside=study.portable or STUDY not in command,
     )
     tables = {
-        "comparison.csv": table,
+        "comparison.csv": numbers,
         "examples.csv": probabilities,
         "findings.csv": findings_table(findings, problem),
         "drivers.csv": drivers,
