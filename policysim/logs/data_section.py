@@ -10,6 +10,7 @@ from envs.toml_reader import FINITE, Table, is_number, unknown
 from policysim.logs.binning import Binning, cuts_wrong, levels_wrong
 from policysim.logs.source import (
     ACTIONS,
+    CHECK,
     EQUAL,
     ESTIMATE,
     LOGISTIC,
@@ -59,6 +60,9 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         id=_column(table, "id", optional=True),
         outcome_model=_choice(table, "model", OUTCOME_MODELS),
         features=_features(table),
+        outcome_checked=_checked(table, outcome),
+        study=table.mistakes.path,
+        unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
     )
     _refuse_two_uses(table, source)
     _check_model(table, source)
@@ -126,11 +130,24 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
 def _outcome(table: Table) -> dict[str, float]:
     if "outcome" not in table:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
+    if table.values.get("outcome") == {}:
+        table.fail(
+            "names no column: fill in the outcome and its weight, such as { success = 1.0 }, or { death = -1.0 } where "
+            "1 is harm; then leave that column out of [data.features]",
+            "outcome",
+        )
+        return {}
     section = table.table("outcome")
     outcome = {column: section.number(column) for column in section.values}
     if "outcome" in table and not any(outcome.values()):
         table.fail("needs a column with a weight other than 0, such as { success = 1.0 }", "outcome")
     return outcome
+
+
+def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
+    """Outcomes that are taken whatever they look like."""
+    listed = table.list_of("outcome_checked", lambda value: value in outcome, f"one of {', '.join(outcome)}", [])
+    return tuple(map(str, listed))
 
 
 def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
@@ -197,10 +214,11 @@ def _refuse_two_uses(table: Table, source: LogSource) -> None:
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
     for column in source.outcome:
         if column in uses and column:
-            table.fail(f"{column!r} is the {uses[column]} already", "outcome", column)
+            table.fail(f"{column!r} is the {uses[column]} already: name a column of results", "outcome", column)
     uses |= dict.fromkeys(source.outcome, "outcome")
     for name in source.features:
         if name in uses and name:
+            out = "; leave it out of the features, or name another outcome" if name in source.outcome else ""
             table.fail(
-                f"{name!r} is the {uses[name]} already: a feature must be known before treatment", "features", name
+                f"{name!r} is the {uses[name]} already: a feature must be known before treatment{out}", "features", name
             )

@@ -14,6 +14,7 @@ from policies.arrays import FloatArray, IntArray
 from policysim.logs.bad_rows import BadRows
 from policysim.logs.cells import numbers
 from policysim.logs.decisions import Columns, read_decisions
+from policysim.logs.outcomes import check_outcomes
 from policysim.logs.propensities import estimate_propensities
 from policysim.logs.reading import LogTable, read_table
 from policysim.logs.source import LogSource
@@ -73,12 +74,16 @@ def load_log(source: LogSource) -> Log:
         One line for each of the first twenty bad rows, and how many more there are: a value that is no declared level,
         no known treatment, a propensity outside (0, 1], an outcome that is missing, infinite or out of range, an id
         that is missing, not unique or without a match. Or one line about a file as a whole.
+    InputFileError
+        For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
+        the study.
     """
     tables = LogTables({role: read_table(path) for role, path in source.files.items()}, source.id)
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = _records(tables.features, source, bad)
     decisions = read_decisions(tables, _columns(source), bad)
+    check_outcomes(source, tables)
     kept = decisions.kept()
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()

@@ -48,7 +48,8 @@ def evaluate_log(
         every estimate is too good.
     estimator : str
         "ips": inverse propensity scores. "snips": self-normalised ones. "dm": the direct method, which believes the
-        outcome model. "dr": doubly robust, cross-fitted; right if the propensities are, whatever the outcome model.
+        outcome model: its interval leaves out that the model may be wrong, and a warning always says so. "dr": doubly
+        robust, cross-fitted; right if the propensities are, whatever the outcome model.
     actions : sequence, optional
         The k actions in the order of the columns of `probabilities`. By default those that name the columns of a
         DataFrame; for an array, the categories of a categorical column `action`, else the actions that occur, sorted.
