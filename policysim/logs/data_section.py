@@ -130,17 +130,14 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
 def _outcome(table: Table) -> dict[str, float]:
     if "outcome" not in table:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
-    if table.values.get("outcome") == {}:
-        table.fail(
-            "names no column: fill in the outcome and its weight, such as { success = 1.0 }, or { death = -1.0 } where "
-            "1 is harm; then leave that column out of [data.features]",
-            "outcome",
-        )
-        return {}
     section = table.table("outcome")
     outcome = {column: section.number(column) for column in section.values}
     if "outcome" in table and not any(outcome.values()):
-        table.fail("needs a column with a weight other than 0, such as { success = 1.0 }", "outcome")
+        table.fail(
+            "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
+            "harm, and which is none of the features",
+            "outcome",
+        )
     return outcome
 
 

@@ -37,7 +37,9 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
     InputFileError
         One line for each: the study's file and line, the column, the reason, and what to write instead.
     """
-    asked = [name for name, weight in source.outcome.items() if weight and name not in source.outcome_checked]
+    there = tables.outcomes.frame.columns
+    weighed = [name for name, weight in source.outcome.items() if weight and name in there]
+    asked = [name for name in weighed if name not in source.outcome_checked]
     found = []
     for name in asked:
         reason = _wrong(summarise(tables.outcomes[name], name), tables, source)
@@ -67,7 +69,7 @@ def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str 
     reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source))
     if reason or tables.are_three:  # of which rows are not matched yet
         return reason
-    for name in source.features:
+    for name in [name for name in source.features if name in tables.features.frame.columns]:
         if _decides(summarise(tables.features[name], name), outcome):
             return f"cannot be the outcome: the feature {toml_text(name)} decides it, so treatment cannot change it"
     return None

@@ -82,8 +82,9 @@ def load_log(source: LogSource) -> Log:
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = _records(tables.features, source, bad)
-    decisions = read_decisions(tables, _columns(source), bad)
+    # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
+    decisions = read_decisions(tables, _columns(source), bad)
     kept = decisions.kept()
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()

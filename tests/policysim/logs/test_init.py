@@ -212,9 +212,7 @@ def test_what_is_written_can_be_read_with_its_data_whatever_the_table(tmp_path, 
         assert not out.exists()
         return
     if "outcome = {}" in out.read_text(encoding="utf-8"):
-        with pytest.raises(
-            InputFileError, match=r"trial\.toml:\d+: data.outcome: names no column: fill in the outcome"
-        ):
+        with pytest.raises(InputFileError, match=r"trial\.toml:\d+: data.outcome: needs a column with a weight"):
             read_study(out)
         return
     source = read_study(out)
