@@ -28,7 +28,7 @@ ALARM = 0.01
 # its share. Groups of two covariates are so many that in a small log this cannot be shown of a tenth of the patients:
 # there it is up to twice as much, but no more than it takes for `PLAIN` of the rows.
 SMALLEST, SMALLEST_OF_TWO, PART = 0.05, 0.1, 0.4
-PLAIN = 0.075
+PLAIN = 0.083
 FEW_NUMBERS = 10  # so many different numbers are levels; of more, both ends are looked at
 EXCEPTIONS = 3  # patients who got the action all the same, at the end of a column of numbers: fewer than this
 DECILES = np.arange(0.1, 0.95, 0.1)
