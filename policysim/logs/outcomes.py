@@ -115,19 +115,18 @@ def _counts_rows(column: ColumnSummary) -> bool:
 
 
 def _decides(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
-    """Whether an outcome follows from a feature: each value goes with one, or numbers rise or fall together."""
+    """Whether an outcome follows from a feature: numbers rise or fall together, each word goes with one value."""
     known = (feature.codes >= 0) & (outcome.codes >= 0)
-    counts = np.bincount(outcome.codes[known], minlength=outcome.n_distinct)
-    if outcome.n_distinct < 2 or known.sum() - counts.max() < FEWEST_ROWS:
+    before, after = feature.codes[known], outcome.codes[known]
+    counts = np.bincount(after, minlength=outcome.n_distinct)
+    if outcome.n_distinct < 2 or len(after) - counts.max() < FEWEST_ROWS:
         return False
-    if feature.n_distinct == outcome.n_distinct and feature.n_distinct == feature.n_rows:
-        # All different: only the same order says something.
-        return _rise_together(feature.codes[known], outcome.codes[known])
-    pairs = np.unique(feature.codes[known] * outcome.n_distinct + outcome.codes[known])
-    if len(pairs) > len(np.unique(feature.codes[known])):
+    of_each = np.bincount(before)
+    if len(np.unique(before * outcome.n_distinct + after)) > np.count_nonzero(of_each):
         return False
-    enough = feature.n_rows >= FEWEST_ROWS * feature.n_distinct
-    return enough or (feature.is_numeric and _rise_together(feature.codes[known], outcome.codes[known]))
+    if feature.is_numeric:
+        return _rise_together(before, after)
+    return int(of_each[of_each > 0].min()) >= FEWEST_ROWS
 
 
 def _rise_together(feature: IntArray, outcome: IntArray) -> bool:
