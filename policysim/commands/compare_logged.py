@@ -53,6 +53,7 @@ def run(chosen: argparse.Namespace, study: LoggedStudy) -> int:
     if chosen.json:
         print_json(
             {
+                "unread_checks": study.log.unread,
                 "manifest": build_logged_manifest(study, problem),
                 "findings": asdict(findings),
                 "comparison": table.to_dict(orient="records"),

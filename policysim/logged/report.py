@@ -129,7 +129,6 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
-        *(("epsilon_estimated_better", row.policy, row.better_from) for row in findings.rows),
         *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
         ("sensitivity", "", found.value),
         ("range", "", found.range),
