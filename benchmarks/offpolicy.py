@@ -1,4 +1,7 @@
-"""Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/off-policy-coverage.md."""
+"""Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/off-policy-coverage.md.
+
+--holes draws logs with and without a hole in overlap; --compare repeats `policysim compare` on a rare outcome.
+"""
 
 import argparse
 import os
@@ -8,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -17,7 +21,10 @@ import policysim as ps
 from envs.cohort import PatientSampler
 from envs.response import ResponseModel
 from policies.policy import draw_actions
+from policysim.logged.held_out import compare_log
+from policysim.logs.trial import load_log
 from policysim.offpolicy import CrossFit, LoggedData, cross_fit, estimate_value, evaluate_log
+from policysim.offpolicy.holes import find_holes
 from policysim.offpolicy.outcome_models import FEWEST_ROWS, PENALTIES
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
@@ -233,6 +240,73 @@ def coverage(repetitions, workers):
         sys.exit("the promise does not hold in every table of the first part")
 
 
+HOLES = {
+    "none": lambda f: f["age"] > np.inf,
+    "10 % by age": lambda f: f["age"] > f["age"].quantile(0.9),
+    "21 % by age": lambda f: f["age"] > f["age"].quantile(0.79),
+    "10 % by site and sex": lambda f: (f["site"] == "s2") & (f["sex"] == 1),
+    "10 % by sex and age": lambda f: (f["sex"] == 1) & (f["age"] > f["age"].quantile(0.8)),
+    "21 % by age and lab": lambda f: (f["age"] > f["age"].quantile(0.54)) & (f["lab"] > f["lab"].quantile(0.54)),
+}
+SHAPES = {  # the log odds of the third arm
+    "by lot": lambda f: 0 * f["age"],
+    "by age": lambda f: f["age"],
+    "steep, at least 5 %": lambda f: np.clip(1.5 * f["age"] + f["sex"] - 0.5, -2.25, 2.9),
+    "by sex": lambda f: 2.8 * f["sex"] - 1.4,
+    "by age and lab": lambda f: 0.8 * f["age"] + 0.5 * f["lab"] - 1,
+    "to the ends": lambda f: np.clip(f["age"] ** 2 - 1, -2.2, 2.2),
+}
+
+
+def holes(draws, n=2000):
+    """Print in how many of some logs of n patients a hole is named, for several shapes of overlap and three arms."""
+    for hole, inside in HOLES.items():
+        counts = {}
+        for shape, score in SHAPES.items():
+            counts[shape] = 0
+            for seed in range(draws):
+                rng = np.random.default_rng((seed, n))
+                numbers = {"age": rng.normal(size=n), "lab": rng.gamma(2, size=n), "sex": rng.integers(2, size=n)}
+                frame = pd.DataFrame(numbers).assign(site=[f"s{i}" for i in rng.integers(5, size=n)])
+                odds = np.exp(score(frame).to_numpy())
+                rows = inside(frame).to_numpy()
+                odds[rows] = 0
+                chances = np.column_stack([np.ones(n), np.ones(n), odds])
+                cumulated = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+                actions = (rng.random(n)[:, None] >= cumulated).sum(axis=1).clip(0, 2)
+                found = find_holes(LoggedData(actions, np.zeros(n), np.ones(n), ("a", "b", "c")), frame)
+                right = [each for each in found if each.action == 2 and (each.rows & rows).sum() >= 0.8 * each.patients]
+                counts[shape] += bool(found if hole == "none" else right)
+        print(f"{hole:<24}", counts, flush=True)
+
+
+def compared(repetitions, n=500, arms=(0.93, 0.95, 0.97)):
+    """Print how many of 100 intervals of `compare` hold the truth: survival under three arms, n patients by lot."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "trial.toml"
+        path.write_text(
+            '[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { alive = 1.0 }\n'
+            "[data.features]\nold = { levels = [0, 1] }\nill = { levels = [0, 1, 2] }\n[privacy]\nepsilon = 1\n"
+            'epsilons = [1]\n[compare]\npolicies = ["greedy", "best-fixed", "uniform", "randomized-response"]\n'
+        )
+        covered = []
+        for seed in range(repetitions):
+            rng = np.random.default_rng(seed)
+            taken = rng.permutation(n) % len(arms)
+            alive = (rng.random(n) < np.array(arms)[taken]).astype(int)
+            columns = {"arm": taken, "alive": alive, "old": rng.integers(2, size=n), "ill": rng.integers(3, size=n)}
+            pd.DataFrame(columns).to_csv(path.with_suffix(".csv"), index=False)
+            study = ps.load_study(path)
+            for _, row in compare_log(study, load_log(study.log)).iterrows():
+                truth = sum(row[f"p_{arm}"] * value for arm, value in enumerate(arms))
+                apart = truth - max(arms)
+                hold = [row["value_low"] <= truth <= row["value_high"]]
+                hold += [row["difference_low"] - 1e-12 <= apart <= row["difference_high"] + 1e-12]
+                covered.append((row["policy"], *hold))
+    table = pd.DataFrame(covered, columns=["policy", "value", "difference"])
+    print((100 * table.groupby("policy").mean()).round(1))
+
+
 def bare_numpy(log, evaluated, predictions):
     """DR, its standard error and the effective sample size in a few lines, unchecked: what a peer would write."""
     rows = np.arange(log.n_rows)
@@ -287,8 +361,14 @@ def main():
     parser.add_argument("--coverage", action="store_true", help=f"write {DOCUMENT.name}; half an hour or more")
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--holes", action="store_true", help="holes in overlap, --repetitions logs of each kind")
+    parser.add_argument("--compare", action="store_true", help="policysim compare on a rare outcome, 10 splits each")
     options = parser.parse_args()
-    if options.coverage:
+    if options.holes:
+        holes(options.repetitions)
+    elif options.compare:
+        compared(options.repetitions)
+    elif options.coverage:
         coverage(options.repetitions, options.workers)
     else:
         speed()

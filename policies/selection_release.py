@@ -293,8 +293,8 @@ def by_noise(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randbit
 
 
 def _below(n: int, bits: Bits) -> int:
-    """A whole number in [0, n), n public: draws of n.bit_length() bits, until one is below n."""
+    """A whole number in [0, n), n public: as few bits as can hold it, drawn until the number is below n."""
     while True:
-        drawn = bits(n.bit_length())
+        drawn = bits((n - 1).bit_length())
         if drawn < n:
             return drawn

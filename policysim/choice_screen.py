@@ -9,7 +9,7 @@ from policysim.basis import basis
 from policysim.choose import Choice, Choices, Verdict, Wish
 from policysim.study import LoggedStudy, Study
 from policysim.text import cells, wrap
-from policysim.words import events, hidden, percent, population, rounded_down, rounded_up
+from policysim.words import LEAST_EVENTS, events, hidden, percent, population, rounded_down, rounded_up
 
 COLUMNS = (26, 10, 15, 28, 21)
 DEATHS = 3
@@ -21,6 +21,18 @@ UNPROVEN = (
     "No mechanism was found that does that within what is allowed; a proof that none exists could not be checked, so "
     "there is no verdict."
 )
+GUESS_BOUND = (
+    "Bound on guesses: of 100 guesses which of two such patients a published treatment was given to, no mechanism with "
+    "this ε lets more be right; 50 is guessing blind."
+)
+UNUSED = (
+    "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said about what hiding it "
+    "costs."
+)
+NO_SHARES = (
+    "Benefit kept: –. One treatment for all is so close to the best for each patient that shares of the difference say "
+    "little."
+)
 
 
 def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> list[str]:
@@ -30,12 +42,16 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         basis(study).disclaimer,
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
         "",
+        *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
         "",
         *_table(study, choices),
     ]
     if any(row.epsilon < math.inf and not row.allowed for row in choices.rows):
         lines.append("* more than is allowed")
+    lines += wrap(GUESS_BOUND)
+    if not choices.has_shares:
+        lines += wrap(NO_SHARES)
     if choices.certificate is not None and certificate_file is not None:
         lines += ["", *proof(choices.certificate, certificate_file)]
     return lines
@@ -52,7 +68,8 @@ def asked(wish: Wish) -> str:
         parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
     if wish.max_guess is not None:
         parts.append(
-            f"the better guess right at most {100 * wish.max_guess:g} of 100 times (ε ≤ {wish.max_epsilon:.3g})"
+            f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
+            f"(ε ≤ {wish.max_epsilon:.3g})"
         )
     return "; ".join(parts)
 
@@ -62,7 +79,9 @@ def answer(choices: Choices) -> str:
     if choices.one_for_all is not None:
         return "One treatment for all meets this already, and costs no privacy."
     if choices.least is not None:
-        return f"{choices.least.policy} needs least: ε = {rounded_up(choices.least.epsilon)}.{_none_below(choices)}"
+        beside = f", but is {worse(choices)}" if worse(choices) else ""
+        least = rounded_up(choices.least.epsilon)
+        return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}"
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
     if choices.verdict is Verdict.MAY:
@@ -84,12 +103,31 @@ def _none_below(choices: Choices) -> str:
     return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
 
 
+def worse(choices: Choices) -> str:
+    """Where the policy that needs least costs more deaths than one treatment for all, which reveals nothing: so much.
+
+    Empty where it costs no more, where deaths are not counted, and where one treatment for all is what is chosen.
+    """
+    least = choices.least
+    if least is None or choices.one_for_all is not None:
+        return ""
+    more = least.extra_deaths - choices.best_fixed.extra_deaths
+    count = population([more])
+    # NaN, where deaths are not counted, is not more.
+    if not more * count >= LEAST_EVENTS:
+        return ""
+    where = "in deaths and in privacy" if least.epsilon > 0 else "in deaths"
+    return (
+        f"worse {where} than one treatment for all: it costs {events(more, count)} more deaths per {count:,} patients"
+    )
+
+
 def proof(certificate: dict[str, Any], file: str) -> list[str]:
     """Where the proof is, and which patients force it."""
     objective = certificate["objective"]["utility"]
     lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
     lines = wrap(
-        f"Certificate: {file}. At ε = {certificate['epsilon']:.3g} every mechanism loses at least "
+        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
         f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
         f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
         "treatments that suits the patients best:"
@@ -108,9 +146,9 @@ def _table(study: Study, choices: Choices) -> list[str]:
     rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
     count = population(row.extra_deaths for row in rows_shown)
     rows = [
-        ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "guess right, of 100"],
+        ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "bound on guesses"],
         ["any mechanism at all", limit_shown(choices), "", "", ""],
-        *(_row(row, count) for row in rows_shown),
+        *(_row(row, count, choices.has_shares) for row in rows_shown),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
     widths = tuple(COLUMNS[place] for place in shown)
@@ -122,12 +160,12 @@ def limit_shown(choices: Choices) -> str:
     return rounded_down(choices.limit) if choices.limit_proven else "–"
 
 
-def _row(row: Choice, count: int) -> list[str]:
+def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
     name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
     return [
         name,
         rounded_up(row.epsilon),
-        percent(row.benefit_kept),
+        percent(row.benefit_kept if has_shares else math.nan),
         events(row.extra_deaths, count, sign=True),
         "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
     ]

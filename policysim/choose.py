@@ -13,9 +13,10 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.limit import Limit
+from policysim.prices import uses_hidden
 from policysim.question.progress import SILENT, Progress
 from policysim.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
-from policysim.sweep import N_THREADS
+from policysim.sweep import N_THREADS, Gain
 
 
 class Verdict(StrEnum):
@@ -96,6 +97,13 @@ class Choices:
     one_for_all : Choice or None
         The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
         to be chosen.
+    best_fixed : Choice
+        The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
+    has_shares : bool
+        Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
+    used : bool
+        Whether the model uses anything of what is hidden: if not, no choice between treatments depends on it, and
+        nothing can be said about its price.
     limit : float
         No mechanism meets the demand at this epsilon or a smaller one; inf if none does at any, 0 if nothing is known.
     limit_proven : bool
@@ -107,6 +115,9 @@ class Choices:
     wish: Wish
     rows: list[Choice]
     one_for_all: Choice | None
+    best_fixed: Choice
+    has_shares: bool
+    used: bool
     limit: float
     limit_proven: bool
     certificate: dict[str, Any] | None
@@ -166,11 +177,21 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     proven = least == 0 or limit.certificate(least) is not None
     progress.advance()
     fixed = BestFixed().probabilities(problem)
-    one_for_all = _row(problem, BestFixed.name, fixed, 0.0) if demand.margin(problem, fixed) >= 0 else None
+    best_fixed = _row(problem, BestFixed.name, fixed, 0.0)
+    one_for_all = best_fixed if demand.margin(problem, fixed) >= 0 else None
     found = one_for_all is not None or any(row.allowed for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
-    certificate = None if may else limit.certificate(wish.epsilon_to_refute)
-    return Choices(wish, rows, one_for_all, least, proven, certificate)
+    return Choices(
+        wish=wish,
+        rows=rows,
+        one_for_all=one_for_all,
+        best_fixed=best_fixed,
+        has_shares=Gain.of(problem).has_shares,
+        used=uses_hidden(problem),
+        limit=least,
+        limit_proven=proven,
+        certificate=None if may else limit.certificate(wish.epsilon_to_refute),
+    )
 
 
 def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
@@ -193,12 +214,10 @@ def _row(
 ) -> Choice:
     """What a table of probabilities, which needs that epsilon, keeps and costs."""
     best = Greedy().probabilities(problem)
-    fixed = problem.value(BestFixed().probabilities(problem))
-    gain = problem.value(best) - fixed
     return Choice(
         policy=name,
         epsilon=epsilon,
-        benefit_kept=(problem.value(table) - fixed) / gain if gain > 0 else math.nan,
+        benefit_kept=Gain.of(problem).kept(problem.value(table)),
         extra_deaths=(
             expected_deaths(problem, table) - expected_deaths(problem, best)
             if "deaths" in problem.outcomes

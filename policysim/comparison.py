@@ -36,11 +36,12 @@ class Result:
 
 @dataclass(frozen=True)
 class References:
-    """The means, (n_groups, n_metrics), of the policies that losses are measured against."""
+    """The means, (n_groups, n_metrics), of the policies that losses are measured against; `Evaluator.magnitudes`."""
 
     greedy: FloatArray
     best_fixed: FloatArray
     uniform: FloatArray
+    magnitudes: FloatArray
 
 
 def compare(
@@ -82,7 +83,9 @@ def compare(
         value : V
         loss : V(greedy) - V
         normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
-        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN likewise
+        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference is
+            0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number still,
+            but pages and screens do not print it (`policysim.sweep.Gain`)
         best_action_rate : probability of the best action
         worse_than_untreated : probability of an action worse than the first, which is no treatment
         p_* : probability of each action
@@ -103,7 +106,8 @@ def compare(
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
-    references = References(*(evaluator.means(policy.probabilities(problem)) for policy in REFERENCES))
+    greedy, best_fixed, uniform = (evaluator.means(policy.probabilities(problem)) for policy in REFERENCES)
+    references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
     jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
     progress.expect(len(jobs) + len(bounded) * len(values))
     results = _run_all(evaluator, jobs, progress)
@@ -142,8 +146,8 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
             "share": 1.0,
             "value": value,
             "loss": greedy - value,
-            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), np.abs(value)),
-            "benefit_kept": ratio(value - fixed, np.full(2, greedy - fixed), np.abs(value)),
+            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), references.magnitudes[:1]),
+            "benefit_kept": ratio(value - fixed, np.full(2, greedy - fixed), references.magnitudes[:1]),
         }
     )
 
@@ -178,8 +182,8 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
         "share": [group.share for group in groups],
         "value": value,
         "loss": greedy - value,
-        "normalized_loss": ratio(greedy - value, greedy - uniform, np.abs(greedy)),
-        "benefit_kept": ratio(value - fixed, greedy - fixed, np.abs(greedy)),
+        "normalized_loss": ratio(greedy - value, greedy - uniform, references.magnitudes),
+        "benefit_kept": ratio(value - fixed, greedy - fixed, references.magnitudes),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = means[:, position]

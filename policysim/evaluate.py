@@ -86,6 +86,12 @@ class Evaluator:
         means = np.full_like(sums, np.nan)
         return np.divide(sums, self._shares[:, None], out=means, where=self._shares[:, None] > 0)
 
+    def magnitudes(self) -> FloatArray:
+        """Each group's mean of a record's largest |utility|, (n_groups,): the scale of the rounding of values."""
+        largest = np.maximum(self.problem.utilities.max(axis=1), -self.problem.utilities.min(axis=1))
+        sums: FloatArray = self._membership @ self._per_cell(self._cells, self.problem.prior * largest)
+        return np.divide(sums, self._shares, out=np.full_like(sums, np.nan), where=self._shares > 0)
+
     def _weighted(self, rows: slice, probabilities: FloatArray) -> list[FloatArray]:
         """Each metric of some records, times their prior."""
         problem = self.problem

@@ -17,16 +17,19 @@ from policies.reference import BestFixed
 from policies.response import RandomizedResponse
 from policysim.comparison import applies
 from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.prices import unused_features, uses_hidden
 from policysim.question.progress import SILENT, Progress
 from policysim.robustness import Robustness, robustness
-from policysim.search import Curve, UnreachableError, make_demand
+from policysim.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.study import ScenarioStudy
-from policysim.sweep import N_THREADS
+from policysim.sweep import N_THREADS, Gain
 from policysim.words import NEGLIGIBLE, guesses
 from policysim.wrong_prior import FACTORS, wrong_prior
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
+# The searched epsilons of a policy that does not depend on epsilon.
+NEITHER = (math.nan, math.nan)
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -35,9 +38,10 @@ ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 class Row:
     """One policy at the study's epsilon; rates are per patient.
 
-    `better_from` is the least epsilon at which it is at least as good as the best single treatment for all, and
-    `keeps_from` the least at which it keeps `KEEP` of the benefit; NaN for policies that do not depend on epsilon,
-    inf where no epsilon reaches it.
+    `better_from` is the least epsilon from which it is worth more than the best single treatment for all, beyond
+    rounding (`Gain.beaten_from`), and `keeps_from` the least at which it keeps `KEEP` of the benefit; 0 where every
+    epsilon above 0 will do, NaN for policies that do not depend on epsilon, inf where no epsilon reaches it.
+    `benefit_kept` and `keeps_from` are NaN where shares of the benefit say little (`Gain.has_shares`).
     """
 
     policy: str
@@ -84,9 +88,16 @@ class Findings:
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
     prevalence : mapping of policy to mapping of factor to float
-        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.wrong_prior`.
+        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.wrong_prior`. Without
+        policies of which no share says anything.
     robustness : Robustness or None
         How often the ranking holds when the illustrative effects are redrawn.
+    gain : Gain
+        What the best treatment for each gains over one for all, of which `benefit_kept` is a share.
+    unused : tuple of str
+        Hidden features that tell no treatments apart in this model: see `unused_features`.
+    used : bool
+        Whether the model uses anything of what is hidden.
     """
 
     epsilon: float
@@ -98,6 +109,9 @@ class Findings:
     typical_stake: float
     prevalence: dict[str, dict[str, float]]
     robustness: Robustness | None
+    gain: Gain
+    unused: tuple[str, ...]
+    used: bool
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -118,21 +132,22 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     at_epsilon = table[table["epsilon"] == study.epsilon]
     applied = [name for name in _private(study) if applies(make_policy(name), problem)]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
+    gain = Gain.of(problem)
     ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)
-        searches = _search_all(applied, problem, overall, progress)
+        searches = _search_all(applied, problem, gain, overall, progress)
         prevalence = _prevalence(study, problem, on_prevalence)
     rows = [
         Row(
             policy=str(row["policy"]),
-            benefit_kept=float(row["benefit_kept"]),
+            benefit_kept=float(row["benefit_kept"]) if gain.has_shares else math.nan,
             extra_deaths=float(row["extra_deaths"]),
             worse_than_untreated=float(row["worse_than_untreated"]),
             epsilon_spent=float(row["epsilon_spent"]),
-            better_from=searches.get(str(row["policy"]), {}).get(0.0, math.nan),
-            keeps_from=searches.get(str(row["policy"]), {}).get(KEEP, math.nan),
+            better_from=searches.get(str(row["policy"]), NEITHER)[0],
+            keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
         )
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
         if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
@@ -147,6 +162,9 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
         prevalence=prevalence,
         robustness=redraws.result(),
+        gain=gain,
+        unused=unused_features(study, problem, study.sensitive),
+        used=uses_hidden(problem),
     )
 
 
@@ -155,7 +173,7 @@ def _prevalence(study: ScenarioStudy, problem: DecisionProblem, names: list[str]
     return {
         name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
         for name in names
-        if not (rows := table[table["policy"] == name]).empty
+        if (rows := table[table["policy"] == name])["benefit_kept"].notna().any()
     }
 
 
@@ -171,17 +189,17 @@ def _private(study: ScenarioStudy) -> list[str]:
 
 
 def _search_all(
-    names: list[str], problem: DecisionProblem, overall: pd.DataFrame, progress: Progress
-) -> dict[str, dict[float, float]]:
-    """The least epsilon at which each private policy keeps a share of the benefit, by policy and share."""
+    names: list[str], problem: DecisionProblem, gain: Gain, overall: pd.DataFrame, progress: Progress
+) -> dict[str, tuple[float, float]]:
+    """The least epsilon from which each private policy is worth more than one for all, and at which it keeps `KEEP`."""
     progress.expect(len(names))
-    needed = {keep: make_demand(problem, keep=keep).value for keep in (0.0, KEEP)}
+    enough = make_demand(problem, keep=KEEP).value
 
-    def search(name: str) -> dict[float, float]:
+    def search(name: str) -> tuple[float, float]:
         rows = overall[overall["policy"] == name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
         curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
-        found = {keep: _reach(curve, value) for keep, value in needed.items()}
+        found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
         progress.advance()
         return found
 
@@ -190,10 +208,14 @@ def _search_all(
 
 
 def _reach(curve: Curve, needed: float) -> float:
+    if needed == math.inf:
+        return math.inf
     try:
-        return curve.first_reaching(needed)
+        found = curve.first_reaching(needed)
     except UnreachableError:
         return math.inf
+    # The search ends here where every epsilon above 0 will do.
+    return found if found > STEP * LOWEST else 0.0
 
 
 def _deaths(problem: DecisionProblem) -> dict[str, float]:

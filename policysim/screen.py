@@ -13,6 +13,7 @@ from policysim.text import cells, wrap
 from policysim.words import (
     ASSUMED_PUBLIC,
     DISCLAIMER,
+    benefit,
     events,
     hidden,
     level_name,
@@ -23,6 +24,8 @@ from policysim.words import (
     plain,
     population,
     rounded,
+    sensitivity,
+    unused,
 )
 
 HEADINGS = (
@@ -35,8 +38,8 @@ DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
 
 
-def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings) -> list[str]:
-    """Everything that a reader needs to choose, on one screen."""
+def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings, *, answer: str) -> list[str]:
+    """Everything that a reader needs to choose, on one screen; `answer` is the first sentence of the page's."""
     deaths = findings.deaths
     count = population(deaths.values())
     titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
@@ -46,11 +49,13 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
         study.title,
         f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
+        *wrap(answer),
+        "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
         *([f"Deaths per {count:,}:   {shown}"] if deaths else []),
         "",
         *policy_table(findings),
-        "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each.",
+        *wrap(benefit(findings.gain)),
         "",
         *wrap(odds(findings.epsilon, findings.right_guesses)),
         *wrap(worst_off(findings)),
@@ -116,8 +121,8 @@ def why(problem: DecisionProblem, findings: Findings) -> str:
     found = problem.sensitivity
     return (
         f"Why: half of the patients have {rounded(findings.typical_stake)} or less in utility at stake, but "
-        f"the exponential mechanism's noise follows the sensitivity {rounded(found.value)} (range "
-        f"{rounded(found.range)})."
+        f"the exponential mechanism's noise follows the sensitivity {sensitivity(found.value)} (range "
+        f"{sensitivity(found.range)})."
     )
 
 
@@ -131,10 +136,12 @@ def price_lines(prices: pd.DataFrame, *, deaths: bool = True) -> list[str]:
         f"What the best mechanism costs at ε = {epsilon} if only this is hidden, all else public:",
         cells(["", "benefit kept", f"extra deaths per {count:,}"][:shown], widths),
     ]
-    for hides, kept, extra in zip(prices["hides"], prices["benefit_kept"], prices["extra_deaths"], strict=True):
+    priced = prices[prices["used"]]
+    for hides, kept, extra in zip(priced["hides"], priced["benefit_kept"], priced["extra_deaths"], strict=True):
         values = [str(hides).replace("_", " "), percent_1(kept), events(extra, count, sign=True)]
         lines.append(cells(values[:shown], widths))
-    return lines
+    without = prices.loc[~prices["used"], "hides"].tolist()
+    return [*lines, *(wrap(unused(without)) if without else ())]
 
 
 def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:

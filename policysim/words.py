@@ -7,29 +7,33 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from policysim.study import Study
+from policysim.sweep import Gain
 
 DIGITS = 2
+# Of a sensitivity, parts of which are said beside it in per cent.
+SENSITIVITY_DIGITS = 3
 MOST_COUNTED = 10_000_000
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
+# Fewer events than this, in as many patients as show two digits, are not told from none.
+LEAST_EVENTS = 0.01
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 DISCLAIMER = "A model with illustrative effects, not medical advice."
 
 
-def rounded(value: float, *, sign: bool = False) -> str:
-    """Two significant digits with thousands separators: 0.16, 3,900, ∞; – for NaN."""
+def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
+    """Two significant digits, or so many, with thousands separators: 0.16, 3,900, ∞; – for NaN."""
     if math.isnan(value):
         return "–"
     if abs(value) < NEGLIGIBLE:
         return "0"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    digits = DIGITS - 1 - math.floor(math.log10(abs(value)))
-    near = round(value, digits)
+    near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
     if abs(value) < 1e-4:
         return _minus(f"{value:{'+' if sign else ''}.1e}")
     # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
-    shown = max(0, DIGITS - 1 - math.floor(math.log10(abs(near))))
+    shown = max(0, digits - 1 - math.floor(math.log10(abs(near))))
     return _minus(f"{near:{'+' if sign else ''},.{shown}f}")
 
 
@@ -80,7 +84,7 @@ def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
 def events(rate: float, count: int, *, sign: bool = False) -> str:
     """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
     number = rate * count
-    return "≈ 0" if 0 < abs(number) < 0.01 else rounded(number, sign=sign)
+    return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
 def percent(share: float) -> str:
@@ -139,6 +143,11 @@ def days(number: int) -> str:
     return f"{number} day" if number == 1 else f"{number} days"
 
 
+def sensitivity(value: float) -> str:
+    """A sensitivity or range, or a part of it: three digits, so that it agrees with its parts in per cent."""
+    return rounded(value, digits=SENSITIVITY_DIGITS)
+
+
 def population(rates: Iterable[float]) -> int:
     """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
     largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
@@ -160,7 +169,7 @@ def hidden(study: Study) -> str:
 
 
 def guesses(loss: float) -> float:
-    """e^loss / (1 + e^loss): how often the better guess between two equally likely neighbours is right at most."""
+    """e^loss / (1 + e^loss): no mechanism of this loss lets a guess between two equally likely neighbours do better."""
     return 1 / (1 + math.exp(-loss))
 
 
@@ -169,23 +178,45 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
     if uses_epsilon:
         return odds(epsilon, guesses(guarantee))
     if guarantee == math.inf:
-        return (
-            f"{policy} hides nothing: who must tell two such patients apart by the published treatment may be right "
-            "every time."
-        )
+        return f"{policy} hides nothing: the published treatment may tell two such patients apart every time."
     return (
-        f"{policy} learns nothing about the patient: who must tell two such patients apart by the published treatment "
-        f"is right {100 * guesses(guarantee):.0f} of 100 times, as guessing blind."
+        f"{policy} learns nothing about the patient: a guess from the published treatment which of two such patients "
+        f"got it is right {100 * guesses(guarantee):.0f} of 100 times, as guessing blind."
     )
 
 
 def odds(epsilon: float, right_guesses: float) -> str:
-    """What epsilon means to somebody who guesses."""
+    """What epsilon means to somebody who guesses: a bound for every mechanism with this epsilon."""
     # A tenth more where whole numbers would say 99 or 100, unless that is 100 too.
     times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 0.9995 else 0}f}"
     return (
-        f"At ε = {plain(epsilon)}, who must tell two equally likely such patients apart by the published treatment "
-        f"is right at most {times} of 100 times; guessing blind, 50."
+        f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
+        f"equally likely before, it was given to is right at most {times} of 100 times; guessing blind, 50. This is "
+        "the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one."
+    )
+
+
+def unused(features: Iterable[str]) -> str:
+    """Of hidden features that tell no treatments apart: that nothing is said about their price."""
+    names = [name.replace("_", " ") for name in features]
+    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    it = "it" if len(names) == 1 else "them"
+    return (
+        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} "
+        "costs."
+    )
+
+
+def benefit(gain: Gain) -> str:
+    """What shares of the benefit mean, or why there are none."""
+    if gain.has_shares:
+        return "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each."
+    if not gain.exists:
+        return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
+    return (
+        f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
+        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to say shares "
+        "of it."
     )
 
 

@@ -11,6 +11,7 @@ from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policysim.study import ScenarioStudy
+from policysim.sweep import Gain
 
 # The true prevalence as a multiple of the assumed one.
 FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
@@ -32,7 +33,8 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     -------
     DataFrame
         policy, epsilon, factor, prevalence, value, loss, benefit_kept: greedy and the best single treatment, against
-        which the last two are measured, know the true prevalence. Empty if the scenario names no condition.
+        which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
+        prevalence say little (`policysim.sweep.Gain`). Empty if the scenario names no condition.
     """
     ill = _prevalent(study, problem)
     assumed = float(problem.prior @ ill)
@@ -45,7 +47,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
         weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
         prior = problem.prior * weights
         true = problem.with_prior(prior / prior.sum())
-        best, fixed = float(true.prior @ true.utilities.max(axis=1)), float(true.fixed_values.max())
+        gain = Gain.of(true)
         for name, table in tables.items():
             value = true.value(table)
             rows.append(
@@ -55,8 +57,8 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
                     "factor": factor,
                     "prevalence": prevalence,
                     "value": value,
-                    "loss": best - value,
-                    "benefit_kept": (value - fixed) / (best - fixed) if best > fixed else np.nan,
+                    "loss": gain.best - value,
+                    "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
                 }
             )
     return pd.DataFrame(rows)

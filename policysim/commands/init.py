@@ -64,12 +64,18 @@ def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
-        f"Outcome {toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better.",
+        _outcome_words(out, roles),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
         f"Type next: policysim compare {out.as_posix()}",
     ]
+
+
+def _outcome_words(out: Path, roles: Roles) -> str:
+    if roles.outcome is None:
+        return f"Outcome: no column is named like one; fill it in in {out.as_posix()} before you compare."
+    return f"Outcome {toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better."
 
 
 def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
@@ -79,8 +85,9 @@ def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
         "treatment": roles.treatment.name,
         "treatments": dict(treatment_names(roles.treatment)),
         "propensity": roles.propensity,
-        "outcome": {roles.outcome.name: -1.0 if roles.harmful else 1.0},
-        "missing_outcomes": roles.outcome.n_missing,
+        "outcome": {roles.outcome.name: -1.0 if roles.harmful else 1.0} if roles.outcome else {},
+        "outcome_candidates": [column.name for column in roles.candidates],
+        "missing_outcomes": roles.outcome.n_missing if roles.outcome else None,
         "features": [candidate.binning.name for candidate in features.chosen],
         "further_features": [candidate.binning.name for candidate in features.further],
         "records": features.n_records,

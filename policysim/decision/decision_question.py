@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -103,6 +104,8 @@ def answer_of(
         weights_drawing,
     )
 
+    # All numbers are in comparison.csv; what people look at shows no shares that say little.
+    numbers, table = table, table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
     examples = example_patients(study, problem)
     probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
     policy = first_policy(table, study.epsilon)
@@ -117,16 +120,17 @@ def answer_of(
         weights_drawing(drivers),
         patients_drawing(losses, study.epsilon),
     ]
+    said = sentences_about(findings, numbers)
     return Answer(
-        screen=_screen(study, problem, findings, prices, left_out),
+        screen=_screen(study, problem, findings, prices, answer=said[0].striptags(), left_out=left_out),
         document={
             "findings": asdict(findings),
-            "comparison": table.to_dict(orient="records"),
+            "comparison": numbers.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
-        sentences=sentences_about(findings, table),
+        sentences=said,
         tables={
-            "comparison.csv": table,
+            "comparison.csv": numbers,
             "examples.csv": probabilities,
             "findings.csv": findings_table(findings, problem),
             "drivers.csv": drivers,
@@ -151,9 +155,11 @@ def _screen(
     problem: DecisionProblem,
     findings: Findings,
     prices: pd.DataFrame | None,
+    *,
+    answer: str,
     left_out: tuple[str, ...],
 ) -> list[str]:
-    lines = screen.comparison_screen(study, problem, findings)
+    lines = screen.comparison_screen(study, problem, findings, answer=answer)
     for reason in left_out:
         lines += wrap(f"Left out: {reason}")
     if prices is not None:

@@ -42,6 +42,8 @@ class EvaluatedLog:
         Rows that were read.
     estimated_propensities : bool
         Whether nobody knows the propensities, and they were estimated.
+    looked_at : DataFrame or None
+        Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
     """
 
     table: LogTable
@@ -52,6 +54,7 @@ class EvaluatedLog:
     missing_rule: str
     n_read: int
     estimated_propensities: bool = False
+    looked_at: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,7 @@ def read_study_log(study: LoggedStudy) -> EvaluatedLog:
         missing_rule=study.log.missing,
         n_read=log.n_read,
         estimated_propensities=study.log.propensity == ESTIMATE,
+        looked_at=log.covariates,
     )
 
 

@@ -17,11 +17,11 @@ from policysim.offpolicy.covariates import covariate_matrix
 from policysim.offpolicy.cross_fitting import cross_fit
 from policysim.offpolicy.estimation import NEED_MODEL, estimate_value
 from policysim.offpolicy.evaluation import FOLDS
+from policysim.offpolicy.holes import where_caveats
 from policysim.offpolicy.log_frame import REWARD
 from policysim.offpolicy.logged import LoggedData
 from policysim.offpolicy.outcome_models import LOGISTIC
 from policysim.offpolicy.result import OffPolicyEstimate
-from policysim.offpolicy.support import support_caveats
 from policysim.offpolicy.weights import importance_weights
 from policysim.simulation import Simulation
 
@@ -84,7 +84,8 @@ def _check_rewards(log: EvaluatedLog, outcome_model: str) -> None:
 def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:
     """To which patients the log seems never to give what the policy would."""
     weights = importance_weights(data, probabilities)
-    return support_caveats(data, probabilities, weights.raw, log.known)
+    looked_at = log.known if log.looked_at is None else log.looked_at
+    return where_caveats(data, probabilities, weights.raw, looked_at)
 
 
 def _agreement(estimate: OffPolicyEstimate, target: Target) -> Simulation | None:

@@ -60,7 +60,8 @@ def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         From `compare`: policy, epsilon, group, benefit_kept and, for a second panel, extra_deaths. The rows of
         everyone with 0 < epsilon < inf are drawn. Where there are benefit_kept_low and _high (logged data), they are
         drawn as a band; where benefit_kept holds no number, `difference` is drawn instead, with a line at 0 for the
-        best single arm (named in best_arm). No deaths are drawn where extra_deaths and expected_deaths are all 0.
+        best single arm (named in best_arm), or else `loss`. No deaths are drawn where extra_deaths and
+        expected_deaths are all 0.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -92,6 +93,9 @@ def _panels(rows: pd.DataFrame) -> list[Panel]:
     benefit = Panel("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
         benefit = Panel("difference", "Against the best single arm", "mean outcome, minus that of the best single arm")
+    elif rows["benefit_kept"].isna().all() and "loss" in rows:
+        # Too little to say shares of it.
+        benefit = Panel("loss", "Utility lost per patient", "against the best treatment for each")
     if "extra_deaths" not in rows or rows["extra_deaths"].isna().all() or _nobody_dies(rows):
         return [benefit]
     count = population(rows["extra_deaths"])

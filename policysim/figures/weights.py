@@ -10,7 +10,7 @@ from policysim.figures.looks import COLOURS
 from policysim.figures.sizes import canvas
 from policysim.figures.tables import checked
 from policysim.question.answer import SizeName
-from policysim.words import percent, rounded
+from policysim.words import percent, sensitivity
 
 NAME = "sensitivity_by_weight"
 ALONE, WITNESS = "of itself, between any two neighbours", "between the two neighbours that differ most in utility"
@@ -48,14 +48,14 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
         axes.barh(places, table["contribution"], height=0.36, color=COLOURS[0], label=WITNESS)
         for place, row in zip(places, table.to_dict("records"), strict=True):
             end = max(row["sensitivity"], row["contribution"], 0.0)
-            words = f"{rounded(row['contribution'])} ({_share(row['share'])} of Δ)"
+            words = f"{sensitivity(row['contribution'])} ({_share(row['share'])} of Δ)"
             axes.annotate(words, (end, place), xytext=(0.5, 0), textcoords="offset fontsize", va="center")
         axes.set_yticks(places, labels=names)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")
         axes.grid(visible=False, axis="y")
-        delta = rounded(table["contribution"].sum())
+        delta = sensitivity(table["contribution"].sum())
         made.head(f"What drives the sensitivity Δ = {delta}")
         axes.set_xlabel("weight × difference in probability, units of utility")
         made.figure.legend(loc="outside lower center", frameon=False)

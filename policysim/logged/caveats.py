@@ -8,7 +8,7 @@ from scipy.stats import chi2_contingency, chisquare
 from policysim.logs.source import EQUAL, ESTIMATE, LogSource
 from policysim.logs.trial import Log
 from policysim.offpolicy.caveats import SMALLEST_ESS
-from policysim.offpolicy.support import support_caveats
+from policysim.offpolicy.holes import where_caveats
 from policysim.offpolicy.weights import importance_weights
 
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
@@ -35,7 +35,7 @@ def log_caveats(log: Log, source: LogSource) -> list[str]:
     said = [ESTIMATED] if source.propensity == ESTIMATE else []
     if source.propensity == EQUAL:
         said += _allocation(log)
-    said += support_caveats(data, by_lot, weights.raw, log.space.decode(log.records))
+    said += where_caveats(data, by_lot, weights.raw, log.covariates)
     if weights.ess < SMALLEST_ESS:
         said.append(
             f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray
+from policysim.offpolicy.estimators import Moments, moments
 
 UPPER = 0.975  # of a 95 % interval
 
@@ -23,19 +24,38 @@ class Estimate:
         NaN where there is no such number: no patients, or a share of what may be nothing.
     n : int
         Patients that it rests on.
+    skewness, kurtosis : float
+        Of what it is the mean of; kurtosis above that of normal numbers.
     """
 
     value: float
     standard_error: float
     n: int
+    skewness: float = 0.0
+    kurtosis: float = 0.0
+
+    @property
+    def quantile(self) -> float:
+        """How many standard errors the 95 % interval reaches: Student's t, and more where the patients are skewed.
+
+        The latter as for `policysim evaluate` (`estimators.Moments.quantile`): of a rare outcome, intervals by
+        Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
+        """
+        skewed = Moments(self.n, self.value, self.standard_error, self.skewness, self.kurtosis).quantile
+        return max(float(stdtrit(self.n - 1, UPPER)), skewed)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval, by Student's t; (NaN, NaN) for fewer than two patients."""
+        """The 95 % interval; (NaN, NaN) for fewer than two patients."""
         if self.n < 2:
             return np.nan, np.nan
-        reach = float(stdtrit(self.n - 1, UPPER)) * self.standard_error
+        reach = self.quantile * self.standard_error
         return self.value - reach, self.value + reach
+
+    @property
+    def widened_error(self) -> float:
+        """The standard error that, with Student's t, gives the interval."""
+        return self.standard_error * self.quantile / float(stdtrit(self.n - 1, UPPER)) if self.n > 1 else np.nan
 
 
 NOTHING = Estimate(np.nan, np.nan, 0)
@@ -51,12 +71,10 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
 def mean(contributions: FloatArray) -> Estimate:
     """The mean of contributions, (m,); the standard error is that of a mean."""
     n = len(contributions)
-    if n == 0:
-        return NOTHING
-    value = float(contributions.mean())
-    spread = float(contributions.std(ddof=1)) if n > 1 else np.nan
-    # Rounding of equal contributions is no variation.
-    return Estimate(value, 0.0 if spread <= ROUNDING * abs(value) else spread / np.sqrt(n), n)
+    if n < 2:
+        return Estimate(float(contributions[0]), np.nan, 1) if n else NOTHING
+    found = moments(contributions)
+    return Estimate(found.mean, found.standard_error, n, found.skewness, found.kurtosis)
 
 
 def share(part: FloatArray, whole: FloatArray) -> Estimate:
@@ -65,7 +83,8 @@ def share(part: FloatArray, whole: FloatArray) -> Estimate:
     if below == 0:
         return NOTHING
     ratio = float(part.mean()) / below
-    return Estimate(ratio, abs(mean(minus(part, ratio * whole)).standard_error / below), len(whole))
+    apart = mean(minus(part, ratio * whole))
+    return Estimate(ratio, abs(apart.standard_error / below), apart.n, apart.skewness, apart.kurtosis)
 
 
 def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
@@ -73,7 +92,7 @@ def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
 
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
     (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3). Means and not medians, so
-    that the difference of two values is the value of their difference.
+    that the difference of two values is the value of their difference. Skewness and kurtosis are means, too.
     """
     values = np.array([estimate.value for estimate in estimates])
     errors = np.array([estimate.standard_error for estimate in estimates])
@@ -82,4 +101,10 @@ def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
     centre = float(values.mean())
     # The mean of equal numbers is off by rounding.
     apart = minus(values, np.full_like(values, centre))
-    return Estimate(centre, float(np.sqrt(np.mean(errors**2 + apart**2))), estimates[0].n)
+    return Estimate(
+        centre,
+        float(np.sqrt(np.mean(errors**2 + apart**2))),
+        estimates[0].n,
+        float(np.mean([estimate.skewness for estimate in estimates])),
+        float(np.mean([estimate.kurtosis for estimate in estimates])),
+    )

@@ -15,20 +15,21 @@ from policies.reference import Greedy
 from policysim.evaluate import ALL
 from policysim.logged.arms import arm_means
 from policysim.logged.caveats import log_caveats
-from policysim.logs.source import EXCLUDE
+from policysim.logs.source import EXCLUDE, LogSource, default_range
 from policysim.logs.trial import Log
 from policysim.offpolicy.logged import LoggedData
 from policysim.study import LoggedStudy
 from policysim.words import rounded, with_interval
+
+FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 
 
 @dataclass(frozen=True)
 class LoggedRow:
     """One policy at the study's epsilon; each triple is an estimate with the ends of its 95 % interval.
 
-    `better_from` is the least computed epsilon at which its value is estimated above that of the best single treatment,
-    and `surely_from` the least at which the interval of the difference is above 0; inf where there is none, NaN for
-    policies that do not depend on epsilon.
+    `surely_from` is the least computed epsilon at which the interval of the difference to the best single treatment is
+    above 0; inf where there is none, NaN for policies that do not depend on epsilon.
     """
 
     policy: str
@@ -37,7 +38,6 @@ class LoggedRow:
     loss: tuple[float, float, float]
     benefit_kept: tuple[float, float, float]
     epsilon_spent: float
-    better_from: float
     surely_from: float
 
 
@@ -49,6 +49,8 @@ class LoggedFindings:
     ----------
     epsilon : float
         The one that it is about.
+    unread : str
+        How many guesses of the study file are still marked as such; "" if none is.
     n_read, n_missing, n_used : int
         Rows of the log, those without an outcome, and those that the estimates rest on.
     arms : list of dict
@@ -68,6 +70,7 @@ class LoggedFindings:
     """
 
     epsilon: float
+    unread: str
     n_read: int
     n_missing: int
     n_used: int
@@ -89,10 +92,11 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     rows = [_row(name, now[name], overall[overall["policy"] == name]) for name in study.policies]
     return LoggedFindings(
         epsilon=study.epsilon,
+        unread=unread_words(study),
         n_read=log.n_read,
         n_missing=sum(log.missing),
         n_used=log.data.n_rows,
-        arms=[dict(row) for _, row in arms_of(log, study.log.missing).iterrows()],
+        arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
         caveats=log_caveats(log, study.log),
         one_for_all=one_for_all,
         gain=gain,
@@ -102,22 +106,38 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     )
 
 
-def arms_of(log: Log, missing: str) -> pd.DataFrame:
+def unread_words(study: LoggedStudy) -> str:
+    """How many guesses of the study file nobody has read yet."""
+    count, file = study.log.unread, study.log.study
+    if not count or file is None:
+        return ""
+    are = "guess marked # CHECK is" if count == 1 else "guesses marked # CHECK are"
+    return (
+        f"{count} {are} unread in {file.name}: what follows is only as good as they are. Read each and delete the mark."
+    )
+
+
+def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
 
-    `missing` is what the study does with rows without an outcome: those that are excluded are in no other count.
+    `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
+    outcomes are possible: no interval leaves them.
     """
+    unit = source.utility_range == default_range(source.outcome)
     shown = dict(log.outcomes)
     if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
         shown = {"utility": log.data.rewards, **shown}
-    excluded = np.array(log.missing if missing == EXCLUDE else (0,) * log.data.n_actions)
+    excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
     frames = []
     for name, values in shown.items():
         known = np.isfinite(values)
         without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
         data = log.data
         own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names)
-        means = arm_means(own)
+        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
+        if np.array_equal(values, data.rewards):
+            limits = source.utility_range
+        means = arm_means(own, limits)
         means.insert(0, "outcome", name)
         means.insert(3, "missing", excluded + without)
         frames.append(means)
@@ -142,7 +162,6 @@ def _row(name: str, now: pd.Series, curve: pd.DataFrame) -> LoggedRow:
         loss=_triple(now, "loss"),
         benefit_kept=_triple(now, "benefit_kept"),
         epsilon_spent=float(now["epsilon_spent"]),
-        better_from=_first(curve, "difference") if depends else math.nan,
         surely_from=_first(curve, "difference_low") if depends else math.nan,
     )
 
@@ -156,16 +175,26 @@ def _first(curve: pd.DataFrame, column: str) -> float:
 def _without_privacy(one_for_all: str, gain: tuple[float, float, float]) -> str:
     _, low, high = gain
     verdict = (
-        "a gain that these data show"
+        f"a gain that these data show; {excluded(high)}"
         if low > 0
-        else "a loss: where treatments hardly differ between patients, fitted scores follow chance"
+        else f"a loss, and any gain by this choice is excluded: {FOLLOWS_CHANCE}"
         if high < 0
-        else "with these data, a gain cannot be told from none"
+        else "exactly as good"
+        if not any(gain)
+        else f"with these data a gain cannot be told from none, and {excluded(high)}"
     )
     return (
         "Without any privacy, choosing a treatment for each patient by fitted scores changes the mean outcome by "
         f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): {verdict}."
     )
+
+
+def excluded(high: float) -> str:
+    """What an interval of the gain leaves out, and what it does not; `high`, >= 0, is its upper end."""
+    # Two digits, rounded up: nothing is called excluded that is not.
+    digits = 1 - math.floor(math.log10(high)) if high > 0 else 0
+    shown = rounded(math.ceil(high * 10.0**digits - 1e-9) / 10.0**digits)
+    return f"gains above {shown} by this choice are excluded (upper end of the interval), smaller ones are not"
 
 
 def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
@@ -189,24 +218,15 @@ def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
 
 def _from_which(rows: list[LoggedRow]) -> str:
     private = individual(rows)
-    better = min((row.better_from for row in private), default=math.inf)
     surely = min((row.surely_from for row in private), default=math.inf)
-    if math.isinf(better):
-        return (
-            "At which ε is a private choice for each patient better than the best single treatment? At none, with "
-            "these data: not even its estimate is above 0 at any ε that was computed."
-        )
-    first = f"its estimate is above 0 first at ε = {rounded(better)} ({_reached(private, 'better_from', better)})"
     if math.isinf(surely):
         return (
-            "At which ε is a private choice for each patient better than the best single treatment? At none by more "
-            f"than its 95 % interval, with these data; {first}."
+            "At which ε is a private choice for each patient better than the best single treatment? At none that was "
+            "computed, by more than its 95 % interval: these data show no such gain, which is no proof that there is "
+            "none."
         )
+    names = ", ".join(row.policy for row in private if row.surely_from == surely)
     return (
         "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
-        f"first at ε = {rounded(surely)} ({_reached(private, 'surely_from', surely)}); {first}."
+        f"first at ε = {rounded(surely)} ({names})."
     )
-
-
-def _reached(rows: list[LoggedRow], name: str, epsilon: float) -> str:
-    return ", ".join(row.policy for row in rows if getattr(row, name) == epsilon)

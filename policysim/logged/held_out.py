@@ -56,7 +56,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         One row per policy, epsilon and group (everyone first), with the columns of `compare` where a log has them, and
         95 % intervals `*_low`, `*_high` beside
 
-        value : mean outcome per patient
+        value : mean outcome per patient; its interval stays within the range that the study declares
         difference : value minus that of the best single arm, given to all; the same arm in all rows: the one that is
             estimated best for everyone. For everyone the interval holds whichever arm is truly the best
             (`simultaneous.against_best`); in groups it is that of the difference to this arm
@@ -83,7 +83,12 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         for epsilon in epsilons
         for row in _rows(log, at(template, epsilon), epsilon, groups, measured[at(template, epsilon)])
     ]
-    return Comparison(pd.DataFrame(rows))
+    table = pd.DataFrame(rows)
+    low, high = study.log.utility_range
+    # No policy is worth what is impossible; an interval still holds its estimate.
+    table["value_low"] = table["value_low"].clip(lower=table["value"].clip(upper=low))
+    table["value_high"] = table["value_high"].clip(upper=table["value"].clip(lower=high))
+    return Comparison(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ class _Together:
     def against(self, name: Callable[[int], str]) -> AgainstBest:
         """The difference to the best arm, whichever that is."""
         found = [self.estimates[name(arm)] for arm in range(self.n_arms)]
-        return against_best([each.value for each in found], [each.standard_error for each in found], found[0].n)
+        return against_best([each.value for each in found], [each.widened_error for each in found], found[0].n)
 
 
 def _rows(

@@ -24,16 +24,17 @@ MISSING = {
 ARMS = ("arm", "rows", "missing", "mean", "95 % interval")
 ARM_COLUMNS = (40, 8, 10, 10, 22)
 HEADINGS = (
-    ("", "value", "minus the best", "95 % interval", "ε", "better", "surely"),
-    ("At ε = {epsilon}", "", "for all", "", "spent", "from ε", "from ε"),
+    ("", "value", "minus the best", "95 % interval", "ε", "surely better"),
+    ("At ε = {epsilon}", "", "for all", "", "spent", "from ε"),
 )
-COLUMNS = (39, 8, 15, 18, 7, 8, 8)
+COLUMNS = (39, 8, 15, 18, 7, 15)
 
 
 def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
     """Everything that a reader needs to choose, on one screen: the data before any model."""
     lines = [
         study.title,
+        *(wrap(findings.unread) if findings.unread else []),
         *wrap(rows_words(study, findings)),
         "",
         *arm_lines(findings),
@@ -85,7 +86,7 @@ def how_estimated() -> str:
     return (
         "Each policy is made from four fifths of the patients and evaluated on the others (doubly robust), in "
         "ten random splits; intervals are 95 %, each by itself. The best for all is the arm that is estimated best; "
-        "the interval holds whichever is. Better: estimated above it; surely: by more than the interval."
+        "the interval holds whichever is. Surely better: by more than its interval, at the least ε that was computed."
     )
 
 
@@ -112,6 +113,5 @@ def _row_cells(row: LoggedRow) -> list[str]:
         estimate(*row.difference, sign=True),
         interval(*row.difference[1:], sign=True),
         rounded(row.epsilon_spent),
-        rounded(row.better_from),
         rounded(row.surely_from),
     ]

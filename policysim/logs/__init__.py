@@ -11,6 +11,7 @@ joining       rows of three tables matched, by patient or by row
 tables        LogTables: one table, or three
 treatments    which treatment each row got
 rewards       what came of it: weighted outcomes, and what is done where one is missing
+outcomes      what cannot be an outcome: an id, what was known before treatment, a censored time
 propensities  how probable the treatment was: known or estimated
 decisions     these three, joined
 frame         read_log: from files to a data frame for evaluate_log

@@ -10,6 +10,7 @@ from envs.toml_reader import FINITE, Table, is_number, unknown
 from policysim.logs.binning import Binning, cuts_wrong, levels_wrong
 from policysim.logs.source import (
     ACTIONS,
+    CHECK,
     EQUAL,
     ESTIMATE,
     LOGISTIC,
@@ -59,6 +60,9 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         id=_column(table, "id", optional=True),
         outcome_model=_choice(table, "model", OUTCOME_MODELS),
         features=_features(table),
+        outcome_checked=_checked(table, outcome),
+        study=table.mistakes.path,
+        unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
     )
     _refuse_two_uses(table, source)
     _check_model(table, source)
@@ -129,8 +133,18 @@ def _outcome(table: Table) -> dict[str, float]:
     section = table.table("outcome")
     outcome = {column: section.number(column) for column in section.values}
     if "outcome" in table and not any(outcome.values()):
-        table.fail("needs a column with a weight other than 0, such as { success = 1.0 }", "outcome")
+        table.fail(
+            "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
+            "harm, and which is none of the features",
+            "outcome",
+        )
     return outcome
+
+
+def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
+    """Outcomes that are taken whatever they look like."""
+    listed = table.list_of("outcome_checked", lambda value: value in outcome, f"one of {', '.join(outcome)}", [])
+    return tuple(map(str, listed))
 
 
 def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
@@ -197,10 +211,11 @@ def _refuse_two_uses(table: Table, source: LogSource) -> None:
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
     for column in source.outcome:
         if column in uses and column:
-            table.fail(f"{column!r} is the {uses[column]} already", "outcome", column)
+            table.fail(f"{column!r} is the {uses[column]} already: name a column of results", "outcome", column)
     uses |= dict.fromkeys(source.outcome, "outcome")
     for name in source.features:
         if name in uses and name:
+            out = "; leave it out of the features, or name another outcome" if name in source.outcome else ""
             table.fail(
-                f"{name!r} is the {uses[name]} already: a feature must be known before treatment", "features", name
+                f"{name!r} is the {uses[name]} already: a feature must be known before treatment{out}", "features", name
             )

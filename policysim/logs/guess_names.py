@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 # The likelier, the earlier.
 # fmt: off
@@ -28,6 +29,28 @@ LATER = (
 )
 # Known before, whatever else the name says.
 BEFORE = ("pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous")
+# No treatment changes what these name, alone or with the words behind them.
+FIXED = (
+    "age", "agegroup", "agegr", "agecat", "sex", "gender", "male", "female", "race", "ethnicity", "ethnic", "nonwhite",
+    "stage", "birthdate", "birthyear", "dob",
+)
+OF_FIXED = ("years", "yrs", "group", "cat", "at", "entry", "patient", "tumor", "tumour", "clinical", "in", "code")
+# Measured before treatment, unless it is a change since then.
+BASELINE = ("baseline", "pretreatment", "prior", "previous", "pre")
+CHANGE = (
+    "change", "delta", "diff", "difference", "from", "minus", "gain", "drop", "increase", "decrease", "improvement",
+    "post", "ratio", "percent",
+)
+# Times to an event or of follow-up, of which patients may see only a part.
+SURVIVAL = ("futime", "survtime", "survival", "tte", "ttp", "ttd", "os", "pfs", "dfs", "rfs", "efs")
+UNITS = ("time", "days", "weeks", "months", "years")
+TO = ("to", "until", "till")
+# Whether the event came, or follow-up ended before it.
+STATUS = (
+    "status", "event", "cens", "censor", "censored", "censoring", "death", "died", "dead", "fustat", "failure", "fail",
+    "relapse", "recurrence", "progression",
+)
+OF_SURVIVAL = ("overall", "free", "disease", "follow", "up", "fu", "followup")
 IDS = ("patient", "subject", "subj", "person", "participant", "mrn", "record", "case", "row", "index", "no", "nr")
 # fmt: on
 TREATMENT_STEMS = ("treat", "trt", "therap")
@@ -72,6 +95,52 @@ def is_before(name: str) -> bool:
 def sounds_later(name: str) -> bool:
     """Whether a name says that it was known only after treatment."""
     return any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
+
+
+def is_fixed(name: str) -> bool:
+    """Whether a name is that of what no treatment changes: age, sex at entry; not age_at_death.
+
+    Examples
+    --------
+    >>> [name for name in ("age", "Age (years)", "tumor_stage", "age_at_death", "sexual_function") if is_fixed(name)]
+    ['age', 'Age (years)', 'tumor_stage']
+    """
+    parts = set(words(name))
+    return not parts.isdisjoint(FIXED) and parts <= {*FIXED, *OF_FIXED}
+
+
+def is_baseline(name: str) -> bool:
+    """Whether a name says that it was measured before treatment, and is no change since: not change_from_baseline."""
+    parts = set(words(name))
+    return not parts.isdisjoint(BASELINE) and parts.isdisjoint(CHANGE)
+
+
+def is_time_to_event(name: str) -> bool:
+    """Whether a name says that it is the time to an event, or of follow-up.
+
+    Examples
+    --------
+    >>> named = ["survival_months", "days_toEvent", "PFS", "follow_up_days", "time_in_range", "hospital_days"]
+    >>> [name for name in named if is_time_to_event(name)]
+    ['survival_months', 'days_toEvent', 'PFS', 'follow_up_days']
+    """
+    parts = words(name)
+    if any(unit in UNITS and other in TO for unit, other in pairwise(parts)):
+        return True
+    others = {*SURVIVAL, *OF_SURVIVAL, *STATUS}
+    found = set(parts)
+    return found <= {*UNITS, *others} and not found.isdisjoint({*UNITS, *SURVIVAL}) and not found.isdisjoint(others)
+
+
+def is_time(name: str) -> bool:
+    """Whether a name is a unit of time and nothing else: time, days."""
+    parts = words(name)
+    return bool(parts) and set(parts) <= set(UNITS)
+
+
+def is_status(name: str) -> bool:
+    """Whether a name says that a column tells events from censoring."""
+    return not set(words(name)).isdisjoint(STATUS)
 
 
 def sounds_like_treatment(name: str) -> bool:

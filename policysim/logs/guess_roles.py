@@ -11,6 +11,7 @@ from scipy.special import chdtrc
 from policysim.logs import guess_names as names
 from policysim.logs.bad_rows import LogError
 from policysim.logs.guess_summary import ColumnSummary
+from policysim.logs.outcomes import cannot_be_outcome, status_columns
 from policysim.logs.source import EQUAL, ESTIMATE
 from policysim.logs.toml_writing import toml_text
 from policysim.logs.values import level_of
@@ -37,11 +38,12 @@ class Roles:
         "equal", "estimate" or a column.
     equal_probability : float
         How probable counts as uneven as these are if allocation was equal (chi-square test).
-    outcome : ColumnSummary
+    outcome : ColumnSummary or None
+        None: no name says which column it is, and a guess would be run as if it were right.
     harmful : bool
         Whether more of the outcome is worse.
-    by_name : bool
-        Whether the outcome's name says that it is one.
+    candidates : tuple of ColumnSummary
+        Columns that could be the outcome, where none is chosen.
     id : ColumnSummary or None
     later : tuple of (ColumnSummary, str)
         Columns that were probably known only after treatment, each with the reason.
@@ -53,9 +55,9 @@ class Roles:
     also_treatment: tuple[str, ...]
     propensity: str
     equal_probability: float
-    outcome: ColumnSummary
+    outcome: ColumnSummary | None
     harmful: bool
-    by_name: bool
+    candidates: tuple[ColumnSummary, ...]
     id: ColumnSummary | None
     later: tuple[tuple[ColumnSummary, str], ...]
     rest: tuple[ColumnSummary, ...]
@@ -69,7 +71,7 @@ def guess_roles(columns: Sequence[ColumnSummary], source: str) -> Roles:
     left = [column for column in left if column is not ids]
     propensity = _ranked([c for c in left if _is_propensity(c)], names.PROPENSITY)
     left = [column for column in left if column not in propensity[:1]]
-    outcome, by_name = _outcome(left, treatment, source)
+    outcome, candidates = _outcome(left, treatment, source)
     left = [column for column in left if column is not outcome]
     later = _later(left, treatment, [column.name for column in columns])
     probability = _equal_probability(treatment)
@@ -79,8 +81,10 @@ def guess_roles(columns: Sequence[ColumnSummary], source: str) -> Roles:
         propensity=propensity[0].name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL,
         equal_probability=probability,
         outcome=outcome,
-        harmful=names.rank(outcome.name, names.BENEFIT) is None and names.rank(outcome.name, names.HARM) is not None,
-        by_name=by_name,
+        harmful=outcome is not None
+        and names.rank(outcome.name, names.BENEFIT) is None
+        and names.rank(outcome.name, names.HARM) is not None,
+        candidates=tuple(candidates),
         id=ids,
         later=tuple((column, later[column.name]) for column in left if column.name in later),
         rest=tuple(column for column in left if column.name not in later),
@@ -132,22 +136,25 @@ def _is_propensity(column: ColumnSummary) -> bool:
     return column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
 
 
-def _outcome(columns: Sequence[ColumnSummary], treatment: ColumnSummary, source: str) -> tuple[ColumnSummary, bool]:
-    """The likeliest name, 0 and 1 before other numbers; without one, the last column of numbers."""
+def _outcome(
+    columns: Sequence[ColumnSummary], treatment: ColumnSummary, source: str
+) -> tuple[ColumnSummary | None, list[ColumnSummary]]:
+    """The likeliest name, 0 and 1 before other numbers; without one, all that could be meant."""
     numeric = [c for c in columns if c.is_numeric and c.n_distinct > 1 and c.name and not treatment.decides(c)]
     known = (*names.BENEFIT, *names.HARM)
-    named = [c for c in _ranked(numeric, known) if not names.is_before(c.name)]
+    statuses = status_columns(columns)
+    possible = [c for c in numeric if not names.is_before(c.name) and not cannot_be_outcome(c, statuses)]
+    named = _ranked(possible, known)
     named.sort(key=lambda c: not c.is_binary)
     if named:
-        return named[0], True
-    _refuse_unusable(columns, known, treatment, source)
-    later = [c for c in numeric if not names.is_before(c.name)]
-    if not later:
+        return named[0], []
+    _refuse_unusable([c for c in columns if not cannot_be_outcome(c, statuses)], known, treatment, source)
+    if not possible:
         raise LogError(
             f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1, and best a name such as "
             f"{', '.join(names.BENEFIT[:3])} or {names.HARM[0]}; columns: {_listed(columns)}"
         )
-    return later[-1], False
+    return None, possible
 
 
 def _refuse_unusable(

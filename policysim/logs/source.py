@@ -19,6 +19,9 @@ REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.offpolicy.OUTCOME_MODELS, which takes a second to import; a test compares them.
 _, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
 
+# What `policysim init` writes behind each guess.
+CHECK = "# CHECK"
+
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000
 
@@ -51,6 +54,12 @@ class LogSource:
         One of `OUTCOME_MODELS`.
     features : mapping of str to Binning
         The declared domain, in the order of a record.
+    outcome_checked : tuple of str
+        Outcomes that somebody has looked at: they are taken whatever their names and values suggest.
+    study : Path or None
+        The study's file, for messages.
+    unread : int
+        Lines of it that are still marked as guesses (`# CHECK`).
     """
 
     files: Mapping[str, Path]
@@ -63,6 +72,9 @@ class LogSource:
     id: str
     outcome_model: str
     features: Mapping[str, Binning]
+    outcome_checked: tuple[str, ...] = ()
+    study: Path | None = None
+    unread: int = 0
 
     @cached_property
     def space(self) -> RecordSpace:

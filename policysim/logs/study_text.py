@@ -87,13 +87,14 @@ def _why_propensity(roles: Roles) -> list[str]:
 
 
 def _outcome(roles: Roles) -> list[str]:
+    if roles.outcome is None:
+        return _guess("outcome = {}", _to_fill(roles))
     outcome, low_high = roles.outcome, round_range(roles.outcome)
     weight = -1.0 if roles.harmful else 1.0
     says = "1 sounds harmful: the weight is -1" if roles.harmful else "more is taken to be better"
     if "cens" in outcome.name.lower():
         says += "; in some files 1 means censored, that is no event: then the weight is 1"
-    facts = [] if roles.by_name else ["no column is named like an outcome; this is the last one of numbers"]
-    facts += [says, "several outcomes are weighted, such as { success = 1.0, death = -5.0 }; the reward is the sum"]
+    facts = [says, "several outcomes are weighted, such as { success = 1.0, death = -5.0 }; the reward is the sum"]
     lines = _guess(f"outcome = {{ {toml_text(outcome.name)} = {toml_number(weight)}.0 }}", facts)
     if low_high != (0.0, 1.0):
         low, high = sorted(weight * end for end in low_high)
@@ -104,6 +105,17 @@ def _outcome(roles: Roles) -> list[str]:
         why = [f'{count} rows have no outcome; "worst" gives them the lowest reward']
         lines += _guess(f"missing = {toml_string(EXCLUDE)}", why)
     return lines
+
+
+def _to_fill(roles: Roles) -> list[str]:
+    """What to write where no name says which column is the outcome."""
+    return [
+        "FILL IN the outcome: no column is named like one, and policysim compare refuses to guess.",
+        f"it could be {', '.join(toml_text(column.name) for column in roles.candidates)}",
+        "write such as { success = 1.0 }, or { death = -1.0 } where 1 is harm, and leave it out of the features;",
+        "where its values are not within [0, 1], add range = [lowest, highest] of value times weight",
+        "a time that ends early for some patients (censoring) is none: use 0 and 1 at a fixed time",
+    ]
 
 
 def _treatments(roles: Roles) -> list[str]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.bad_rows import BadRows
+from policysim.logs.cells import numbers
 from policysim.logs.decisions import Columns, read_decisions
+from policysim.logs.outcomes import check_outcomes
 from policysim.logs.propensities import estimate_propensities
 from policysim.logs.reading import LogTable, read_table
 from policysim.logs.source import LogSource
@@ -36,6 +40,8 @@ class Log:
         Rows that were read; more than are used where rows without an outcome are excluded.
     outcomes : mapping of str to array, (n_rows,)
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
+    raw : DataFrame, n_rows, optional
+        The numbers of the features that are declared by cuts.
     """
 
     data: LoggedData
@@ -44,6 +50,13 @@ class Log:
     missing: tuple[int, ...]
     n_read: int
     outcomes: Mapping[str, FloatArray]
+    raw: pd.DataFrame | None = None
+
+    @cached_property
+    def covariates(self) -> pd.DataFrame:
+        """The features of the rows that are used: levels, and numbers as they were before they were cut."""
+        levels = self.space.decode(self.records)
+        return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
 
 
 def load_log(source: LogSource) -> Log:
@@ -61,11 +74,16 @@ def load_log(source: LogSource) -> Log:
         One line for each of the first twenty bad rows, and how many more there are: a value that is no declared level,
         no known treatment, a propensity outside (0, 1], an outcome that is missing, infinite or out of range, an id
         that is missing, not unique or without a match. Or one line about a file as a whole.
+    InputFileError
+        For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
+        the study.
     """
     tables = LogTables({role: read_table(path) for role, path in source.files.items()}, source.id)
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = _records(tables.features, source, bad)
+    # First: a wrong column would only be told by values out of range.
+    check_outcomes(source, tables)
     decisions = read_decisions(tables, _columns(source), bad)
     kept = decisions.kept()
     actions = decisions.actions[kept]
@@ -79,6 +97,10 @@ def load_log(source: LogSource) -> Log:
         missing=decisions.missing_by_action(),
         n_read=len(records),
         outcomes={name: column[kept] for name, column in decisions.outcomes.items()},
+        raw=pd.DataFrame(
+            {name: numbers(tables.features[name])[kept] for name, binning in source.features.items() if binning.cuts},
+            index=range(len(kept)),
+        ),
     )
 
 

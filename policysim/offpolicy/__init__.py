@@ -4,7 +4,8 @@ evaluation      evaluate_log: from a data frame to an estimate
 log_frame       the columns action, reward and propensity, read and checked
 policy_frame    the evaluated policy as a data frame
 covariates      all other columns, as numbers
-support         groups of patients to whom the log seems never to give an action
+support         groups of patients to whom the log seems never to give an action, by its weights
+holes           the same from raw counts, where propensities are estimated too
 checks          refusals that name rows
 logged          LoggedData: a log as arrays
 estimation      estimate_value: from arrays to an estimate; contributions: the same, row by row
@@ -15,7 +16,7 @@ outcome_models  models of the reward, by name, from scikit-learn
 caveats         what may be wrong with an estimate, in words
 result          OffPolicyEstimate
 
-Everything but evaluation, log_frame, policy_frame, covariates and support takes arrays.
+Everything but evaluation, log_frame, policy_frame, covariates, support and holes takes arrays.
 """
 
 from policysim.offpolicy.cross_fitting import CrossFit, cross_fit

@@ -9,6 +9,12 @@ from policysim.offpolicy.estimators import Moments
 from policysim.offpolicy.logged import LoggedData
 from policysim.offpolicy.weights import Weights, largest_weights
 
+# What the interval of the direct method leaves out, whatever the log.
+MODEL_BIAS = (
+    "the interval of the direct method covers chance and the fit, not the error of the outcome model itself: where the "
+    "model is wrong it may miss the value, however many rows there are. The doubly robust estimate has no such error "
+    "where the propensities are right."
+)
 # Below it intervals of the doubly robust and the weighted estimates may cover less than 93 %.
 SMALLEST_ESS = 200
 # Skewness^2 / n beyond which intervals covered less than 93 % in simulations (docs/off-policy-coverage.md), although

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from policies.arrays import FloatArray
-from policysim.offpolicy.caveats import model_caveats, overlap_caveats, spread_caveats, weight_caveats
+from policysim.offpolicy.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.offpolicy.checks import one_of
 from policysim.offpolicy.cross_fitting import CrossFit, direct_method, row_values
 from policysim.offpolicy.estimators import Moments, doubly_robust, ips, moments, snips
@@ -56,7 +56,7 @@ def estimate_value(
         model = _needed(fitted, estimator)
         value, error = direct_method(probabilities, model)
         quantile = float(stdtrit(len(model.models) - 1, UPPER))
-        caveats += spread_caveats(Moments(log.n_rows, value, error))
+        caveats += [*spread_caveats(Moments(log.n_rows, value, error)), MODEL_BIAS]
     else:
         found = moments(contributions(log, probabilities, weights, estimator=estimator, fitted=fitted))
         value, error, quantile = found.mean, found.standard_error, found.quantile

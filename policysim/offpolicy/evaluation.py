@@ -13,10 +13,10 @@ from policysim.offpolicy.checks import check_seed, one_of, row_probabilities
 from policysim.offpolicy.covariates import covariate_matrix
 from policysim.offpolicy.cross_fitting import cross_fit
 from policysim.offpolicy.estimation import ESTIMATORS, NEED_MODEL, estimate_value
+from policysim.offpolicy.holes import where_caveats
 from policysim.offpolicy.log_frame import covariate_frame, read_log_frame, require_frame
 from policysim.offpolicy.policy_frame import policy_columns
 from policysim.offpolicy.result import OffPolicyEstimate
-from policysim.offpolicy.support import support_caveats
 from policysim.offpolicy.weights import importance_weights
 
 FOLDS = {"dr": 5, "dm": 20}
@@ -48,7 +48,8 @@ def evaluate_log(
         every estimate is too good.
     estimator : str
         "ips": inverse propensity scores. "snips": self-normalised ones. "dm": the direct method, which believes the
-        outcome model. "dr": doubly robust, cross-fitted; right if the propensities are, whatever the outcome model.
+        outcome model: its interval leaves out that the model may be wrong, and a warning always says so. "dr": doubly
+        robust, cross-fitted; right if the propensities are, whatever the outcome model.
     actions : sequence, optional
         The k actions in the order of the columns of `probabilities`. By default those that name the columns of a
         DataFrame; for an array, the categories of a categorical column `action`, else the actions that occur, sorted.
@@ -128,5 +129,5 @@ def evaluate_log(
         folds = min(FOLDS[estimator], data.n_rows) if folds is None else folds
         fitted = cross_fit(data, covariate_matrix(known), outcome_model=outcome_model, folds=folds, seed=seed)
     found = estimate_value(data, table, estimator=estimator, fitted=fitted, clip=clip)
-    where = support_caveats(data, table, importance_weights(data, table).raw, known)
+    where = where_caveats(data, table, importance_weights(data, table).raw, known)
     return replace(found, warnings=(*where, *found.warnings))

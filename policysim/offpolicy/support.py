@@ -21,8 +21,10 @@ FEWEST_ROWS = 10  # of fewer patients a group is no finding
 LOOKED_AT = 10_000  # rows from which cuts are made
 
 
-def support_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatArray, frame: pd.DataFrame) -> list[str]:
-    """A sentence for each action that a group of patients seems never to get: the group where that is plainest.
+def support_caveats(
+    log: LoggedData, probabilities: FloatArray, weights: FloatArray, frame: pd.DataFrame
+) -> dict[int, str]:
+    """For each action that a group of patients seems never to get a sentence: the group where that is plainest.
 
     Groups are the levels of each covariate that at least 10 patients have, and quarters of one with many numbers. If
     the log's policy could take action a wherever the evaluated one does, w 1{a logged} would sum over any group to
@@ -56,8 +58,7 @@ def support_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatAr
                 f"{expected[group, action] / log.n_rows:.1%} of its probability on that."
             )
             found.append((action, surprise[group, action], said))
-    plainest = {action: said for action, _, said in sorted(found)}  # the last of each action stays
-    return list(plainest.values())
+    return {action: said for action, _, said in sorted(found)}  # the last of each action stays
 
 
 def _sums(

@@ -15,7 +15,7 @@ from policysim.record.citations import DEFINITION, LIMIT, METHODS, Work, cited
 from policysim.record.price import Price
 from policysim.search import TOLERANCE
 from policysim.study import Study
-from policysim.words import enough, events, percent, population, rounded, rounded_down
+from policysim.words import enough, events, percent, population, rounded, rounded_down, sensitivity
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def _neighbours(study: Study) -> str:
 def _utilities(study: Study, problem: DecisionProblem) -> str:
     found = problem.sensitivity
     return (
-        f"{basis(study).utilities}; between neighbours they differ by at most Δ = {rounded(found.value)}, and their "
-        f"differences between treatments by at most Γ = {rounded(found.range)}."
+        f"{basis(study).utilities}; between neighbours they differ by at most Δ = {sensitivity(found.value)}, and "
+        f"their differences between treatments by at most Γ = {sensitivity(found.range)}."
     )
 
 
@@ -110,9 +110,10 @@ def _cost(problem: DecisionProblem, price: Price) -> str:
     fixed = problem.actions[problem.best_fixed_action]
     cost = (
         f"Values are exact sums over all records, weighted by the prior: against the best treatment for each record, "
-        f"{rounded(price.loss)} in utility is lost per patient, and {percent(price.benefit_kept)} is kept of what that "
-        f"gains over one treatment for all ({fixed})"
+        f"{rounded(price.loss)} in utility is lost per patient"
     )
+    if not math.isnan(price.benefit_kept):
+        cost += f", and {percent(price.benefit_kept)} is kept of what that gains over one treatment for all ({fixed})"
     if math.isnan(price.extra_deaths):
         return f"{cost}."
     count = population([price.extra_deaths])

@@ -37,7 +37,7 @@ class Price:
     normalized_loss : float
         As a share of what choosing by lot loses; NaN where nothing is to be gained.
     benefit_kept : float
-        As a share of what choosing for each gains over one treatment for all; NaN likewise.
+        As a share of what choosing for each gains over one treatment for all; NaN where such shares say little.
     worse_than_untreated : float
         Probability of a treatment that is worse than none.
     epsilon_spent : float
@@ -68,7 +68,7 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
     return Price(
         loss=float(everyone["loss"]),
         normalized_loss=float(everyone["normalized_loss"]),
-        benefit_kept=float(everyone["benefit_kept"]),
+        benefit_kept=float(everyone["benefit_kept"]) if choices.has_shares else math.nan,
         worse_than_untreated=float(everyone["worse_than_untreated"]),
         epsilon_spent=float(everyone["epsilon_spent"]),
         deaths=float(everyone.get("expected_deaths", math.nan)),

@@ -9,7 +9,7 @@ from policies.catalogue import make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.basis import basis
-from policysim.choice_screen import answer, asked, limit_shown
+from policysim.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
 from policysim.choose import Choice, Choices
 from policysim.record.citations import METHODS
 from policysim.record.methods import shown
@@ -40,9 +40,16 @@ def decided(problem: DecisionProblem, choices: Choices) -> str:
     least = choices.least
     if least is None:
         return f"No decision was made. {answer(choices)}"
+    if not choices.used:
+        return f"{UNUSED} {_decided(problem, choices, least)}"
+    return _decided(problem, choices, least)
+
+
+def _decided(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
     if choices.one_for_all is not None:
         return f"Everybody gets {problem.actions[problem.best_fixed_action]} ({least.policy}). {answer(choices)}"
-    return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}."
+    beside = f", {worse(choices)}" if worse(choices) else ""
+    return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
 
 
 def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, str]:
@@ -82,17 +89,16 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     count = population([extra, *(row.extra_deaths for row in choices.rows)])
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({problem.actions[problem.best_fixed_action]})"
-    gains = problem.value(best) > problem.value(fixed)
     none = "–" if math.isnan(extra) else "0"
     return count, [
         Alternative(
-            one_for_all, "0", percent(0.0 if gains else math.nan), events(extra, count, sign=True), "50",
+            one_for_all, "0", percent(0.0 if choices.has_shares else math.nan), events(extra, count, sign=True), "50",
             "chosen" if choices.one_for_all else "not enough",
         ),
         Alternative("any mechanism at all", *_any_mechanism(choices)),
-        *(_alternative(row, count, row is choices.least) for row in choices.rows),
+        *(_alternative(row, count, row is choices.least, choices.has_shares) for row in choices.rows),
         Alternative(
-            "best for each", "∞", percent(1.0 if gains else math.nan), none, "100",
+            "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), none, "100",
             "no privacy" if meets(problem, best) >= 0 else "no privacy, and not enough",
         ),
     ]  # fmt: skip
@@ -112,9 +118,14 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
 
 def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
     fixed = problem.actions[problem.best_fixed_action]
+    kept = (
+        NO_SHARES
+        if math.isnan(price.benefit_kept)
+        else f"Benefit kept: {percent(price.benefit_kept)} ({percent(0)}: one treatment for all, {fixed}; "
+        f"{percent(1)}: the best for each)."
+    )
     parts = [
-        f"Benefit kept: {percent(price.benefit_kept)} ({percent(0)}: one treatment for all, {fixed}; {percent(1)}: the "
-        f"best for each). Utility lost per patient: {rounded(price.loss)}.",
+        f"{kept} Utility lost per patient: {rounded(price.loss)}.",
         f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get something worse than "
         f"{basis(study).untreated}.",
     ]
@@ -141,12 +152,12 @@ def _worst(price: Price) -> str:
     return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."
 
 
-def _alternative(row: Choice, count: int, chosen: bool) -> Alternative:
+def _alternative(row: Choice, count: int, chosen: bool, has_shares: bool) -> Alternative:
     remark = "chosen" if chosen else "cannot" if row.epsilon == math.inf else "" if row.allowed else "more than allowed"
     return Alternative(
         policy=row.policy,
         epsilon=_least(row.epsilon),
-        benefit_kept=percent(row.benefit_kept),
+        benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
         extra_deaths=events(row.extra_deaths, count, sign=True),
         right_guesses="–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
         remark=remark,

@@ -28,12 +28,18 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
         return []
     epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
     deaths = " and extra deaths" if anybody_dies(table) else ""
+    has_shares = drawn["benefit_kept"].notna().any()
+    shown = (
+        "Benefit kept (0 % is one treatment for all, 100 % the best for each)"
+        if has_shares
+        else "Utility lost per patient"
+    )
+    region = "; where the limit is known, what no mechanism can reach is shaded" if has_shares else ""
     drawings = [
         Drawing(
             "loss-vs-epsilon",
             "Loss against ε",
-            f"Benefit kept (0 % is one treatment for all, 100 % the best for each){deaths} against ε, a line for each "
-            "policy; where the limit is known, what no mechanism can reach is shaded.",
+            f"{shown}{deaths} against ε, a line for each policy{region}.",
             lambda size: figures.loss_vs_epsilon(table, size=size),
             _loss_data(drawn),
             epsilons,
@@ -101,8 +107,8 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
                 (
                     str(row["outcome"]).replace("_", " "),
                     words.rounded(row["weight"]),
-                    words.rounded(row["sensitivity"]),
-                    words.rounded(row["contribution"]),
+                    words.sensitivity(row["sensitivity"]),
+                    words.sensitivity(row["contribution"]),
                     words.percent(row["share"]),
                 )
                 for row in drivers.to_dict("records")
@@ -138,7 +144,11 @@ def _loss_data(drawn: pd.DataFrame) -> DataTable:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
     level = drawn["policy"].isin([name for name, kind in CATALOGUE.items() if not kind.uses_epsilon])
     lines = drawn if level.all() else drawn[~level]
-    panels = [Panel("benefit kept", lines, "benefit_kept", words.percent)]
+    panels = [
+        Panel("benefit kept", lines, "benefit_kept", words.percent)
+        if drawn["benefit_kept"].notna().any()
+        else Panel("utility lost per patient", lines, "loss", words.rounded)
+    ]
     if anybody_dies(drawn):
         count = words.population(drawn["extra_deaths"])
         title = f"extra deaths per {count:,}"

@@ -39,6 +39,11 @@ def rounded(value: float) -> Markup:
     return shown(value, words.rounded(value))
 
 
+def sensitivity(value: float) -> Markup:
+    """A sensitivity or range: three digits."""
+    return shown(value, words.sensitivity(value))
+
+
 def plain(value: float) -> Markup:
     """A number that is exact as it stands, such as epsilon."""
     return shown(value, words.plain(value))
@@ -64,6 +69,7 @@ FILTERS = {
     "percent_up": percent_up,
     "percent_1": percent_1,
     "rounded": rounded,
+    "sensitivity": sensitivity,
     "plain": plain,
     "of_thousand": of_thousand,
     "events": events,

@@ -141,7 +141,11 @@ def answer_of_log(
     }
     return Answer(
         screen=[*logged_screen(study, findings), *(line for why in left_out for line in wrap(f"Left out: {why}"))],
-        document={"findings": asdict(findings), "comparison": table.to_dict(orient="records")},
+        document={
+            "unread_checks": study.log.unread,
+            "findings": asdict(findings),
+            "comparison": table.to_dict(orient="records"),
+        },
         sentences=findings.answer,
         tables={
             "comparison.csv": table,
@@ -183,7 +187,6 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
-        *(("epsilon_estimated_better", row.policy, row.better_from) for row in findings.rows),
         *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
         ("sensitivity", "", found.value),
         ("range", "", found.range),

@@ -171,10 +171,14 @@ def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, 
     assert document["certificate"]["groups"]
 
 
-def test_more_than_is_possible_without_privacy_needs_no_certificate(capsys, study):
-    code, out, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000")
+def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys, study, tmp_path):
+    out = str(tmp_path / "out")
+    code, text, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000", "--out", out)
     assert code == 4
-    assert "not even the best treatment for each patient" in out
+    assert "not even the best treatment for each patient" in text
+    proof = (tmp_path / "out" / "certificate.json").read_text()
+    assert json.loads(proof)["epsilon"] == "inf"
+    assert proven_bound(proof) > json.loads(proof)["allowed"]
 
 
 @pytest.mark.parametrize(

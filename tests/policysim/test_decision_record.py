@@ -14,6 +14,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
+from policysim.choice_screen import answer, choices_screen, worse
 from policysim.choose import Verdict, Wish, choose
 from policysim.cli import main
 from policysim.decision.choice_question import RECORD, answer_of_choices
@@ -275,6 +276,63 @@ def test_of_a_log_it_says_that_scores_are_fitted_and_counts_no_deaths(logged):
     assert f"data trial.csv {hashlib.sha256(b'arm,success' + bytes([10])).hexdigest()}" in page.words
     assert "Patients of the log, to which scores and prior were fitted, are not protected" in page.words
     assert "(a logistic outcome model)" in methods(*logged, choices, price_of(*logged, choices)).paragraph
+
+
+def test_a_mechanism_worse_in_deaths_and_privacy_than_one_for_all_says_so_in_the_first_line(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.8))
+    table = ps.make_policy(choices.least.policy, epsilon=choices.least.epsilon).probabilities(problem)
+    # Independently: the deaths of both.
+    deaths = problem.prior[:, None] * problem.outcomes["deaths"]
+    more = (table * deaths).sum() - deaths[:, problem.fixed_values.argmax()].sum()
+    first = re.search(r'<section class="decision">.*?</section>', text, re.DOTALL).group()
+    said = "worse in deaths and in privacy than one treatment for all: it costs"
+    if more > 0:
+        assert f"{said} {events(more, 100_000)} more deaths per 100,000 patients." in " ".join(first.split())
+    else:
+        assert said not in text
+
+
+@pytest.mark.parametrize("kills", [0, 1])
+def test_the_choice_screen_says_it_too_and_only_where_it_is_so(kills):
+    # Each record needs its own action; "none" is the better for all, 1/2 against 0.45. One of the two actions kills.
+    deaths = np.zeros((2, 2))
+    deaths[:, kills] = 0.02, 0.04
+    utilities = [[1.0, 0.0], [0.0, 0.9]]
+    problem = ps.DecisionProblem(utilities, [0.5, 0.5], ps.AnyRecord(), ("none", "drug"), outcomes={"deaths": deaths})
+    found = choose(problem, Wish(keep=0.8), ["optimal"])
+    if kills == 0:
+        assert worse(found) == ""  # "none" for all kills more
+        return
+    right = 1 / (1 + math.exp(-found.least.epsilon))
+    more = 0.5 * (0.02 * (1 - right) + 0.04 * right)
+    assert worse(found).endswith(f"it costs {events(more, 100_000)} more deaths per 100,000 patients")
+    assert f"ε = {rounded(found.least.epsilon)}, but is worse in deaths and in privacy" in answer(found)
+    # One treatment for all is not worse than itself.
+    assert worse(choose(problem, Wish(keep=0.0), ["optimal"])) == ""
+
+
+def test_what_is_hidden_but_not_used_is_said_to_have_no_price(logged):
+    study, _ = logged
+    same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
+    choices, text = record(study, same, Wish(keep=0.8), ["optimal"])
+    assert not choices.used
+    assert "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said" in text
+    assert "uses nothing of what is hidden" in choices_screen(study, choices, None)
+
+
+def test_no_share_of_a_tiny_gain_is_in_record_screen_or_paragraph(logged):
+    study, _ = logged
+    utilities = [[1.0, 0.0], [1.0, 0.0], [0.0, 0.01]] * 2
+    tiny = ps.DecisionProblem(utilities, np.full(6, 1 / 6), ps.Sensitive((2, 3), (1,)))
+    choices, text = record(study, tiny, Wish(keep=0.5), ["randomized-response"])
+    page = Page(text)
+    paragraph = methods(study, tiny, choices, price_of(study, tiny, choices)).paragraph
+    assert choices.least.benefit_kept >= 0.5  # what was asked for holds all the same
+    assert not choices.has_shares
+    assert page.row("randomized-response")[1] == page.row("best for each")[1] == "–"
+    assert "shares of the difference say little" in page.row("Price")[0]
+    assert "is kept of" not in paragraph
+    assert "shares of the difference say little" in " ".join(choices_screen(study, choices, None).split())
 
 
 def test_groups_that_lose_nothing_are_not_called_worst_off(logged):

@@ -17,6 +17,7 @@ from policysim.words import (
     rounded,
     rounded_down,
     rounded_up,
+    sensitivity,
 )
 
 
@@ -76,7 +77,7 @@ def test_the_odds_are_those_of_the_better_guess(epsilon, times):
     ("policy", "guarantee", "says"),
     [
         ("greedy", math.inf, "greedy hides nothing: "),
-        ("greedy", math.inf, "may be right every time."),
+        ("greedy", math.inf, "may tell two such patients apart every time."),
         ("uniform", 0.0, "uniform learns nothing about the patient: "),
         ("uniform", 0.0, "is right 50 of 100 times, as guessing blind."),
     ],
@@ -98,6 +99,18 @@ def test_a_policy_that_spends_less_than_epsilon_is_not_said_to_spend_it():
 def test_an_epsilon_is_written_in_one_way(epsilon, text):
     assert plain(epsilon) == text
     assert math.isnan(epsilon) or odds(epsilon, 0.5).startswith(f"At ε = {text}, ")
+
+
+def test_the_bound_on_guesses_is_called_one_that_every_mechanism_obeys():
+    sentence = odds(1.0, math.e / (1 + math.e))
+    assert "bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one" in sentence
+    assert "who must tell" not in sentence + policy_odds("greedy", 1.0, math.inf, uses_epsilon=False)
+
+
+def test_a_sensitivity_agrees_with_its_parts_in_per_cent():
+    # 98 % of Δ are 100: Δ is not 100 too.
+    assert (sensitivity(102.468), sensitivity(100.42), percent(100.42 / 102.468)) == ("102", "100", "98\u00a0%")
+    assert (sensitivity(0.5), sensitivity(60.46), sensitivity(0.0)) == ("0.500", "60.5", "0")
 
 
 def test_nothing_has_no_sign():

@@ -226,8 +226,12 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     problem = ps.DecisionProblem([[1, 0], [2, 0]], [0.5, 0.5], ps.AnyRecord())
     table = ps.compare(problem, policies=["optimal", "exponential"], epsilons=[0.5, 1.0])
     assert table["benefit_kept"].isna().all()
+    # There is no benefit to keep a share of: what is lost is drawn, and the optimum loses nothing.
     (axes,) = figures.loss_vs_epsilon(table).axes
-    assert lines_of(axes) == {}
+    assert axes.get_title(loc="left") == "Utility lost per patient"
+    drawn = lines_of(axes)
+    assert drawn["optimal (the limit)"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert min(drawn["exponential"].get_ydata()) > 0.1
 
 
 @pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])

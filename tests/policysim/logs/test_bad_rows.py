@@ -102,11 +102,11 @@ def test_the_line_is_that_of_the_file_with_its_blank_lines_and_line_breaks(load,
 
 
 def test_the_total_reward_is_checked_against_a_declared_range(load, section, small_trial):
-    text = section.replace("{ success = 1.0 }", "{ success = 1.0, age = 2.0 }\nrange = [0, 100]")
+    text = section.replace("{ success = 1.0 }", "{ success = 1.0, points = 2.0 }\nrange = [0, 100]")
     text = text.replace("age = { cuts = [30, 50] }\n", "")
-    lines = refused(load, text, trial__csv=small_trial)
+    lines = refused(load, text, trial__csv=small_trial.rename(columns={"age": "points"}))
     assert len(lines) == 2
-    assert "row 4: 1 success + 2 age: the reward must be within the declared range [0, 100], got 101" in lines[0]
+    assert "row 4: 1 success + 2 points: the reward must be within the declared range [0, 100], got 101" in lines[0]
     assert "row 5: " in lines[1]
 
 

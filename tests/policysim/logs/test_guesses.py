@@ -75,13 +75,14 @@ def test_propensities_are_a_column_or_equal_or_estimated():
 )
 def test_the_outcome_goes_by_its_name(name, values, harmful):
     found = guess_roles(columns(arm=[0, 1], sex=[0, 1], **{name: values}, site=[1, 2, 3]), "trial.csv")
-    assert (found.outcome.name, found.harmful, found.by_name) == (name, harmful, True)
+    assert (found.outcome.name, found.harmful, found.candidates) == (name, harmful, ())
 
 
-def test_outcomes_of_0_and_1_come_before_other_numbers_and_these_before_nothing():
+def test_outcomes_of_0_and_1_come_before_other_numbers_and_nothing_is_guessed():
     assert roles(outcome=[1.5, 2, 3], success=[0, 1]).outcome.name == "success"
     found = guess_roles(columns(arm=[0, 1], sex=[0, 1], bp=[90.5, 120, 130], site=["a", "b"]), "trial.csv")
-    assert (found.outcome.name, found.by_name) == ("bp", False)
+    assert found.outcome is None
+    assert [column.name for column in found.candidates] == ["bp"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,18 @@ def test_no_other_column_is_taken_in_place_of_an_outcome_that_cannot_be_used(val
     # One that can be used is used, and names of what was known before are none of an outcome.
     assert guess_roles([*made, *columns(death=[0, 1, 1])], "trial.csv").outcome.name == "death"
     before = columns(arm=[0, 1], prior_response=["no", "yes"], age=list(range(30, 70)))
-    assert guess_roles(before, "trial.csv").outcome.name == "age"
+    with pytest.raises(LogError, match=r"^trial.csv: no column can be the outcome: one needs numbers"):
+        guess_roles(before, "trial.csv")
+
+
+def test_in_a_survival_trial_no_outcome_is_guessed():
+    """The columns of two public ones: neither the time, nor the age, nor the stage is an outcome."""
+    lung = columns(arm=[0, 1], time=list(range(5, 300, 7)), status=[1, 2, 2], age=list(range(40, 80)), karno=[60, 80])
+    found = guess_roles(lung, "lung.csv")
+    assert found.outcome is None
+    assert [column.name for column in found.candidates] == ["status", "karno"]
+    named = columns(arm=[0, 1], days_to_event=list(range(5, 300, 7)), event=[0, 1], stage=[1, 2, 3, 4])
+    assert guess_roles(named, "trial.csv").outcome.name == "event"
 
 
 def test_an_outcome_that_the_treatment_decides_is_refused():

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from envs.toml_reader import InputFileError
 from policies.catalogue import CATALOGUE
 from policysim.cli import main
 from policysim.logs.bad_rows import LogError
@@ -209,6 +210,10 @@ def test_what_is_written_can_be_read_with_its_data_whatever_the_table(tmp_path, 
     except LogError as error:
         assert len(str(error).splitlines()) == 1
         assert not out.exists()
+        return
+    if "outcome = {}" in out.read_text(encoding="utf-8"):
+        with pytest.raises(InputFileError, match=r"trial\.toml:\d+: data.outcome: needs a column with a weight"):
+            read_study(out)
         return
     source = read_study(out)
     log = load_log(source)

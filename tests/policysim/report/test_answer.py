@@ -9,8 +9,10 @@ from report_pages import readable
 
 from policysim.findings import Findings, Row
 from policysim.report.answer import answer
+from policysim.sweep import Gain
 
 NAN, INF = math.nan, math.inf
+GAIN = Gain(best=-1.0, fixed=-1.1, by_lot=-1.2, rounding=1e-14)
 GOOD = ("optimal", 0.301, 0.0003, 0.0, 2.94)
 FAIR = ("randomized-response", -0.18, 0.00076, 1.3, 3.4)
 POOR = ("exponential", -0.65, 0.0011, 40.0, 3900.0)
@@ -18,14 +20,21 @@ FIXED = ("best-fixed", 0.0, 0.0000016, NAN, NAN)
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
 
 
-def said(*rows, deaths=True):
+LIVES = (
+    "costs {} deaths per 100,000 patients than the best treatment for each, where one treatment for all costs 0.16 more"
+)
+
+
+def said(*rows, deaths=True, gain=GAIN, unused=(), used=True):
     """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %)."""
     listed = [Row(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)]
-    findings = Findings(1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None)
+    findings = Findings(
+        1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used
+    )
     table = pd.DataFrame(
         [
             {"policy": row.policy, "epsilon": 1.0, "group": "all", "benefit_kept": row.benefit_kept, "loss": 0.07}
-            | {"value": row.benefit_kept, "extra_deaths": row.extra_deaths}
+            | {"value": 0.0 if math.isnan(row.benefit_kept) else row.benefit_kept, "extra_deaths": row.extra_deaths}
             for row in listed
         ]
     )
@@ -34,24 +43,28 @@ def said(*rows, deaths=True):
 
 def test_the_optimum_is_best_and_none_can_keep_more():
     assert said(POOR, FAIR, GOOD) == [
-        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and none can keep more.",
-        "Compared with the best treatment for each patient, which hides nothing, it costs 30 more deaths per 100,000 "
-        "patients; one treatment for all, which needs no privacy, costs 0.16 more, and the next mechanism, "
-        "randomized-response (benefit kept −18 %), 76 more.",
+        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, but {LIVES.format('30 more')}; none can keep "
+        "more.",
+        "In utility it loses 0.070 per patient, and one treatment for all 0.070; the next mechanism, "
+        "randomized-response (benefit kept −18 %), loses 0.070 and costs 76 more deaths.",
         "To keep 80 % takes ε = 2.9 with optimal, 3.4 with randomized-response, and as much as 3,900 with exponential.",
     ]
 
 
 def test_the_optimum_comes_first_where_another_is_as_good_but_for_rounding():
     first, *_ = said(("randomized-features", 1e-16, 0.0001, 0.0, 3.0), ("optimal", 0.0, 0.0001, 0.0, 2.9))
-    assert first == f"At ε = 1 even the best mechanism, optimal, keeps 0 % {BEYOND}, and none can keep more."
+    assert first == (
+        f"At ε = 1 even the best mechanism, optimal, keeps 0 % {BEYOND}, but {LIVES.format('10 more')}; none can keep "
+        "more."
+    )
 
 
 def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
     first, _, last = said(POOR, FAIR)
     assert first == (
         "At ε = 1 none of the mechanisms compared is worth as much as one treatment for all: the best, "
-        f"randomized-response, keeps −18 % {BEYOND}; what no mechanism can exceed was not computed."
+        f"randomized-response, keeps −18 % {BEYOND}, and {LIVES.format('76 more')}; what no mechanism can exceed was "
+        "not computed."
     )
     assert last == (
         "To keep 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
@@ -63,14 +76,15 @@ def test_where_the_limit_is_only_bounded_the_bound_is_said():
     unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
     first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), unbeatable)
     assert first == (
-        f"At ε = 1 the only mechanism compared, exponential, keeps 20 % {BEYOND}, and none can keep more than 45 %."
+        f"At ε = 1 the only mechanism compared, exponential, keeps 20 % {BEYOND}, but {LIVES.format('10 more')}; none "
+        "can keep more than 45 %."
     )
 
 
 def test_where_a_value_is_known_to_be_achievable_it_is_said_too():
     bounds = [("optimal-achievable", 0.3, NAN, NAN, NAN), ("optimal-unbeatable", 0.45, NAN, NAN, NAN)]
     first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
-    assert first.endswith(f"keeps 20 % {BEYOND}; some policy keeps 30 %, and none can keep more than 45 %.")
+    assert first.endswith("costs 0.16 more; some policy keeps 30 %, and none can keep more than 45 %.")
     assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 %, and none can keep more than 45 % {BEYOND}."
 
 
@@ -105,7 +119,7 @@ def test_without_private_mechanisms_there_is_one_sentence():
 
 
 def test_where_choosing_gains_nothing_privacy_costs_nothing():
-    (only,) = said(("optimal", NAN, 0.0, NAN, NAN))
+    (only,) = said(("optimal", NAN, 0.0, NAN, NAN), gain=Gain(best=-1.1, fixed=-1.1, by_lot=-1.2, rounding=1e-14))
     assert only.startswith("One treatment for all, “a3”, is as good as the best for each patient here")
 
 
@@ -120,6 +134,54 @@ def test_without_deaths_the_cost_is_in_utility():
 )
 def test_deaths_may_also_be_fewer_or_no_more(extra, words):
     assert words in said(("optimal", 0.3, extra, 0.0, 2.9))[1]
+
+
+@pytest.mark.parametrize("extra", [0.0000016, 0.0, -0.0002, NAN])
+def test_where_one_for_all_costs_no_fewer_lives_none_are_held_against_the_best(extra):
+    first, second, _ = said(("optimal", 0.3, extra, 0.0, 2.9))
+    assert first == f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and none can keep more."
+    assert second.startswith("Compared with the best treatment for each patient")
+
+
+@pytest.mark.parametrize("extra", [0.000001602, 0.0000016011])
+def test_where_two_digits_do_not_tell_the_deaths_apart_it_is_still_said_which_are_fewer(extra):
+    first = said(("optimal", 0.3, extra, 0.0, 2.9))[0]
+    assert "where one treatment for all costs slightly fewer; none" in first
+
+
+def test_where_one_for_all_saves_lives_the_best_is_said_to_save_fewer():
+    listed = [Row("optimal", 0.3, -0.0001, 0.8, 1.0, 0.0, 2.9), Row("best-fixed", 0.0, -0.0003, 0.8, 0.0, NAN, NAN)]
+    findings = Findings(1.0, {"untreated": 0.01}, "a3", listed, 0.73, None, 0.1, {}, None, GAIN, (), used=True)
+    rows = [{"policy": r.policy, "value": r.benefit_kept, "extra_deaths": r.extra_deaths} for r in listed]
+    table = pd.DataFrame(rows).assign(epsilon=1.0, group="all", loss=0.1)
+    first = readable(answer(findings, table)[0])
+    assert (
+        "but costs 10 fewer deaths per 100,000 patients than the best treatment for each, where one treatment" in first
+    )
+    assert "for all costs 30 fewer; none" in first
+
+
+def test_of_a_gain_too_small_for_shares_the_utilities_are_said():
+    gain = Gain(best=-1.0, fixed=-1.0002, by_lot=-2.0, rounding=1e-14)
+    first, second = said(("exponential", NAN, 0.0001, 3.0, NAN), ("optimal", NAN, 0.0002, 1.0, NAN), gain=gain)
+    assert first.startswith(
+        "One treatment for all, “a3”, is nearly as good as the best for each patient here: it loses"
+    )
+    assert "it loses 0.00020 in utility per patient, where choosing by lot loses 1.0," in first
+    assert second.startswith("At ε = 1 the best of the mechanisms compared, ")
+    assert "%" not in first + second
+    assert "deaths per 100,000 patients than the best treatment for each, where one treatment for all costs" in second
+
+
+def test_of_what_the_model_does_not_use_no_price_is_said():
+    assert said(GOOD, unused=("penicillin_allergy",), used=False) == [
+        "The model does not use penicillin allergy to tell treatments apart, so nothing can be said about what hiding "
+        "it costs."
+    ]
+    # Where something else is hidden too, that has its price.
+    *rest, last = said(GOOD, FAIR, unused=("penicillin_allergy",))
+    assert rest == said(GOOD, FAIR)
+    assert last.startswith("The model does not use penicillin allergy to tell")
 
 
 def test_every_number_of_the_answer_is_one_of_the_run(full):

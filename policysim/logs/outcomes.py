@@ -1,0 +1,134 @@
+"""What cannot be an outcome: a patient's id, what was known before treatment, a time of follow-up.
+
+A comparison on such a column runs like any other and means nothing, so that it is refused, by names and by values. Both
+can be wrong about a column: who has looked at it says so in the study, `outcome_checked = ["column"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from envs.toml_lines import line_numbers
+from envs.toml_reader import InputFileError
+from policies.arrays import IntArray
+from policysim.logs import guess_names as names
+from policysim.logs.bad_rows import one_line
+from policysim.logs.guess_summary import ColumnSummary, summarise
+from policysim.logs.reading import LogTable
+from policysim.logs.source import LogSource
+from policysim.logs.tables import LogTables
+from policysim.logs.toml_writing import toml_list, toml_text
+
+# So many distinct whole numbers without a gap are a count of the rows.
+FEWEST_IDS = 20
+# So many rows of the rarer value show that a feature decides an outcome.
+FEWEST_ROWS = 10
+
+
+def check_outcomes(source: LogSource, tables: LogTables) -> None:
+    """Refuse a study's outcomes that cannot be any.
+
+    Outcomes of weight 0 are only shown, and those that the study lists as checked are taken as they are.
+
+    Raises
+    ------
+    InputFileError
+        One line for each: the study's file and line, the column, the reason, and what to write instead.
+    """
+    there = tables.outcomes.frame.columns
+    weighed = [name for name, weight in source.outcome.items() if weight and name in there]
+    asked = [name for name in weighed if name not in source.outcome_checked]
+    found = []
+    for name in asked:
+        reason = _wrong(summarise(tables.outcomes[name], name), tables, source)
+        if reason:
+            found.append((name, reason))
+    if found:
+        raise InputFileError("\n".join(_said(source, name, reason) for name, reason in found))
+
+
+def _said(source: LogSource, name: str, reason: str) -> str:
+    place = ""
+    if source.study is not None:
+        lines = line_numbers(source.study.read_text(encoding="utf-8-sig"))
+        key: tuple[str | int, ...] = ("data", "outcome", name)
+        while key and key not in lines:
+            key = key[:-1]
+        place = f"{source.study.as_posix()}:{lines.get(key, 1)}: "
+    checked = toml_list([*source.outcome_checked, name])
+    return one_line(
+        f"{place}data.outcome: {toml_text(name)} {reason}; if it is the outcome all the same, write "
+        f"outcome_checked = {checked} in [data]"
+    )
+
+
+def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str | None:
+    """Why a column cannot be the outcome of a study."""
+    reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source))
+    if reason or tables.are_three:  # of which rows are not matched yet
+        return reason
+    for name in [name for name in source.features if name in tables.features.frame.columns]:
+        if _decides(summarise(tables.features[name], name), outcome):
+            return f"cannot be the outcome: the feature {toml_text(name)} decides it, so treatment cannot change it"
+    return None
+
+
+def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str]) -> str | None:
+    """Why a column cannot be an outcome, by its own name and values; `statuses` are columns that tell censoring."""
+    name = column.name
+    if _counts_rows(column) or (names.is_id(name) and column.n_distinct > 2):
+        return "cannot be the outcome: it is an id, with a value of its own for each patient; name a column of results"
+    if names.is_fixed(name) or names.is_baseline(name):
+        return (
+            "cannot be the outcome: by its name it was known before treatment, which cannot change it; name a column "
+            "of results"
+        )
+    if column.n_distinct > 2 and (names.is_time_to_event(name) or (names.is_time(name) and statuses)):
+        tells = f" ({', '.join(map(toml_text, statuses))} tells whose)" if statuses else ""
+        return (
+            f"cannot be the outcome: it is a time of follow-up, which ends early for patients who are censored{tells}; "
+            "name a column of 0 and 1 instead, such as free of the event at one year"
+        )
+    return None
+
+
+def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
+    """Columns of two values that tell events from censoring, by their names."""
+    return [c.name for c in columns if c.n_distinct == 2 and names.is_status(c.name) and not names.is_before(c.name)]
+
+
+def _statuses(table: LogTable, source: LogSource) -> list[str]:
+    sounding = [str(name) for name in table.frame.columns if names.is_status(str(name)) and name not in source.features]
+    return status_columns([summarise(table[name], name) for name in sounding])
+
+
+def _counts_rows(column: ColumnSummary) -> bool:
+    """Whether its values are whole numbers without a gap, each once."""
+    return (
+        column.n_rows >= FEWEST_IDS
+        and column.n_distinct == column.n_rows
+        and column.is_whole
+        and column.high - column.low == column.n_rows - 1
+    )
+
+
+def _decides(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
+    """Whether an outcome follows from a feature: numbers rise or fall together, each word goes with one value."""
+    known = (feature.codes >= 0) & (outcome.codes >= 0)
+    before, after = feature.codes[known], outcome.codes[known]
+    counts = np.bincount(after, minlength=outcome.n_distinct)
+    if outcome.n_distinct < 2 or len(after) - counts.max() < FEWEST_ROWS:
+        return False
+    of_each = np.bincount(before)
+    if len(np.unique(before * outcome.n_distinct + after)) > np.count_nonzero(of_each):
+        return False
+    if feature.is_numeric:
+        return _rise_together(before, after)
+    return int(of_each[of_each > 0].min()) >= FEWEST_ROWS
+
+
+def _rise_together(feature: IntArray, outcome: IntArray) -> bool:
+    ordered = np.diff(outcome[np.argsort(feature, kind="stable")])
+    return bool((ordered >= 0).all() or (ordered <= 0).all())

@@ -1,0 +1,156 @@
+"""What cannot be an outcome is refused with the study's line, the reason and what to write; outcomes are not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envs.toml_reader import InputFileError
+from policysim.logs.outcomes import check_outcomes
+from policysim.logs.reading import LogTable
+from policysim.logs.source import TABLE
+from policysim.logs.tables import LogTables
+
+N = 200
+STUDY = """
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "equal"
+outcome = {{ {column} = 1.0 }}
+range = [-1000, 1000]
+[data.features]
+years = {{ cuts = [30, 50] }}
+site = {{ levels = ["a", "b"] }}
+"""
+
+
+def trial(column, values):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "arm": rng.integers(0, 2, N),
+            "years": rng.permutation(np.arange(N) / 4 + 20),
+            "site": rng.choice(["a", "b"], N),
+        }
+    )
+    return frame.assign(**{column: values(frame, rng)})
+
+
+def numbers(_, rng):
+    return rng.normal(40, 9, N).round(1)
+
+
+def whole(_, rng):
+    return rng.integers(1, 90, N)
+
+
+def events(_, rng):
+    return rng.integers(0, 2, N)
+
+
+def one_to_n(_, rng):
+    return rng.permutation(N) + 1
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("age", whole, "by its name it was known before treatment"),
+        ("Age_years", whole, "by its name it was known before treatment"),
+        ("stage", whole, "by its name it was known before treatment"),
+        ("cd4_baseline", numbers, "by its name it was known before treatment"),
+        ("seniority", lambda f, _: f["years"] * 12, "the feature years decides it"),
+        ("older", lambda f, _: (f["years"] > 41).astype(int), "the feature years decides it"),
+        ("far", lambda f, _: (f["site"] == "a").astype(int), "the feature site decides it"),
+        ("patient_id", lambda _, rng: rng.choice(900, N, replace=False), "it is an id"),
+        ("chart", one_to_n, "it is an id"),
+        ("survival_months", numbers, "it is a time of follow-up"),
+        ("pfs", numbers, "it is a time of follow-up"),
+        ("time_to_death", whole, "it is a time of follow-up"),
+    ],
+)
+def test_what_cannot_be_an_outcome_is_refused(tmp_path, load, column, values, said):
+    frame = trial(column, values)
+    with pytest.raises(InputFileError) as error:
+        load(STUDY.format(column=column), trial__csv=frame)
+    (line,) = str(error.value).splitlines()
+    assert line.startswith(f"{(tmp_path / 'study.toml').as_posix()}:6: data.outcome: {column} cannot be the outcome: ")
+    assert said in line
+    key = f'outcome_checked = ["{column}"]'
+    assert key in line
+    # Who has looked at it can have it.
+    checked = STUDY.format(column=column).replace("range =", f"{key}\nrange =")
+    assert load(checked, trial__csv=frame).n_read == N
+
+
+def test_a_time_is_refused_where_another_column_tells_who_was_censored(load):
+    frame = trial("time", whole)
+    assert load(STUDY.format(column="time"), trial__csv=frame).n_read == N
+    frame["status"] = np.where(frame["site"] == "a", 1, 2)[np.random.default_rng(0).permutation(N)]
+    with pytest.raises(InputFileError, match=r"time of follow-up.*\(status tells whose\); name a column of 0 and 1"):
+        load(STUDY.format(column="time"), trial__csv=frame)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("success", events),
+        ("death", events),
+        ("died_before_day_28", events),
+        ("cd4_change", numbers),
+        ("change_from_baseline", numbers),
+        ("pressure", numbers),
+        ("birth_weight", numbers),
+        ("hospital_days", whole),
+        ("days_in_hospital", whole),
+        ("time_in_range", numbers),
+        ("migraine_days_per_month", whole),
+        ("score_at_week_12", whole),
+        ("pain_followup", numbers),
+        ("survived", events),
+        ("survival", events),
+        ("age_at_death", whole),
+        ("reward", numbers),
+        ("result", lambda f, rng: f["years"] + rng.normal(0, 0.5, N)),
+        ("no_event", lambda _, rng: (rng.random(N) > 0.02).astype(int)),
+    ],
+)
+def test_outcomes_are_taken(load, column, values):
+    frame = trial(column, values).assign(event=lambda f: (f["years"] * 7 % 2 > 1).astype(int))
+    assert load(STUDY.format(column=column), trial__csv=frame).n_read == N
+
+
+def test_an_outcome_that_is_only_shown_is_not_looked_at(load):
+    frame = trial("age", whole).assign(success=np.arange(N) % 2)
+    text = STUDY.format(column="success").replace("success = 1.0", "success = 1.0, age = 0.0")
+    assert set(load(text, trial__csv=frame).outcomes) == {"success", "age"}
+
+
+def test_rows_of_other_tables_are_not_taken_for_each_other(read_section, load):
+    """Of three tables no row belongs to another yet: nothing is decided by a feature."""
+    frame = trial("older", lambda f, _: (f["years"] > 41).astype(int))
+    load(STUDY.format(column="older").replace("[data]", '[data]\noutcome_checked = ["older"]'), trial__csv=frame)
+    source = read_section(STUDY.format(column="older"))
+    with pytest.raises(InputFileError, match="the feature years decides it"):
+        check_outcomes(source, LogTables({TABLE: LogTable("trial.csv", frame)}, ""))
+    three = {"features": frame, "actions": frame, "outcomes": frame}
+    check_outcomes(source, LogTables({role: LogTable(role, table) for role, table in three.items()}, ""))
+
+
+@pytest.mark.parametrize("listed", ['["succes"]', "[1]", '"success"'])
+def test_only_outcomes_can_be_checked(read_section, section, listed):
+    with pytest.raises(InputFileError, match=r"study.toml:7: data.outcome_checked"):
+        read_section(section.replace("[data.features]", f"outcome_checked = {listed}\n[data.features]"))
+
+
+def test_the_reason_comes_before_what_its_values_break(load):
+    """An id is out of any range, too."""
+    with pytest.raises(InputFileError, match="it is an id"):
+        load(STUDY.format(column="chart").replace("range = [-1000, 1000]\n", ""), trial__csv=trial("chart", one_to_n))
+
+
+def test_unread_guesses_are_counted(tmp_path, read_section, section, small_trial):
+    small_trial.to_csv(tmp_path / "trial.csv")
+    assert read_section(section).unread == 0
+    marked = section.replace("\nage", "\n# CHECK these\nage").replace("[0, 1] }", "[0, 1] } # CHECK")
+    assert read_section(marked).unread == 2
