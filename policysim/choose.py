@@ -14,7 +14,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.limit import Limit
 from policysim.search import Curve, Demand, UnreachableError, expected_deaths, make_demand
-from policysim.sweep import N_THREADS
+from policysim.sweep import N_THREADS, checked_tables
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ def choose(
     ------
     ValueError
         For a demand that is no number, or none.
+    ClaimError
+        For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """
     demand = wish.demand(problem)
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
@@ -154,7 +156,8 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
         epsilon = Curve(name, lambda at: demand.margin(problem, table_at(at))).first_reaching(0.0)
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    return _row(problem, name, table_at(epsilon), epsilon, max_epsilon)
+    _, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
+    return _row(problem, name, table, epsilon, max_epsilon)
 
 
 def _row(

@@ -21,7 +21,7 @@ from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE, Evaluator
 from policysim.notebooks.comparison import Comparison
 from policysim.processes.comparison import compare_process
 from policysim.processes.process import Process
-from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
+from policysim.sweep import N_THREADS, asked_for, at, at_each, checked_tables, ratio
 
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
@@ -157,7 +157,7 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], advance: Callable[[],
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
     def run(policy: Policy) -> Result:
-        logs, probabilities = policy.tables(problem)
+        logs, probabilities = checked_tables(policy, problem)
         spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
         means = evaluator.means(probabilities)
         advance()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.days.comparison import DaysQuestion
 from policysim.days.screen import SCHEDULE_WORDS, best_mechanisms, per_day_words, privacy_words
@@ -56,7 +57,11 @@ def build_days_manifest(study: ScenarioStudy, question: DaysQuestion) -> dict[st
         "length_public": question.length_public,
         "policies": list(study.policies),
         "by": list(study.by),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+            **CATALOGUE.versions(study.policies),
+        },
     }
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
+from policies.reference import Greedy, Uniform
 from policysim import words
 from policysim.evaluate import ALL
 from policysim.example_patients import example_patients, example_probabilities
@@ -30,7 +32,7 @@ from policysim.logged.screen import (
 from policysim.report.csv_file import to_csv
 from policysim.report.environment import page_environment
 from policysim.report.manifest import manifest_text
-from policysim.report.page import witness_rows
+from policysim.report.page import mechanism_words, witness_rows
 from policysim.report.slider import choosable, first_policy, make_slider
 from policysim.reproduce.manifest import STUDY
 from policysim.study import LoggedStudy
@@ -70,11 +72,11 @@ def logged_files(
     examples = example_patients(study, problem)
     probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, advance)
     policy = first_policy(table, study.epsilon)
-    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin(["greedy", "uniform"])]
+    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     found = [
-        gain_drawing(table),
+        gain_drawing(table, study.epsilon),
         choices_drawing(probabilities, policy),
-        spending_drawing(table),
+        spending_drawing(table, study.epsilon),
         groups_drawing(at_epsilon),
     ]
     drawings = {drawing.name: drawing for drawing in found if drawing is not None}
@@ -156,7 +158,11 @@ def build_logged_manifest(study: LoggedStudy, problem: DecisionProblem) -> dict[
         "policies": list(study.policies),
         "by": list(study.by),
         "seed": study.seed,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+            **CATALOGUE.versions(study.policies),
+        },
     }
 
 
@@ -194,6 +200,7 @@ def _method(study: LoggedStudy, manifest: Mapping[str, Any]) -> dict[str, str]:
         "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
         "each by itself: among many, some miss.",
+        **{name: mechanism_words(name) for name in study.policies},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
         "Versions": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
     }

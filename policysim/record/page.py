@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.basis import basis
 from policysim.choose import Choices
@@ -54,7 +55,11 @@ def decision_record(study: Study, problem: DecisionProblem, choices: Choices, pr
         methods=methods(study, problem, choices, price),
         signatures=SIGNATURES,
         inputs=_inputs(study),
-        versions={"Python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        versions={
+            "Python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+            **CATALOGUE.versions(row.policy for row in choices.rows),
+        },
     )
 
 

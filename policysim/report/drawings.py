@@ -67,7 +67,7 @@ class Drawing:
         return self.draw("page")
 
 
-def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:
+def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float) -> list[Drawing]:
     """The figures over epsilon.
 
     Parameters
@@ -76,6 +76,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
         A comparison.
     choices : DataFrame
         From `example_probabilities`, of one policy.
+    epsilon : float
+        The study's: where it is decided which policies are drawn, if they are many.
     """
     drawn = figures.over_epsilon(table)
     if drawn.empty:
@@ -88,7 +90,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
             "Loss against ε",
             f"Benefit kept (0 % is one treatment for all, 100 % the best for each){deaths} against ε, a line for each "
             "policy; where the limit is known, what no mechanism can reach is shaded.",
-            lambda size: figures.loss_vs_epsilon(table, size=size),
+            lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
             _loss_data(drawn),
             epsilons,
         )
@@ -101,7 +103,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
                 "Privacy spent against privacy claimed",
                 "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
                 "all of it, one below wastes some.",
-                lambda size: figures.spent_vs_claimed(table, size=size),
+                lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
             )

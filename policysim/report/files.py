@@ -66,7 +66,7 @@ def report_files(
     drawings = {
         drawing.name: drawing
         for drawing in [
-            *epsilon_drawings(table, probabilities[probabilities["policy"] == policy]),
+            *epsilon_drawings(table, probabilities[probabilities["policy"] == policy], study.epsilon),
             *([groups] if groups else []),
             weights_drawing(drivers),
             patients_drawing(losses, study.epsilon),

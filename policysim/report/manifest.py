@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.reproduce.manifest import scenario_digest
 from policysim.study import ScenarioStudy
@@ -39,7 +40,11 @@ def build_manifest(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, 
             "neighbours": neighbours,
             "action": problem.actions[found.witness.action],
         },
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+            **CATALOGUE.versions(study.policies),
+        },
     }
 
 
