@@ -17,7 +17,8 @@ from policies.policy import DASHES, Look
 from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
-# is too light for a line); a marker goes with each, never colour alone.
+# is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
+# A marker goes with each, never colour alone.
 COLOURS = (
     "#0072B2", "#999999", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C7A00", "#D55E00", "#882255", "#000000",
 )  # fmt: skip

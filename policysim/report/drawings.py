@@ -10,11 +10,11 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from policies.catalogue import CATALOGUE
 from policysim import figures, words
 from policysim.evaluate import ALL
 from policysim.figure_files import FigureFiles
 from policysim.figures.embed import inline
+from policysim.figures.looks import is_level
 from policysim.figures.markers import epsilon_markers
 from policysim.figures.sizes import SizeName
 from policysim.report.data_table import DataTable, Panel, wide
@@ -192,7 +192,7 @@ def anybody_dies(table: pd.DataFrame) -> bool:
 
 def _loss_data(drawn: pd.DataFrame) -> DataTable:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
-    level = drawn["policy"].isin([name for name, kind in CATALOGUE.items() if not kind.uses_epsilon])
+    level = drawn["policy"].map(is_level)
     lines = drawn if level.all() else drawn[~level]
     panels = [Panel("benefit kept", lines, "benefit_kept", words.percent)]
     if anybody_dies(drawn):
