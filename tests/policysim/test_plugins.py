@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from importlib.metadata import EntryPoint
 
 import pandas as pd
@@ -44,9 +45,8 @@ def test_compare_and_its_report_have_the_mechanism(compared):
     out, printed = compared
     assert any(line.startswith("toy-coin ") for line in printed.splitlines())
     table = pd.read_csv(out / "comparison.csv")
-    mine, response = (
-        table[(table["policy"] == name) & (table["group"] == "all")] for name in ("toy-coin", "randomized-response")
-    )
+    everyone = table[table["group"] == "all"]
+    mine, response = (everyone[everyone["policy"] == name] for name in ("toy-coin", "randomized-response"))
     # It is response at half its ε.
     assert mine["epsilon_spent"].tolist() == pytest.approx((mine["epsilon"] / 2).tolist())
     at = mine.set_index("epsilon")["value"], response.set_index("epsilon")["value"]
@@ -60,10 +60,12 @@ def test_compare_and_its_report_have_the_mechanism(compared):
     assert json.loads((out / "manifest.json").read_text())["versions"]["toy-mechanisms"] == "1.2"
 
 
-def test_its_report_comes_out_again(toys, compared, tmp_path):
-    out, _ = compared
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert "toy-coin" in manifest["command"]
+def test_its_report_comes_out_again_where_the_package_is(toys, compared, tmp_path):
+    folder = shutil.copytree(compared[0], tmp_path / "again")
+    write_small_study(folder).rename(folder / "study.toml")
+    done = run(toys, *CLI, "reproduce", str(folder / "manifest.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "unknown policy 'toy-coin'" in run((), *CLI, "reproduce", str(folder / "manifest.json")).stderr
 
 
 def test_choose_writes_a_decision_record_and_a_methods_paragraph(toys, study, tmp_path):
@@ -192,9 +194,7 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
     entries = {**{name: value for name, (value, _) in REFUSED.items()}, "l-good": "toy_broken:Good"}
     modules = {"toy_import": "import nowhere", "toy_exit": "raise SystemExit(3)", "toy_broken": BROKEN}
     broken = install(tmp_path, "broken-mechanisms", entries, modules)
-    for package in toys.iterdir():  # the good ones beside them
-        (broken / package.name).symlink_to(package)
-    done = run(broken, *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1", "--json")
+    done = run((broken, toys), *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1", "--json")
     assert done.returncode == 0
     assert [found["policy"] for found in json.loads(done.stdout)["findings"]] == ["toy-coin"]
     assert done.stderr.splitlines() == [
@@ -207,7 +207,12 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
     unknown = run(broken, *CLI, "audit", study, "--policy", "twise")
     assert unknown.returncode == 2
     assert "unknown policy 'twise'; did you mean 'twice'?" in unknown.stderr.splitlines()[-1]
-    script = "import sys\nfrom policysim.cli import main\ntry: main(['--help'])\nfinally: assert 'policies' not in sys.modules"
+    script = (
+        "import sys\n"
+        "from policysim.cli import main\n"
+        "try: main(['--help'])\n"
+        "finally: assert 'policies' not in sys.modules\n"
+    )
     assert run(broken, "-c", script).stderr == ""
 
 
