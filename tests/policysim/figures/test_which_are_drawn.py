@@ -166,3 +166,19 @@ def test_a_look_that_cannot_be_drawn_is_refused(parts, message):
     with pytest.raises(ValueError, match=message):
         Look(*parts)
     assert Look("#0072B2", MARKERS[0], DASHES[0])
+
+
+def test_of_many_treatments_those_that_somebody_gets_are_drawn_with_the_looks_that_they_have_among_all():
+    chances = {f"t{i}": (9 - i) / 45 for i in range(10)}
+    rows = [("mine", e, "healthy", name, chance) for e in (0.5, 1.0, 2.0) for name, chance in chances.items()]
+    table = pd.DataFrame(rows, columns=["policy", "epsilon", "patient", "action", "probability"])
+    backwards = table.iloc[::-1]
+    (axes,) = figures.action_probabilities(backwards).axes
+    assert named(axes) == {"t0", "t1", "t2", "t3", "t4", "t5"}
+    assert "Drawn: 6 of 10 actions." in axes.get_xlabel()
+    (every,) = figures.action_probabilities(backwards, actions=list(chances)).axes
+    colours = [{line.get_label(): line.get_color() for line in part.get_lines()} for part in (axes, every)]
+    assert all(colours[0][name] == colours[1][name] for name in named(axes))
+    assert len(named(every)) == 10 and "rawn" not in every.get_xlabel()
+    with pytest.raises(ValueError, match="no action 'x' in the table; it has t9, t8"):
+        figures.action_probabilities(backwards, actions=["x"])
