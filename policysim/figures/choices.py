@@ -68,18 +68,15 @@ def action_probabilities(
             empty.remove()
         grid = grid[: len(patients)]
         labels = [
-            _panel(made, axes, rows[rows["patient"] == patient], drawn, patient, made.width / across)
+            _panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
             for axes, patient in zip(grid, patients, strict=True)
         ]
         for place, axes in enumerate(grid):
             # What has nothing below it shows its numbers.
             bottom = place + across >= len(patients)
             axes.tick_params(labelbottom=bottom)
-            said = [
-                "ε (log scale)",
-                *([f"Drawn: {len(drawn)} of {len(every)} actions."] if len(drawn) < len(every) else []),
-            ]
-            axes.set_xlabel("\n".join(said) if bottom else "")
+            some = f"\nDrawn: {len(drawn)} of {len(every)} actions." if len(drawn) < len(every) else ""
+            axes.set_xlabel(f"ε (log scale){some}" if bottom else "")
             axes.set_ylabel("" if place % across else "probability")
         made.head(f"What these patients get under {policies[0]}")
         settle(made, labels)
@@ -97,9 +94,7 @@ def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
     return {name: place for place, name in enumerate(every) if name in chosen}
 
 
-def _panel(
-    made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], patient: str, width: float
-) -> EndLabels:
+def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float) -> EndLabels:
     ends = []
     for action, place in actions.items():
         line = rows[rows["action"] == action].sort_values("epsilon")
@@ -110,7 +105,7 @@ def _panel(
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
-    axes.set_title(patient, loc="left", fontsize="medium", pad=0.9 * made.font)
+    axes.set_title(str(rows["patient"].iloc[0]), loc="left", fontsize="medium", pad=0.9 * made.font)
     return EndLabels(made, axes, ends, width=_room(made, [end.name for end in ends], width))
 
 

@@ -89,7 +89,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             "loss-vs-epsilon",
             "Loss against ε",
             f"Benefit kept (0 % is one treatment for all, 100 % the best for each){deaths} against ε, a line for each "
-            "policy; where the limit is known, what no mechanism can reach is shaded.",
+            "of at most six policies; where the limit is known, what no mechanism can reach is shaded.",
             lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
             _loss_data(drawn),
             epsilons,
@@ -101,7 +101,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
+                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on the diagonal uses "
                 "all of it, one below wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
@@ -136,7 +136,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses, a dot for each policy; the group that loses most under a "
+        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses most under a "
         "policy is named.",
         lambda size: figures.loss_by_group(rows, size=size),
         None,
