@@ -101,8 +101,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on the "
-                "diagonal uses all of it, one below wastes some.",
+                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
+                "the diagonal uses all of it, one below wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
@@ -136,8 +136,8 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses most "
-        "under a policy is named.",
+        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses "
+        "most under a policy is named.",
         lambda size: figures.loss_by_group(rows, size=size),
         None,
     )
