@@ -15,7 +15,8 @@ randomized_features  randomised response on the record (feature_channel), then t
 optimal        the limit: the private policy of highest value, and its parts: optimal_sets, optimal_ceilings,
                optimal_simplex, optimal_highs, optimal_orders, optimal_classes, optimal_full, optimal_limit,
                optimal_certificate
-catalogue      the policies by name
+literature     the works that policies are from
+catalogue      the policies by name, those of other packages too
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
 local/         randomised response on each person's value: channels, release, estimation
 accounting     what several uses cost together; log_range: eta of a policy, how its uses add up

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from policies.adjacency import Difference, largest_difference
 from policies.arrays import FloatArray
 from policies.exponential import ExponentialFamily, softmax
+from policies.literature import MCSHERRY_TALWAR_2007
 from policies.per_problem import once_per_problem
-from policies.policy import LOG_SMALLEST, NotApplicableError
+from policies.policy import LOG_SMALLEST, Look, NotApplicableError
 from policies.problem import DecisionProblem
 from policies.scores import score_range
 
@@ -31,6 +32,11 @@ class ExponentialMonotone(ExponentialFamily):
     """
 
     name = "exponential-monotone"
+    gloss = "noise for half of that, where scores allow it"
+    words = "the exponential mechanism for monotone utilities, its scale set by their sensitivity"
+    formula = "exp(u/s), s = Δ/ε, for monotone scores"
+    works = (MCSHERRY_TALWAR_2007,)
+    look = Look("#999999", "s")
     uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
@@ -57,6 +63,11 @@ class ExponentialTight(ExponentialFamily):
     """
 
     name = "exponential-tight"
+    gloss = "as little noise as ε allows"
+    words = "the exponential mechanism at the smallest scale whose exact privacy loss is within ε"
+    formula = "exp(u/s), s the smallest whose exact loss is ε"
+    works = (MCSHERRY_TALWAR_2007,)
+    look = Look("#CC79A7", "D")
     uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:

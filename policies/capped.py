@@ -8,7 +8,9 @@ import numpy as np
 
 from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
 from policies.exponential import ExponentialFamily
+from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
 from policies.per_problem import once_per_problem
+from policies.policy import Look
 from policies.problem import DecisionProblem
 from policies.scores import score_range
 
@@ -53,6 +55,11 @@ class ExponentialCapped(ExponentialFamily):
 
     cap: float | None = None
     name = "exponential-capped"
+    gloss = "large regrets are cut off"
+    words = "the exponential mechanism on regrets that are cut off at a public cap, its scale set by their range"
+    formula = "exp(−min(regret, cap)/s), s = (range of that)/ε"
+    works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
+    look = Look("#E69F00", "v")
 
     def __post_init__(self) -> None:
         """Check epsilon, the base measure and the cap."""

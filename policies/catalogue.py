@@ -1,8 +1,24 @@
-"""The policies by name."""
+"""The policies by name: the built-in ones, a line each, and those that other packages add by an entry point.
+
+Another package adds a mechanism by the entry point group `policysim.policies`; the value is the class, a `Policy`:
+
+    [project.entry-points."policysim.policies"]
+    coin = "their_package:Coin"
+
+Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
+figures and in decision records. Its privacy is not taken on trust: see `policysim.sweep.checked_tables`.
+"""
 
 from __future__ import annotations
 
+import inspect
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from typing import Any
 
 from policies.calibration import ExponentialMonotone, ExponentialTight
@@ -40,7 +56,120 @@ DEFAULT_POLICIES = (
     RandomizedResponse.name,
     Optimal.name,
 )
-CATALOGUE: dict[str, type[Policy]] = {policy.name: policy for policy in _CLASSES}
+GROUP = "policysim.policies"
+NAME = "[a-z0-9]+(-[a-z0-9]+)*"
+# Words of the command line and rows of tables: "all"; "optimal-achievable" and the like; "best-schedule" and the like.
+RESERVED = "all|(optimal|best)-.*"
+
+
+class PluginError(ValueError):
+    """What another package offers is no policy that can be used; str() says why."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A policy of another package, and the name and version of that package."""
+
+    kind: type[Policy]
+    package: str
+    version: str
+
+
+class Catalogue(Mapping[str, type[Policy]]):
+    """The policies by name, the built-in ones first.
+
+    Other packages are imported when they are first needed: when a name is asked for that is not built in, or all names
+    are. One that is broken is left out with one line on the log of "policysim" (standard error, unless the program
+    says otherwise), and breaks nothing else.
+    """
+
+    def __init__(self, built_in: Iterable[type[Policy]]) -> None:
+        """Of the built-in classes, in their order."""
+        self.built_in: Mapping[str, type[Policy]] = {kind.name: kind for kind in built_in}
+        self._plugins: dict[str, Plugin] | None = None
+        self._lock = RLock()
+
+    def __getitem__(self, name: str) -> type[Policy]:
+        """The class of a name; KeyError for an unknown one."""
+        return self.built_in[name] if name in self.built_in else self.plugins[name].kind
+
+    def __iter__(self) -> Iterator[str]:
+        """All names."""
+        yield from self.built_in
+        yield from self.plugins
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.built_in) + len(self.plugins)
+
+    @property
+    def plugins(self) -> Mapping[str, Plugin]:
+        """The policies of other packages, by name; loaded once."""
+        with self._lock:
+            if self._plugins is None:
+                # Set first: a package may itself look into the catalogue while it is imported.
+                self._plugins = {}
+                self._load()
+            return self._plugins
+
+    def versions(self, names: Iterable[str]) -> dict[str, str]:
+        """The packages, with their versions, that some of these policies are from; the built-in ones need none."""
+        others = [self.plugins[name] for name in names if name not in self.built_in and name in self.plugins]
+        return {plugin.package: plugin.version for plugin in others}
+
+    def _load(self) -> None:
+        assert self._plugins is not None
+        points = ((point.dist.name if point.dist else "?", point) for point in entry_points(group=GROUP))
+        # In an order that does not depend on where packages are installed.
+        for package, point in sorted(points, key=lambda pair: (pair[0], pair[1].name)):
+            try:
+                kind = _loaded(point)
+                taken = {**self.built_in, **{name: plugin.kind for name, plugin in self._plugins.items()}}
+                if kind.name in taken and taken[kind.name] is not kind:
+                    whose = "built in" if kind.name in self.built_in else f"from {self._plugins[kind.name].package}"
+                    raise PluginError(f"its name {kind.name!r} is taken: a policy of this name is {whose}")
+            except PluginError as error:
+                logging.getLogger("policysim").warning(
+                    "policysim: left out the policy %r of the package %s (%s): %s.",
+                    *(point.name, package, point.value, error),
+                )
+            else:
+                self._plugins[kind.name] = Plugin(kind, package, point.dist.version if point.dist else "?")
+
+
+def _loaded(point: EntryPoint) -> type[Policy]:
+    """The class of an entry point; PluginError for what cannot be used."""
+    try:
+        kind = point.load()
+    # Whatever happens in a foreign module, even that it ends the program.
+    except (Exception, SystemExit) as error:
+        raise PluginError(_in_one_line(error)) from error
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise PluginError("it is no subclass of policies.policy.Policy")
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str):
+        raise PluginError(f"the class {kind.__name__} has no name")
+    if not re.fullmatch(NAME, name):
+        raise PluginError(f"its name must be lower-case letters and digits with hyphens between, got {name!r}")
+    if re.fullmatch(RESERVED, name):
+        raise PluginError(f"its name {name!r} is reserved, as all, optimal-… and best-… are")
+    if inspect.isabstract(kind):
+        missing = ", ".join(sorted(kind.__abstractmethods__))
+        raise PluginError(f"the class {kind.__name__} lacks {missing}")
+    try:
+        works = hash(replace(kind(1.0), epsilon=2.0)) is not None and replace(kind(1.0), epsilon=2.0).epsilon == 2
+    except Exception as error:
+        raise PluginError(f"{kind.__name__}(1.0) cannot be made: {_in_one_line(error)}") from error
+    if not works:
+        raise PluginError(f"{kind.__name__}(epsilon) does not keep its epsilon")
+    return kind
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
+
+
+CATALOGUE = Catalogue(_CLASSES)
 
 
 def make_policy(name: str, *, epsilon: float = float("inf"), **options: Any) -> Policy:

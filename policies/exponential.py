@@ -10,7 +10,8 @@ import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, blocks
-from policies.policy import Policy, constant_logs, drop_unreachable, one_hot_logs
+from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
+from policies.policy import Look, Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -88,6 +89,11 @@ class Exponential(ExponentialFamily):
     """The exponential mechanism as published: s = 2 Delta / epsilon (McSherry & Talwar 2007, theorem 6)."""
 
     name = "exponential"
+    gloss = "as published: noise for the sensitivity"
+    words = "the exponential mechanism, its scale set by the sensitivity of the utilities"
+    formula = "exp(u/s), s = 2Δ/ε"
+    works = (MCSHERRY_TALWAR_2007,)
+    look = Look("#0072B2", "o")
     uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:
@@ -104,6 +110,11 @@ class ExponentialBoundedRange(ExponentialFamily):
     """
 
     name = "exponential-bounded-range"
+    gloss = "noise for the range"
+    words = "the exponential mechanism, its scale set by the range of the differences in utility"
+    formula = "exp(u/s), s = Γ/ε"
+    works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
+    look = Look("#009E73", "^")
     uses_prior = False
 
     def scale(self, problem: DecisionProblem) -> float:

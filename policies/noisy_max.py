@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
+from policies.literature import DWORK_ROTH_2014
 from policies.permute_and_flip import win_integrals
+from policies.policy import Look
 from policies.scores import LARGEST_GAP, NoisyScores
 
 
@@ -21,6 +23,11 @@ class ReportNoisyMax(NoisyScores):
     """
 
     name = "report-noisy-max"
+    gloss = "the best after adding noise"
+    words = "report-noisy-max, which takes the treatment of the highest utility after Laplace noise"
+    formula = "the largest u + Laplace(s), s = Γ/ε"
+    works = (DWORK_ROTH_2014,)
+    look = Look("#8C7A00", "X")
     uses_prior = False
 
     def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:

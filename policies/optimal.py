@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
+from policies.literature import GHOSH_2012, KAIROUZ_2016
 from policies.optimal_classes import class_logs, hiding_partitions
 from policies.optimal_full import require_fit, solve_full
-from policies.policy import Policy
+from policies.policy import Look, Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 
@@ -27,6 +28,11 @@ class Optimal(Policy):
     """
 
     name = "optimal"
+    gloss = "the limit: none is worth more"
+    words = "the ε-private mechanism of the highest expected utility under the prior, found by linear programming"
+    formula = "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours"
+    works = (GHOSH_2012, KAIROUZ_2016)
+    look = Look("#000000", "p")
 
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for one-feature with too many records: `value_limit` still bounds its value."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
+from policies.literature import MCKENNA_SHELDON_2020
+from policies.policy import Look
 from policies.problem import DecisionProblem
 from policies.scores import NoisyScores, scaled_scores
 
@@ -23,6 +25,14 @@ class PermuteAndFlip(NoisyScores):
     """
 
     name = "permute-and-flip"
+    gloss = "flips coins for treatments in random order"
+    words = (
+        "permute-and-flip, which visits the treatments in random order and takes each with a probability that falls "
+        "with its regret"
+    )
+    formula = "the first of a random order whose coin, exp(−regret/s), shows heads; s = Γ/ε"
+    works = (MCKENNA_SHELDON_2020,)
+    look = Look("#56B4E9", "P")
     uses_prior = False
 
     def loss_bound(self, problem: DecisionProblem) -> float:

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
 from policies.html_table import html_table
+from policies.literature import Work
 from policies.problem import DecisionProblem
 
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
+# What a policy may be drawn with: the filled markers of matplotlib, and its dash patterns.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "d", "h", "8")
+DASHES = ("solid", "dashed", "dashdot", "dotted")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a policy is drawn, never by colour alone: "#rrggbb", one of `MARKERS`, one of `DASHES`.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+
+    colour: str
+    marker: str
+    dashes: str = "solid"
+
+    def __post_init__(self) -> None:
+        """Check each part."""
+        if not re.fullmatch("#[0-9A-Fa-f]{6}", self.colour):
+            raise ValueError(f"colour must be #rrggbb, got {self.colour!r}.")
+        if self.marker not in MARKERS:
+            raise ValueError(f"marker must be one of {' '.join(MARKERS)}, got {self.marker!r}.")
+        if self.dashes not in DASHES:
+            raise ValueError(f"dashes must be one of {', '.join(DASHES)}, got {self.dashes!r}.")
 
 
 class NotApplicableError(ValueError):
@@ -25,16 +54,74 @@ class NotApplicableError(ValueError):
 class Policy(ABC):
     """A way to choose actions.
 
+    `name`, a docstring and `log_probabilities` make a mechanism. All else has a default, and travels with the class:
+    screens, pages, figures and records ask it here and keep no tables of their own. A class inherits no words and no
+    look: whoever changes a mechanism makes another one.
+
     Parameters
     ----------
     epsilon : float
         The privacy parameter, >= 0; inf asks for no privacy. Policies that have none ignore it.
+
+    Attributes
+    ----------
+    name : str
+        In the catalogue, studies and tables: lower-case letters and digits, with hyphens between.
+    uses_epsilon, uses_prior : bool
+        Whether it depends on epsilon, and on the prior; both True unless a class says otherwise.
+    gloss : str
+        What it is, in a few words; the first line of the docstring by default.
+    words : str
+        What completes "treatments are chosen by"; its name and gloss by default.
+    formula : str
+        In one line; "" for none.
+    works : tuple of Work
+        What to cite for it; none by default.
+    label : str
+        Its name beside its line in a figure; its name by default.
+    look : Look or None
+        Its colour and mark. By default, and where one shown beside it has the same, the figures choose
+        (`policysim.figures.looks`).
     """
 
     epsilon: float = np.inf
     name: ClassVar[str]
     uses_epsilon: ClassVar[bool] = True
     uses_prior: ClassVar[bool] = True
+    gloss: ClassVar[str] = ""
+    words: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    works: ClassVar[tuple[Work, ...]] = ()
+    label: ClassVar[str] = ""
+    look: ClassVar[Look | None] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give a class the defaults of what it does not say about itself; TypeError for what is no text, work or look.
+
+        The docstring is read before `dataclass` writes one where there is none.
+        """
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        name = str(getattr(cls, "name", cls.__name__))
+        gloss = own.get("gloss", (own.get("__doc__") or "").strip().partition("\n")[0].rstrip("."))
+        defaults = {
+            "gloss": gloss,
+            "words": f"the mechanism “{name}”" + (f" ({gloss})" if gloss else ""),
+            "formula": "",
+            "works": (),
+            "label": name,
+            "look": None,
+        }
+        for attribute, default in defaults.items():
+            if attribute not in own:
+                setattr(cls, attribute, default)
+        texts = all(isinstance(getattr(cls, attribute), str) for attribute in ("gloss", "words", "formula", "label"))
+        listed: object = cls.works  # whatever a class says
+        works = isinstance(listed, tuple) and all(isinstance(work, Work) for work in listed)
+        if not (texts and works and isinstance(cls.look, Look | None)):
+            raise TypeError(
+                f"{cls.__name__}: gloss, words, formula and label must be text, works a tuple of Work, look a Look."
+            )
 
     def __post_init__(self) -> None:
         """Check epsilon."""
@@ -78,6 +165,8 @@ class Policy(ABC):
         promised = given.pop("epsilon") if self.uses_epsilon else "has none"
         rows: list[tuple[str, object]] = [
             ("what it is", (type(self).__doc__ or "").strip().partition("\n")[0]),
+            *([("formula", self.formula)] if self.formula else []),
+            *([("from", "; ".join(work.short for work in self.works))] if self.works else []),
             ("epsilon", promised),
             ("privacy loss at most", self.guarantee),
             ("depends on the prior", self.uses_prior),

@@ -11,7 +11,8 @@ import numpy as np
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.feature_channel import LOG_SAFE, FeatureChannel
-from policies.policy import Policy, one_hot_logs
+from policies.literature import KAIROUZ_2016, WARNER_1965
+from policies.policy import Look, Policy, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -32,6 +33,14 @@ class RandomizedFeatures(Policy):
     """
 
     name = "randomized-features"
+    gloss = "randomises the record, then decides"
+    words = (
+        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for what it "
+        "shows"
+    )
+    formula = "the best for a record whose hidden features went through k-ary response"
+    works = (WARNER_1965, KAIROUZ_2016)
+    look = Look("#882255", ">")
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), -inf where no report leads to an action."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.policy import Policy, constant_logs, one_hot_logs
+from policies.policy import Look, Policy, constant_logs, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -16,6 +16,10 @@ class Greedy(Policy):
     """The best action for each record (the first of equals): the highest value, and no privacy."""
 
     name = "greedy"
+    label = "best for each (greedy)"
+    gloss = "the best for each, no privacy"
+    formula = "the action of highest utility"
+    look = Look("#555555", "*", "dashed")
     uses_prior = False
     uses_epsilon = False
 
@@ -34,6 +38,10 @@ class Uniform(Policy):
     """Every action with the same probability."""
 
     name = "uniform"
+    label = "by lot (uniform)"
+    gloss = "any treatment by lot"
+    formula = "1/k each"
+    look = Look("#555555", "d", "dotted")
     uses_prior = False
     uses_epsilon = False
 
@@ -52,6 +60,11 @@ class BestFixed(Policy):
     """One action for all: the one with the highest value under the prior."""
 
     name = "best-fixed"
+    label = "one for all (best-fixed)"
+    gloss = "the best single treatment for all"
+    words = "taking the same one for everybody, that of the highest expected utility"
+    formula = "the action of highest expected utility"
+    look = Look("#555555", "s")
     uses_epsilon = False
 
     @property

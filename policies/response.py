@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.policy import Policy, two_values
+from policies.literature import KAIROUZ_2016, WARNER_1965
+from policies.policy import Look, Policy, two_values
 from policies.problem import DecisionProblem
 
 
@@ -20,6 +21,14 @@ class RandomizedResponse(Policy):
     """
 
     name = "randomized-response"
+    gloss = "the best treatment most of the time"
+    words = (
+        "k-ary randomised response, which takes the best treatment with the largest probability that ε allows, and "
+        "each other one with the same remaining probability"
+    )
+    formula = "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)"
+    works = (WARNER_1965, KAIROUZ_2016)
+    look = Look("#D55E00", "<")
     uses_prior = False
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:

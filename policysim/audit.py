@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.toml_reader import unknown
 from policies.adjacency import Adjacency, AnyRecord, OneFeature
-from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
+from policies.arrays import FloatArray
 from policies.catalogue import make_policy
 from policies.listed import Listed
 from policies.policy import NotApplicableError, Policy
@@ -19,9 +19,7 @@ from policies.problem import DecisionProblem
 from policysim.probability_table import DataError, ProbabilityTable
 from policysim.question.progress import SILENT, Progress
 from policysim.study import ADJACENCIES, checked_epsilons
-
-# Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
+from policysim.sweep import table_fault, within_claim
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Finding:
             return False
         if self.exact is None or self.claimed is None:
             return True
-        return self.exact <= self.claimed * (1 + RELATIVE) + ABSOLUTE
+        return within_claim(self.exact, self.claimed)
 
 
 def audit(
@@ -175,25 +173,10 @@ def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | Non
         logs = policy.log_probabilities(problem)
     except NotApplicableError as error:
         return replace(found, refusal=str(error))
-    fault = _fault(logs, problem)
+    fault = table_fault(logs, problem)
     if fault:
         return replace(found, fault=fault)
     return _with_loss(found, logs, problem.adjacency, problem.actions, problem.records.describe)
-
-
-def _fault(logs: FloatArray, problem: DecisionProblem) -> str:
-    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
-    if logs.shape != problem.utilities.shape:
-        return f"its table has shape {logs.shape} instead of {problem.utilities.shape}"
-    for rows in blocks(problem.n_records):
-        # Rows of NaN or of huge logs fail the comparison too.
-        with np.errstate(over="ignore"):
-            sums = np.exp(logs[rows]).sum(axis=1)
-        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
-        if bad.size:
-            record = problem.records.describe(rows.start + int(bad[0]))
-            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
-    return ""
 
 
 def _with_loss(

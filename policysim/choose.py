@@ -16,7 +16,7 @@ from policysim.limit import Limit
 from policysim.prices import uses_hidden
 from policysim.question.progress import SILENT, Progress
 from policysim.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
-from policysim.sweep import N_THREADS, Gain
+from policysim.sweep import N_THREADS, Gain, checked_tables
 
 
 class Verdict(StrEnum):
@@ -160,6 +160,8 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     ------
     ValueError
         For a demand that is no number, or none.
+    ClaimError
+        For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """
     demand = wish.demand(problem)
     progress.expect(len(policies) + 1)
@@ -206,7 +208,8 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
             epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    return _row(problem, name, table_at(epsilon), epsilon, max_epsilon)
+    _, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
+    return _row(problem, name, table, epsilon, max_epsilon)
 
 
 def _row(

@@ -22,7 +22,7 @@ Type next:
   policysim choose covid --keep 80%    which ε, which mechanism
   policysim COMMAND --help             all options
 """
-EXIT_USAGE, EXIT_DATA, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 130, 1
+EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 4, 130, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,12 +56,16 @@ def _run(chosen: argparse.Namespace) -> int:
     from policysim import commands  # noqa: PLC0415 - the heavy imports
     from policysim.output import OutputError  # noqa: PLC0415
     from policysim.question.question import UsageError  # noqa: PLC0415
+    from policysim.sweep import ClaimError  # noqa: PLC0415
 
     try:
         return commands.run(chosen)
     except (InputFileError, OutputError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
+    except ClaimError as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_CHECK
     except ValueError as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_DATA

@@ -21,7 +21,7 @@ from policysim.notebooks.comparison import Comparison
 from policysim.processes.comparison import compare_process
 from policysim.processes.process import Process
 from policysim.question.progress import SILENT, Progress
-from policysim.sweep import N_THREADS, asked_for, at, at_each, ratio
+from policysim.sweep import N_THREADS, asked_for, at, at_each, checked_tables, ratio
 
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
@@ -158,7 +158,7 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
     def run(policy: Policy) -> Result:
-        logs, probabilities = policy.tables(problem)
+        logs, probabilities = checked_tables(policy, problem)
         spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
         means = evaluator.means(probabilities)
         progress.advance()

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policies.arrays import ROUNDING, FloatArray
-from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.arrays import ROUNDING, SUM_TOLERANCE, FloatArray, blocks
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
 from policies.optimal import Optimal
 from policies.policy import NotApplicableError, Policy
+from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.study import EPSILONS, checked_epsilons
 
@@ -78,6 +79,14 @@ class Gain:
         return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
 
 
+# Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+
+class ClaimError(Exception):
+    """A policy reveals more than it claims; str() says which, and how much."""
+
+
 def asked_for(
     policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | None, by: Sequence[str]
 ) -> tuple[list[Policy], tuple[float, ...]]:
@@ -133,6 +142,54 @@ def usable_policies(
                 continue
         kept.append(name)
     return tuple(kept), tuple(left_out)
+
+
+def within_claim(exact: float, claimed: float) -> bool:
+    """Whether an exact privacy loss is at most the claimed one, up to rounding."""
+    return exact <= claimed * (1 + RELATIVE) + ABSOLUTE
+
+
+def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+    """log p(a|x) and p(a|x) of a policy; what is not built in is not trusted, but checked on this problem.
+
+    Raises
+    ------
+    ValueError
+        If what it gives is no table of probabilities.
+    ClaimError
+        If its exact privacy loss exceeds its guarantee.
+    """
+    logs, probabilities = policy.tables(problem)
+    if type(policy) in CATALOGUE.built_in.values():
+        return logs, probabilities
+    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
+    fault = table_fault(logs, problem)
+    if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
+        fault = "its probabilities are not those of its logarithms"
+    if fault:
+        raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
+    exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+    if not within_claim(exact, policy.guarantee):
+        raise ClaimError(
+            f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}; "
+            "audit names the two records that show it"
+        )
+    return logs, probabilities
+
+
+def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
+    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
+    if np.shape(logs) != problem.utilities.shape:
+        return f"its table has shape {np.shape(logs)} instead of {problem.utilities.shape}"
+    for rows in blocks(problem.n_records):
+        # Rows of NaN or of huge logs fail the comparison too.
+        with np.errstate(over="ignore"):
+            sums = np.exp(logs[rows]).sum(axis=1)
+        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
+        if bad.size:
+            record = problem.records.describe(rows.start + int(bad[0]))
+            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
+    return ""
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:

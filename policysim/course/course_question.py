@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from policies.catalogue import CATALOGUE
 from policysim.days.comparison import DaysQuestion, compare_days
 from policysim.days.screen import (
     NEVER_FALLS,
@@ -84,6 +85,7 @@ def answer_over_days(
         drawings=[drawing],
         pages={"report.html": Page("course.html", _page_values(study, question, table, best))},
         depends=_depends(study, question),
+        packages=CATALOGUE.versions(study.policies),
         files=study.files,
         named={"Report": "report.html"},
     )

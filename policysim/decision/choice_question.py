@@ -86,6 +86,7 @@ def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, 
             "methods": asdict(methods(study, problem, choices, price)),
         },
         pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price))} if record else {},
+        packages=CATALOGUE.versions(row.policy for row in choices.rows),
         files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
         named={
             **({} if proof is None else {"Certificate file": CERTIFICATE}),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim import screen
 from policysim.comparison import REFERENCES, compare
@@ -115,7 +116,7 @@ def answer_of(
     described = {example.label: problem.records.describe(example.record) for example in examples}
     slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
     drawings: list[Drawing | None] = [
-        *epsilon_drawings(table, probabilities[probabilities["policy"] == policy]),
+        *epsilon_drawings(table, probabilities[probabilities["policy"] == policy], study.epsilon),
         groups_drawing(table[table["epsilon"] == study.epsilon], losers),
         weights_drawing(drivers),
         patients_drawing(losses, study.epsilon),
@@ -145,6 +146,7 @@ def answer_of(
         },
         position=slider.position,
         depends=_depends(study, problem),
+        packages=CATALOGUE.versions(study.policies),
         files=study.files,
         named={"Report": "report.html"},
     )

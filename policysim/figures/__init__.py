@@ -4,8 +4,8 @@ benefit, spending, choices, groups, weights, patients, over_days   the figures
 curves      what the figures over epsilon share
 end_labels, wrapping, ticks, layout   names beside their lines, words that fit, and no two that touch
 glyphs      letters that the font lacks
-looks, sizes   colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
-tables      what is asked of a table
+looks, sizes   colour, marker and dashes of policies and actions; fonts and widths (figures.mplstyle is the style)
+tables      what is asked of a table, and which of its policies are drawn
 files       SVG, PNG and PDF
 embed, markers   an SVG as a part of a page, with a line that marks epsilon
 """
@@ -14,20 +14,20 @@ from policysim.figures.benefit import loss_vs_epsilon
 from policysim.figures.choices import action_probabilities
 from policysim.figures.files import to_pdf, to_png, to_svg
 from policysim.figures.groups import loss_by_group
-from policysim.figures.looks import REFERENCE_LINES, look
+from policysim.figures.looks import label, looks
 from policysim.figures.over_days import value_over_days
 from policysim.figures.patients import patient_losses
 from policysim.figures.sizes import SIZES
 from policysim.figures.spending import spent_vs_claimed
-from policysim.figures.tables import over_epsilon, spenders
+from policysim.figures.tables import over_epsilon, spenders, telling
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.figures.weights import sensitivity_by_weight
 
 __all__ = [
-    "REFERENCE_LINES",
     "SIZES",
     "action_probabilities",
-    "look",
+    "label",
+    "looks",
     "loss_by_group",
     "loss_vs_epsilon",
     "over_epsilon",
@@ -36,6 +36,7 @@ __all__ = [
     "set_epsilon_axis",
     "spenders",
     "spent_vs_claimed",
+    "telling",
     "to_pdf",
     "to_png",
     "to_svg",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,15 @@ from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal import Optimal
+from policies.policy import Look
 from policies.reference import BestFixed
 from policysim.evaluate import UNBEATABLE
 from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band, thin
 from policysim.figures.end_labels import EndLabels, LineEnd
 from policysim.figures.layout import settle
-from policysim.figures.looks import LABELS
+from policysim.figures.looks import LABELS, looks
 from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import checked, nonempty, over_epsilon
+from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty, over_epsilon, telling, undrawn
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.question.answer import SizeName
 from policysim.words import NEGLIGIBLE, population
@@ -51,7 +52,9 @@ class Panel:
         return self.column == "benefit_kept"
 
 
-def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def loss_vs_epsilon(
+    table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
+) -> Figure:
     """Benefit kept and extra deaths against epsilon (log scale), a line per policy.
 
     Parameters
@@ -62,6 +65,10 @@ def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         drawn as a band; where benefit_kept holds no number, `difference` is drawn instead, with a line at 0 for the
         best single arm (named in best_arm), or else `loss`. No deaths are drawn where extra_deaths and
         expected_deaths are all 0.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+    epsilon : float, optional
+        Where that rule ranks policies.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -72,17 +79,29 @@ def loss_vs_epsilon(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Raises
     ------
     ValueError
-        For a table without these columns or rows.
+        For a table without these columns or rows, or a policy that it does not have.
     """
     checked(table, NAME, ["policy", "epsilon", "group", "benefit_kept"])
     rows = nonempty(over_epsilon(table), NAME, "of everyone with 0 < epsilon < inf")
-    panels = _panels(rows)
+    panels, every = _panels(rows), names_of(rows, "policy")
+    if panels[0].column == "difference":
+        candidates = _beside_the_best_arm(rows)
+        # The line of the best arm is one of the panel's.
+        names = telling(candidates, epsilon=epsilon, policies=_among(policies, candidates), most=MOST_CURVES - 1)
+        every = names_of(candidates, "policy")
+    else:
+        names = telling(rows, epsilon=epsilon, policies=policies)
+    colours = looks(names_of(rows, "policy"))
+    rows, note = rows[rows["policy"].isin(names)], undrawn(every, names)
     exact = not any(has_band(rows, panel.column) for panel in panels)
     # The names are below each other; a column has its panels below each other too.
     height = max(4.4, 0.19 * rows["policy"].nunique() + 2.2)
     with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.2 + 0.62 * height * len(panels)) as made:
         axes = _grid(made, len(panels))
-        labels = [_draw(made, place, rows, panel, exact) for place, panel in zip(axes, panels, strict=True)]
+        labels = [
+            _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
+            for place, panel in zip(axes, panels, strict=True)
+        ]
         settle(made, labels)
         if exact and panels[0].is_percentage:
             _name_region(axes[0], rows)
@@ -113,18 +132,20 @@ def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
     return list(made.figure.subplots(*shape, squeeze=False).flat)
 
 
-def _draw(made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, exact: bool) -> EndLabels:
+def _draw(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, *, colours: Mapping[str, Look], exact: bool, note: str
+) -> EndLabels:
     labels = LABELS if exact else {}
     if panel.column == "difference":
-        drawn, labels = _beside_the_best_arm(rows), {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
-        ends = [*draw_policies(axes, drawn, panel.column, labels=labels), _best_arm(axes, rows)]
+        labels = {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
+        ends = [*draw_policies(axes, rows, panel.column, looks=colours, labels=labels), _best_arm(axes, rows)]
     else:
-        ends = draw_policies(axes, rows, panel.column, scale=panel.scale, labels=labels)
+        ends = draw_policies(axes, rows, panel.column, looks=colours, scale=panel.scale, labels=labels)
     if exact and panel.is_percentage:
         _shade_beyond_limit(axes, rows)
     set_epsilon_axis(axes, rows["epsilon"])
-    if has_band(rows, panel.column):
-        axes.set_xlabel(f"{axes.get_xlabel()}\n{BAND}")
+    said = [axes.get_xlabel(), *([BAND] if has_band(rows, panel.column) else []), *([note] if note else [])]
+    axes.set_xlabel("\n".join(said))
     if panel.is_percentage:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     elif panel.column == "extra_deaths":
@@ -142,6 +163,12 @@ def _beside_the_best_arm(rows: pd.DataFrame) -> pd.DataFrame:
     same = (rows.loc[fixed, "difference"].abs() <= SAME_LINE * span).all()
     kept: pd.DataFrame = rows[~fixed] if same else rows
     return kept
+
+
+def _among(policies: Sequence[str] | None, rows: pd.DataFrame) -> Sequence[str] | None:
+    """What was asked for, less best-fixed where it is the best arm, which is drawn in any case."""
+    left = names_of(rows, "policy")
+    return None if policies is None else [name for name in policies if name in left or name != BestFixed.name]
 
 
 def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:

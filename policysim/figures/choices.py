@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
@@ -15,7 +17,7 @@ from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
 from policysim.figures.looks import look_of_action
 from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import checked, names_of, nonempty
+from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.figures.wrapping import widest_word
 from policysim.question.answer import SizeName
@@ -28,13 +30,17 @@ MOST = {"page": 3, "column": 1, "slide": 3}
 COLUMNS = ["policy", "epsilon", "patient", "action", "probability"]
 
 
-def action_probabilities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def action_probabilities(
+    table: pd.DataFrame, *, actions: Sequence[str] | None = None, size: SizeName = "page"
+) -> Figure:
     """The probability of each action over epsilon under one policy, a panel for each patient.
 
     Parameters
     ----------
     table : DataFrame
         policy (one), epsilon, patient (in words), action, probability; rows with 0 < epsilon < inf are drawn.
+    actions : sequence of str, optional
+        Those to draw, however many; by default the six that any of these patients gets with the highest probability.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -45,13 +51,14 @@ def action_probabilities(table: pd.DataFrame, *, size: SizeName = "page") -> Fig
     Raises
     ------
     ValueError
-        For a table without these columns or rows, or of several policies.
+        For a table without these columns or rows, of several policies, or that lacks an action asked for.
     """
     checked(table, NAME, COLUMNS)
     policies = names_of(table, "policy")
     if len(policies) > 1:
         raise ValueError(f"{NAME} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
     rows = nonempty(table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))], NAME, "with 0 < epsilon < inf")
+    every, drawn = names_of(rows, "action"), _drawn(rows, actions)
     patients = names_of(rows, "patient")
     # Four stand better in two rows of two.
     across = min(MOST.get(size, 1), len(patients) if len(patients) != 4 else 2)
@@ -62,23 +69,35 @@ def action_probabilities(table: pd.DataFrame, *, size: SizeName = "page") -> Fig
             empty.remove()
         grid = grid[: len(patients)]
         labels = [
-            _panel(made, axes, rows[rows["patient"] == patient], patient, made.width / across)
+            _panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
             for axes, patient in zip(grid, patients, strict=True)
         ]
         for place, axes in enumerate(grid):
             # What has nothing below it shows its numbers.
             bottom = place + across >= len(patients)
             axes.tick_params(labelbottom=bottom)
-            axes.set_xlabel("ε (log scale)" if bottom else "")
+            some = f"\nDrawn: {len(drawn)} of {len(every)} actions." if len(drawn) < len(every) else ""
+            axes.set_xlabel(f"ε (log scale){some}" if bottom else "")
             axes.set_ylabel("" if place % across else "probability")
         made.head(f"What these patients get under {policies[0]}")
         settle(made, labels)
     return made.figure
 
 
-def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, patient: str, width: float) -> EndLabels:
+def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
+    """The actions to draw, with their places among all, by which they have their looks."""
+    every = names_of(rows, "action")
+    missing = [name for name in actions or () if name not in every]
+    if missing:
+        raise ValueError(f"no action {missing[0]!r} in the table; it has {', '.join(every)}.")
+    likeliest = rows.groupby("action")["probability"].max()
+    chosen = sorted(every, key=lambda name: -likeliest[name])[:MOST_CURVES] if actions is None else actions
+    return {name: place for place, name in enumerate(every) if name in chosen}
+
+
+def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float) -> EndLabels:
     ends = []
-    for place, action in enumerate(names_of(rows, "action")):
+    for action, place in actions.items():
         line = rows[rows["action"] == action].sort_values("epsilon")
         drawn = look_of_action(place)
         axes.plot(line["epsilon"], line["probability"], label=action, **drawn)
@@ -87,7 +106,7 @@ def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, patient: str, width: fl
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
-    axes.set_title(patient, loc="left", fontsize="medium", pad=0.9 * made.font)
+    axes.set_title(str(rows["patient"].iloc[0]), loc="left", fontsize="medium", pad=0.9 * made.font)
     return EndLabels(made, axes, ends, width=_room(made, [end.name for end in ends], width))
 
 

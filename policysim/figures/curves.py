@@ -10,8 +10,9 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
+from policies.policy import Look
 from policysim.figures.end_labels import LineEnd
-from policysim.figures.looks import REFERENCE_LINES, look, look_of_reference
+from policysim.figures.looks import as_line, is_level, label
 from policysim.figures.tables import names_of
 
 # Of the width of a panel together with its names, the names may take this much.
@@ -19,7 +20,13 @@ NAMES_SHARE = 0.36
 
 
 def draw_policies(
-    axes: Axes, rows: pd.DataFrame, column: str, *, scale: float = 1.0, labels: Mapping[str, str]
+    axes: Axes,
+    rows: pd.DataFrame,
+    column: str,
+    *,
+    looks: Mapping[str, Look],
+    scale: float = 1.0,
+    labels: Mapping[str, str],
 ) -> list[LineEnd]:
     """A line over epsilon for each policy that the column holds numbers of; those without epsilon are level lines.
 
@@ -30,9 +37,9 @@ def draw_policies(
         line = rows[(rows["policy"] == name) & rows[column].notna()].sort_values("epsilon")
         if line.empty:
             continue
-        reference = name in REFERENCE_LINES
-        drawn = look_of_reference(name) if reference else look(name)
-        shown = labels.get(name, REFERENCE_LINES[name][0] if reference else name)
+        reference = is_level(name)
+        drawn = as_line(looks[name], level=reference)
+        shown = labels.get(name, label(name))
         values = line[column] * scale
         if reference:
             axes.axhline(values.iloc[0], **drawn, linewidth=thin(), label=shown, zorder=1)

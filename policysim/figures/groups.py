@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
+from policies.policy import Look
 from policies.reference import Greedy
 from policysim.evaluate import ALL
 from policysim.figures.curves import has_band, thin
 from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, look_of_dot
+from policysim.figures.looks import GREY, as_dot, looks
 from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import checked, names_of, nonempty
+from policysim.figures.tables import checked, names_of, nonempty, telling, undrawn
 from policysim.figures.ticks import plain
 from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, show_wrapped, wrapped
 from policysim.question.answer import SizeName
@@ -32,7 +33,7 @@ AXIS = "utility loss per patient, against the best treatment for each"
 BAND = "Bars: 95 % intervals of the estimates (sampling error)."
 
 
-def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
     """The utility loss per patient of each group, a dot per policy; the worst-off group is said in words.
 
     Parameters
@@ -40,6 +41,8 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     table : DataFrame
         From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. Where there are loss_low
         and loss_high, they are drawn as bars. greedy is left out: losses are measured against it.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -50,7 +53,7 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Raises
     ------
     ValueError
-        For a table without these columns or rows, or of several epsilons.
+        For a table without these columns or rows, of several epsilons, or that lacks a policy asked for.
     """
     checked(table, NAME, ["policy", "epsilon", "group", "level", "share", "loss"])
     if table["epsilon"].nunique() > 1:
@@ -58,15 +61,19 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         raise ValueError(f"{NAME} draws one epsilon, its table has several: {shown}.")
     rows = table[(table["policy"] != Greedy.name) & table["loss"].notna()]
     rows = nonempty(rows, NAME, "of a policy other than greedy with a loss")
-    groups, policies = rows.drop_duplicates(["group", "level"]), names_of(rows, "policy")
-    lane = 0.055 * len(policies) + 0.12
+    every = names_of(rows, "policy")
+    names = telling(rows, policies=policies)
+    rows = rows[rows["policy"].isin(names)]
+    groups = rows.drop_duplicates(["group", "level"])
+    lane = 0.055 * len(names) + 0.12
     page, column = max(0.5, lane) * len(groups), max(0.47, 0.8 * lane) * len(groups)
-    with canvas(size, page=(7.8, 1.1 + page), column=1.2 + column + 0.07 * len(policies)) as made:
+    with canvas(size, page=(7.8, 1.1 + page), column=1.2 + column + 0.07 * len(names)) as made:
         axes = made.figure.subplots()
-        _draw_dots(axes, rows, groups, policies)
+        _draw_dots(axes, rows, groups, names, looks(names_of(table, "policy")))
         _name_groups(made, axes, groups, rows)
         made.head(f"Who bears the loss, at ε = {plain(table['epsilon'].iloc[0])}")
-        axes.set_xlabel(AXIS + (f"\n{BAND}" if has_band(rows, "loss") else ""))
+        said = [AXIS, *([BAND] if has_band(rows, "loss") else []), undrawn(every, names)]
+        axes.set_xlabel("\n".join(filter(None, said)))
         about = {"frameon": False, "title": "In each row, from above:", "alignment": "left"}
         if made.narrow:
             legend = made.figure.legend(loc="outside lower center", ncols=2, **about)
@@ -75,7 +82,7 @@ def loss_by_group(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         for text in legend.get_texts():
             show_wrapped(text, text.get_text(), LEGEND_SHARE[made.narrow] * made.width)
         settle(made)
-        _fit(made, axes, len(groups), len(policies))
+        _fit(made, axes, len(groups), len(names))
     return made.figure
 
 
@@ -96,14 +103,16 @@ def worst_groups(rows: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _draw_dots(axes: Axes, rows: pd.DataFrame, groups: pd.DataFrame, policies: list[str]) -> None:
+def _draw_dots(
+    axes: Axes, rows: pd.DataFrame, groups: pd.DataFrame, policies: list[str], colours: Mapping[str, Look]
+) -> None:
     """A row for each group, from above, and in it a lane for each policy."""
     lanes = np.linspace(-0.32, 0.32, len(policies)) if len(policies) > 1 else np.zeros(1)
     place = {key: i for i, key in enumerate(zip(groups["group"], groups["level"], strict=True))}
     for name, lane in zip(policies, lanes, strict=True):
         dots = rows[rows["policy"] == name]
         heights = [place[key] + lane for key in zip(dots["group"], dots["level"], strict=True)]
-        drawn = look_of_dot(name)
+        drawn = as_dot(name, colours[name])
         if has_band(dots, "loss"):
             axes.hlines(heights, dots["loss_low"], dots["loss_high"], color=drawn["color"], linewidth=thin())
         axes.plot(dots["loss"], heights, label=name, **drawn)

@@ -1,30 +1,40 @@
-"""The look of each policy and action: one colour, marker and dash pattern in every figure, never colour alone."""
+"""The look of each policy and action: a colour, a marker and a dash pattern, never colour alone.
+
+A policy brings its own look (`policies.policy.Policy.look`). One that brings none, or one that is like that of another
+policy beside it, gets the first of the palette that nothing beside it is like. So two policies that are shown together
+are told apart, whoever wrote them, and the built-in ones look the same in every figure.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from policies.catalogue import CATALOGUE
 from policies.optimal import Optimal
+from policies.policy import DASHES, Look
 from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 
-# In the order of the catalogue. Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an
-# olive in place of yellow, which is too light for a line); a marker goes with each, never colour alone.
+# Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
+# is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
+# A marker goes with each, never colour alone.
 COLOURS = (
     "#0072B2", "#999999", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C7A00", "#D55E00", "#882255", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
-DASHES = ("solid", "dashed", "dashdot", "dotted")
 GREY = "#555555"
-REFERENCE_LINES = {
-    "greedy": ("best for each (greedy)", "dashed"),
-    "best-fixed": ("one for all (best-fixed)", "solid"),
-    "uniform": ("by lot (uniform)", "dotted"),
-}
-# Markers of the references where they are dots and not lines: hollow.
-REFERENCE_MARKERS = {"greedy": "*", "best-fixed": "s", "uniform": "d"}
+# The palette: first the colours that are furthest apart, then the same with other markers and dashes.
+ORDER = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
+PALETTE = tuple(
+    Look(COLOURS[place], MARKERS[(place + shift) % 10], dashes)
+    for shift, dashes in enumerate(DASHES)
+    for place in ORDER
+)
+# Of policies that do not depend on epsilon: grey, their lines level and their dots hollow.
+LEVELS = tuple(Look(GREY, marker, dashes) for marker in ("*", "s", "d", "h", "8", "^") for dashes in reversed(DASHES))
 STYLE = Path(__file__).parent / "figures.mplstyle"
+# What the limit is called where it is the limit of what is drawn, and not of a model of it.
 LABELS = {
     Optimal.name: "optimal (the limit)",
     ACHIEVABLE: "achievable (the limit is above)",
@@ -32,40 +42,72 @@ LABELS = {
 }
 
 
-def look(name: str) -> dict[str, Any]:
-    """The same colour and marker for a policy in every figure; bounds are dashed."""
-    known = [policy for policy in CATALOGUE if policy not in REFERENCE_LINES]
-    shown = Optimal.name if name in (ACHIEVABLE, UNBEATABLE) else name
-    place = known.index(shown) if shown in known else len(known)
-    dashes = "dashed" if name == UNBEATABLE else "solid"
-    return {
-        "color": COLOURS[place % len(COLOURS)],
-        "marker": MARKERS[place % len(MARKERS)],
-        "linestyle": dashes,
-        "clip_on": False,
-    }
+def is_level(name: str) -> bool:
+    """Whether a policy is the same at every epsilon."""
+    return name in CATALOGUE and not CATALOGUE[name].uses_epsilon
 
 
-def look_of_dot(name: str) -> dict[str, Any]:
-    """Colour and marker of a policy that is drawn as a dot, references too."""
-    if name in REFERENCE_MARKERS:
-        return {"color": GREY, "marker": REFERENCE_MARKERS[name], "linestyle": "none", "markerfacecolor": "white"}
-    # The bounds of the limit share a colour; a hollow marker is the one that is not reached.
-    hollow = {"markerfacecolor": "white"} if name == UNBEATABLE else {}
-    return {**look(name), "linestyle": "none", **hollow}
+def label(name: str) -> str:
+    """What stands beside the line of a policy."""
+    return CATALOGUE[name].label if name in CATALOGUE else name
 
 
-def look_of_reference(name: str) -> dict[str, Any]:
-    """The grey line of a policy that does not depend on epsilon."""
-    return {"color": GREY, "linestyle": REFERENCE_LINES[name][1]}
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """The look of each of the policies that are shown together; the bounds of the limit share its colour and marker.
+
+    Examples
+    --------
+    >>> looks(["exponential", "of my own"])["of my own"]
+    Look(colour='#000000', marker='p', dashes='solid')
+    >>> looks(["optimal", "of my own"])["of my own"]
+    Look(colour='#0072B2', marker='o', dashes='solid')
+    """
+    bounds = {ACHIEVABLE: "solid", UNBEATABLE: "dashed"}
+    wanted = {Optimal.name if name in bounds else name for name in names}
+    found: dict[str, Look] = {}
+    own = {name: CATALOGUE[name].look if name in CATALOGUE else None for name in wanted}
+    # The built-in ones first, and all in an order that is not that of a table.
+    for name in sorted(wanted, key=lambda name: (name not in CATALOGUE.built_in, own[name] is None, name)):
+        level = is_level(name)
+        beside = [look for other, look in found.items() if is_level(other) == level]
+        look = own[name]
+        if look is None or any(_clash(look, other) for other in beside):
+            look = min(LEVELS if level else PALETTE, key=lambda free: sum(_alike(free, other) for other in beside))
+        found[name] = look
+    limit = found.get(Optimal.name)
+    shared = {name: Look(limit.colour, limit.marker, bounds[name]) for name in names if name in bounds and limit}
+    return {name: shared.get(name) or found[name] for name in names}
+
+
+def _clash(one: Look, other: Look) -> bool:
+    """Whether two looks have the same marker, or the same line."""
+    return one.marker == other.marker or (one.colour, one.dashes) == (other.colour, other.dashes)
+
+
+def _alike(one: Look, other: Look) -> int:
+    """How much two looks have in common: what cannot be told apart counts far more than what can, if with care."""
+    line = (one.colour, one.dashes) == (other.colour, other.dashes)
+    dot = (one.colour, one.marker) == (other.colour, other.marker)
+    return 10_000 * (one == other) + 100 * (line + dot) + (one.marker == other.marker) + (one.colour == other.colour)
+
+
+def as_line(look: Look, *, level: bool = False) -> dict[str, Any]:
+    """For a line; a level one has no markers."""
+    line: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes}
+    return line if level else {**line, "marker": look.marker, "clip_on": False}
+
+
+def as_dot(name: str, look: Look) -> dict[str, Any]:
+    """For dots: hollow where the policy does not depend on epsilon, or is a bound that is not reached."""
+    hollow = {"markerfacecolor": "white"} if is_level(name) or name == UNBEATABLE else {}
+    clipped = {} if is_level(name) else {"clip_on": False}
+    return {"color": look.colour, "marker": look.marker, "linestyle": "none", **clipped, **hollow}
 
 
 def look_of_action(place: int) -> dict[str, Any]:
     """Colour, marker and dashes of the action at a place in the order of the actions: distinct for the first 40."""
-    # The first colours are those that are furthest apart.
-    order = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
     return {
-        "color": COLOURS[order[place % 10]],
+        "color": COLOURS[ORDER[place % 10]],
         "marker": MARKERS[place % 10],
         "linestyle": DASHES[(place % 4 + place // 10) % 4],
         "clip_on": False,

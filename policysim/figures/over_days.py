@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,37 +10,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from policies.reference import BestFixed, Greedy, Uniform
+from policies.optimal import Optimal
+from policies.policy import Look
 from policysim.evaluate import ALL
 from policysim.figures.curves import NAMES_SHARE, line_end, thin
 from policysim.figures.end_labels import EndLabels
 from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, look
+from policysim.figures.looks import GREY, as_line, is_level, label, looks
 from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import checked, names_of, nonempty
+from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty, telling, undrawn
 from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.processes import schedule
-from policysim.processes.step_problems import catalogue_name, daily_name
+from policysim.processes.step_problems import OPTIMAL_DAILY, catalogue_name
 from policysim.question.answer import SizeName
 from policysim.words import days
 
 NAME = "value_over_days"
-# Drawn as levels: they do not depend on epsilon.
-LEVELS = {
-    BestFixed.name: ("one for all (best-fixed)", "solid"),
-    schedule.NAME: ("a schedule for all (best-schedule)", "dashdot"),
-    Greedy.name: ("best for each (greedy)", "dashed"),
-    Uniform.name: ("by lot (uniform)", "dotted"),
-}
+# What has another name here, or is no policy of the catalogue.
+LABELS = {Optimal.name: OPTIMAL_DAILY, schedule.NAME: "a schedule for all (best-schedule)"}
+SCHEDULE = Look(GREY, "h", "dashdot")
 
 
-def value_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def value_over_days(
+    table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
+) -> Figure:
     """Benefit kept against the total epsilon at the longest horizon, and against the horizon at each total epsilon.
 
     Parameters
     ----------
     table : DataFrame
         From `compare_days`: policy, group, horizon, total_epsilon, benefit_kept.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+    epsilon : float, optional
+        Where that rule ranks policies.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -51,12 +55,20 @@ def value_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Raises
     ------
     ValueError
-        For a table without these columns or rows.
+        For a table without these columns or rows, or a policy that it does not have.
     """
     checked(table, NAME, ["policy", "group", "horizon", "total_epsilon", "benefit_kept"])
+    # Looks and references go by the names of the catalogue.
+    table = table.assign(policy=[catalogue_name(str(name)) for name in table["policy"]])
+    policies = None if policies is None else [catalogue_name(name) for name in policies]
     rows = table[(table["group"] == ALL) & (table["total_epsilon"] > 0) & (table["total_epsilon"] < float("inf"))]
     nonempty(rows, NAME, "of everyone with 0 < total_epsilon < inf")
     longest = rows["horizon"].max()
+    names = _names(rows[rows["horizon"] == longest], policies, epsilon)
+    every = names_of(rows, "policy")
+    note = undrawn(every, names)
+    colours = {**looks([name for name in every if name != schedule.NAME]), schedule.NAME: SCHEDULE}
+    rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
     n_panels = 1 + len(totals)
     across = 1 if size == "column" else min(2, n_panels)
@@ -66,24 +78,34 @@ def value_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
         for empty in grid[n_panels:]:
             empty.remove()
-        labels = [_by_epsilon(made, grid[0], rows[rows["horizon"] == longest], across)]
+        labels = [_by_epsilon(made, grid[0], rows[rows["horizon"] == longest], colours, across)]
         grid[0].set_title(f"Benefit kept over {days(int(longest))}", loc="left", fontweight="bold")
         for axes, total in zip(grid[1:], totals, strict=False):
-            labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], across))
+            labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], colours, across))
             axes.set_title(f"By horizon, at total ε = {plain(total)}", loc="left", fontweight="bold")
+        if note:
+            grid[0].set_xlabel(f"{grid[0].get_xlabel()}\n{note}")
         settle(made, labels)
     return made.figure
 
 
-def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, across: int) -> EndLabels:
-    labels = _draw(made, axes, rows, "total_epsilon", across)
+def _names(rows: pd.DataFrame, policies: Sequence[str] | None, epsilon: float) -> list[str]:
+    """Those to draw: beside one for all, one schedule for all is what others are read against."""
+    if policies is not None or schedule.NAME not in names_of(rows, "policy"):
+        return telling(rows, epsilon=epsilon, policies=policies, along="total_epsilon")
+    others = rows[rows["policy"] != schedule.NAME]
+    return [schedule.NAME, *telling(others, epsilon=epsilon, most=MOST_CURVES - 1, along="total_epsilon")]
+
+
+def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:
+    labels = _draw(made, axes, rows, "total_epsilon", colours=colours, across=across)
     set_epsilon_axis(axes, rows["total_epsilon"])
     axes.set_xlabel("total ε of the course (log scale)")
     return labels
 
 
-def _by_horizon(made: Canvas, axes: Axes, rows: pd.DataFrame, across: int) -> EndLabels:
-    labels = _draw(made, axes, rows, "horizon", across)
+def _by_horizon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:
+    labels = _draw(made, axes, rows, "horizon", colours=colours, across=across)
     horizons = sorted(rows["horizon"].unique())
     axes.set_xscale("log")
     axes.set_xticks(horizons, labels=[f"{day:g}" for day in horizons])
@@ -92,19 +114,18 @@ def _by_horizon(made: Canvas, axes: Axes, rows: pd.DataFrame, across: int) -> En
     return labels
 
 
-def _draw(made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, across: int) -> EndLabels:
+def _draw(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, *, colours: Mapping[str, Look], across: int
+) -> EndLabels:
     ends = []
     for name in names_of(rows, "policy"):
         line = rows[(rows["policy"] == name) & rows["benefit_kept"].notna()].sort_values(along)
         if line.empty:
             continue
-        if name in LEVELS:
-            shown, dashes = LEVELS[name]
-            drawn: dict[str, Any] = {"color": GREY, "linestyle": dashes}
-            axes.plot(line[along], line["benefit_kept"], **drawn, linewidth=thin(), label=shown)
-        else:
-            shown, drawn = daily_name(name), look(catalogue_name(name))
-            axes.plot(line[along], line["benefit_kept"], **drawn, label=shown)
+        level = is_level(name) or name == schedule.NAME
+        shown, drawn = LABELS.get(name, label(name)), as_line(colours[name], level=level)
+        width: dict[str, Any] = {"linewidth": thin()} if level else {}
+        axes.plot(line[along], line["benefit_kept"], **drawn, **width, label=shown)
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(labelleft=True)

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from policies.arrays import FloatArray, IntArray
 from policies.reference import Greedy
 from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, REFERENCE_LINES, look
+from policysim.figures.looks import looks
 from policysim.figures.sizes import canvas
 from policysim.figures.tables import checked, names_of, nonempty
 from policysim.figures.ticks import thin
@@ -63,6 +63,7 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     checked(table, NAME, ["policy", "quantile", "loss"])
     table = nonempty(table[table["policy"] != Greedy.name], NAME, "of a policy other than greedy")
     policies = names_of(table, "policy")
+    colours = looks(policies)
     edges = bin_edges(table["loss"].to_numpy(dtype=np.float64))
     # Many strips are too low for a slide, unless they stand in two columns.
     columns = 2 if size == "slide" and len(policies) > MOST_STRIPS else 1
@@ -85,7 +86,7 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         settle(made)
         thin(panels[-1].xaxis)
         for axes, name in zip(panels, policies, strict=True):
-            _dots(axes, name, stacks[name], across)
+            _dots(axes, name, stacks[name], across, colours[name].colour)
     return made.figure
 
 
@@ -151,7 +152,7 @@ def _frame(axes: Axes, edges: FloatArray) -> None:
     axes.grid(visible=True, axis="x")
 
 
-def _dots(axes: Axes, name: str, stacked: Stacked, across: int) -> None:
+def _dots(axes: Axes, name: str, stacked: Stacked, across: int, colour: str) -> None:
     """Dots that touch neither each other nor those of the next bin; the layout must be fixed."""
     bins, places, rows = stacked
     box = axes.get_window_extent()
@@ -161,6 +162,5 @@ def _dots(axes: Axes, name: str, stacked: Stacked, across: int) -> None:
     left = np.where(bins < 0, -APART - 1, bins) + 0.5
     xs = left + (places - (across - 1) / 2) * step / width
     axes.set_ylim(0, box.height / step)
-    colour = GREY if name in REFERENCE_LINES else look(name)["color"]
     look_of_dots = {"color": colour, "markersize": 0.84 * step * 72 / axes.figure.dpi, "markeredgewidth": 0}
     axes.add_line(Line2D(xs, rows + 0.5, linestyle="none", marker="o", label=name, **look_of_dots))

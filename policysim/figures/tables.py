@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from policysim.evaluate import ALL
-from policysim.figures.looks import REFERENCE_LINES
+from policies.optimal import Optimal
+from policies.reference import BestFixed, Greedy
+from policysim.evaluate import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.figures.looks import is_level
 
 # Columns that hold numbers, where a table has them.
 NUMBERS = {
@@ -17,6 +19,10 @@ NUMBERS = {
 }
 # What a row of a comparison is about.
 KEYS = ("policy", "epsilon", "group", "level")
+# So many named curves, at most, can be followed in one panel.
+MOST_CURVES = 6
+# What others are read against, first of all.
+FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
 
 
 def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -71,10 +77,80 @@ def over_epsilon(table: pd.DataFrame) -> pd.DataFrame:
 def spenders(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of everyone whose policy spends some of a finite epsilon."""
     # Less than a billionth is rounding.
-    spends = (table["epsilon_spent"] > 1e-9) & ~table["policy"].isin(REFERENCE_LINES)
-    return over_epsilon(table.loc[spends])
+    level = [name for name in names_of(table, "policy") if is_level(name)]
+    return over_epsilon(table.loc[(table["epsilon_spent"] > 1e-9) & ~table["policy"].isin(level)])
 
 
 def names_of(table: pd.DataFrame, column: str) -> list[str]:
     """The distinct entries of a column, in the table's order."""
     return [str(name) for name in dict.fromkeys(table[column])]
+
+
+def telling(
+    table: pd.DataFrame,
+    *,
+    epsilon: float = 1.0,
+    policies: Sequence[str] | None = None,
+    most: int = MOST_CURVES,
+    along: str = "epsilon",
+) -> list[str]:
+    """The policies whose curves are drawn where there may be more than a panel can show, in the table's order.
+
+    First one for all, the optimum (or its bounds) and the best for each, which frame all others; then those that depend
+    on epsilon, the best at `epsilon` first; last the other references.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From a comparison: policy, `along` and, of value, benefit_kept, difference and loss, what it has; the first of
+        these decides. Only its rows of everyone count, where it has such.
+    epsilon : float
+        Where policies are ranked: at the nearest one of the table.
+    policies : sequence of str, optional
+        Those to draw, however many, in place of the rule.
+    most : int
+        How many, if there is no such request.
+    along : str
+        The column of epsilon.
+
+    Raises
+    ------
+    ValueError
+        For a policy that is not in the table.
+    """
+    names = names_of(table, "policy")
+    if policies is not None:
+        missing = [name for name in policies if name not in names]
+        if missing:
+            raise ValueError(f"no policy {missing[0]!r} in the table; it has {', '.join(names)}.")
+        return [name for name in names if name in policies]
+    worth = _worth(table, epsilon, along)
+    ranked = sorted(names, key=lambda name: (_frame_place(name), is_level(name), -worth.get(name, -np.inf)))
+    return [name for name in names if name in ranked[:most]]
+
+
+def _frame_place(name: str) -> int:
+    return FRAME.index(name) if name in FRAME else len(FRAME)
+
+
+def _worth(table: pd.DataFrame, epsilon: float, along: str) -> dict[str, float]:
+    """What each policy is worth at the nearest epsilon of the table; nothing where the table does not say."""
+    measured = [name for name in ("value", "benefit_kept", "difference", "loss") if name in table]
+    known = [name for name in measured if table[name].notna().any()]
+    if not known:
+        return {}
+    rows = table[(table["group"] == ALL)] if "group" in table and (table["group"] == ALL).any() else table
+    if along in rows:
+        distance = (rows[along] - epsilon).abs()
+        rows = rows[distance == distance.min()]
+    sign = -1.0 if known[0] == "loss" else 1.0
+    means = (sign * rows[known[0]]).groupby(rows["policy"], sort=False).mean().dropna()
+    return {str(name): float(worth) for name, worth in means.items()}
+
+
+def undrawn(names: Sequence[str], drawn: Sequence[str]) -> str:
+    """What a figure says of the policies that it leaves out; "" if it leaves out none."""
+    missing = [name for name in names if name not in drawn]
+    if not missing:
+        return ""
+    return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."

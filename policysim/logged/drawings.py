@@ -10,8 +10,11 @@ from policysim.question.answer import Drawing
 from policysim.question.data_table import DataTable, Panel, wide
 
 
-def gain_drawing(table: pd.DataFrame) -> Drawing | None:
-    """What each policy gains over the best single treatment at each epsilon; None without such rows."""
+def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What each policy gains over the best single treatment at each epsilon; None without such rows.
+
+    `epsilon` is the study's: where it is decided which policies are drawn, if they are many.
+    """
     drawn = figures.over_epsilon(table)
     if drawn.empty:
         return None
@@ -22,14 +25,14 @@ def gain_drawing(table: pd.DataFrame) -> Drawing | None:
         "Against one treatment for all",
         "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
         "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
-        lambda size: figures.loss_vs_epsilon(plain, size=size),
+        lambda size: figures.loss_vs_epsilon(plain, epsilon=epsilon, size=size),
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )
 
 
-def spending_drawing(table: pd.DataFrame) -> Drawing | None:
-    """What each policy spends of its epsilon; None if none spends any."""
+def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What each policy spends of its epsilon; None if none spends any. `epsilon` as in `gain_drawing`."""
     spending = figures.spenders(table)
     if spending.empty:
         return None
@@ -39,7 +42,7 @@ def spending_drawing(table: pd.DataFrame) -> Drawing | None:
         "spent-vs-claimed",
         "Privacy spent against privacy claimed",
         "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
-        lambda size: figures.spent_vs_claimed(table, size=size),
+        lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
         DataTable(("ε", *map(str, grid.columns)), rows),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )

@@ -82,6 +82,8 @@ class Answer:
         What people read.
     position : int
         Where the markers of epsilon stand, among the epsilons of a drawing.
+    packages : mapping of str to str
+        Versions of packages that not every run uses, such as those that a mechanism comes from.
     depends : mapping or None
         What the numbers depend on, for the manifest; None if the question cannot be run again from one.
     files : mapping of file name to bytes
@@ -99,6 +101,7 @@ class Answer:
     drawings: Sequence[Drawing] = ()
     pages: Mapping[str, Page] = field(default_factory=dict)
     position: int = 0
+    packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from policies.adjacency import AnyRecord, OneFeature
+from policies.catalogue import CATALOGUE
+from policies.literature import DEFINITION, Work, citing
+from policies.optimal import Optimal
 from policies.problem import DecisionProblem
 from policysim.basis import basis
 from policysim.choice_screen import asked
 from policysim.choose import Choice, Choices, Verdict
-from policysim.record.citations import DEFINITION, LIMIT, METHODS, Work, cited
 from policysim.record.price import Price
 from policysim.search import TOLERANCE
 from policysim.study import Study
@@ -41,8 +43,8 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
         Of the least choice, if there is one.
     """
     least = choices.least
-    limit = LIMIT if _limit(choices) and choices.limit_proven and choices.limit < math.inf else ()
-    works = (*(METHODS[least.policy].works if least else ()), *DEFINITION, *limit)
+    limit = Optimal.works if _limit(choices) and choices.limit_proven and choices.limit < math.inf else ()
+    works = (*(CATALOGUE[least.policy].works if least else ()), *DEFINITION, *limit)
     found = (
         [
             _chosen(problem, choices, least),
@@ -53,7 +55,7 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
         if least and price
         else [_nothing(choices), _privacy(study, problem, None), _utilities(study, problem)]
     )
-    sentences = [*found, *_limit(choices), _software(study)]
+    sentences = [*found, *_limit(choices), _software(study, least)]
     return Methods(" ".join(sentences), tuple(work.full for work in _alphabetical(works)))
 
 
@@ -63,14 +65,14 @@ def shown(epsilon: float) -> str:
 
 
 def _chosen(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
-    method = METHODS[least.policy]
+    method = CATALOGUE[least.policy]
     if choices.one_for_all is not None:
         return (
             f"Treatments are chosen by {method.words} ({problem.actions[problem.best_fixed_action]}): that does what "
             f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
         )
     return (
-        f"Treatments are chosen by {method.words} {cited(method.works)}, at ε = {shown(least.epsilon)}: the least ε "
+        f"Treatments are chosen by {citing(method.words, method.works)}, at ε = {shown(least.epsilon)}: the least ε "
         f"(to {TOLERANCE:g} relative) at which it does what was asked for ({asked(choices.wish)})."
     )
 
@@ -84,10 +86,9 @@ def _nothing(choices: Choices) -> str:
 
 def _privacy(study: Study, problem: DecisionProblem, price: Price | None) -> str:
     spent = f", whose exact maximum is {shown(price.epsilon_spent)}" if price else ""
-    return (
-        f"Here ε bounds the log-ratio of the probabilities of any treatment between neighbouring records "
-        f"{cited(DEFINITION)}{spent}. Neighbours are {_neighbours(study)}, of {problem.n_records:,} possible records."
-    )
+    bounded = "Here ε bounds the log-ratio of the probabilities of any treatment between neighbouring records"
+    neighbours = f"Neighbours are {_neighbours(study)}, of {problem.n_records:,} possible records."
+    return f"{citing(bounded, DEFINITION)}{spent}. {neighbours}"
 
 
 def _neighbours(study: Study) -> str:
@@ -129,16 +130,18 @@ def _limit(choices: Choices) -> list[str]:
     if choices.limit == math.inf:
         return ["Not even the best treatment for each patient, without any privacy, does that."]
     proof = " (certificate.json holds a dual solution that proves it)" if choices.certificate else ""
-    return [
-        f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming "
-        f"{cited(LIMIT)}{proof}."
-    ]
+    known = citing(
+        f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming", Optimal.works
+    )
+    return [f"{known}{proof}."]
 
 
-def _software(study: Study) -> str:
+def _software(study: Study, least: Choice | None) -> str:
+    packages = CATALOGUE.versions([least.policy] if least else [])
+    others = "".join(f"; the mechanism is that of {name} {number}" for name, number in packages.items())
     return (
         f"Computed with policysim {version('policysim')} (to be cited as in its CITATION.cff) from the study "
-        f"{study.name} (SHA-256 {study.digest[:12]})."
+        f"{study.name} (SHA-256 {study.digest[:12]}){others}."
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from policies.catalogue import make_policy
+from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.basis import basis
 from policysim.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
 from policysim.choose import Choice, Choices
-from policysim.record.citations import METHODS
 from policysim.record.methods import shown
 from policysim.record.price import Price
 from policysim.search import expected_deaths
@@ -66,7 +65,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
         return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
-        f"{least.policy}: {METHODS[least.policy].words}. Exact privacy loss: {shown(price.epsilon_spent)}."
+        f"{least.policy}: {CATALOGUE[least.policy].words}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
     found["Price"] = _price(study, problem, price)
     if price.worst is not None:

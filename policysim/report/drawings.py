@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
 from policysim import figures, words
 from policysim.evaluate import ALL
+from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
 from policysim.question.data_table import DataTable, Panel, wide
 
 
-def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing]:
+def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float) -> list[Drawing]:
     """The figures over epsilon.
 
     Parameters
@@ -22,6 +22,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
         A comparison.
     choices : DataFrame
         From `example_probabilities`, of one policy.
+    epsilon : float
+        The study's: where it is decided which policies are drawn, if they are many.
     """
     drawn = figures.over_epsilon(table)
     if drawn.empty:
@@ -39,8 +41,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
         Drawing(
             "loss-vs-epsilon",
             "Loss against ε",
-            f"{shown}{deaths} against ε, a line for each policy{region}.",
-            lambda size: figures.loss_vs_epsilon(table, size=size),
+            f"{shown}{deaths} against ε, a line for each of at most six policies{region}.",
+            lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
             _loss_data(drawn),
             epsilons,
         )
@@ -51,9 +53,9 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame) -> list[Drawing
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
-                "all of it, one below wastes some.",
-                lambda size: figures.spent_vs_claimed(table, size=size),
+                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
+                "the diagonal uses all of it, one below wastes some.",
+                lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
             )
@@ -86,8 +88,8 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses, a dot for each policy; the group that loses most under a "
-        "policy is named.",
+        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses "
+        "most under a policy is named.",
         lambda size: figures.loss_by_group(rows, size=size),
         None,
     )
@@ -142,7 +144,7 @@ def anybody_dies(table: pd.DataFrame) -> bool:
 
 def _loss_data(drawn: pd.DataFrame) -> DataTable:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
-    level = drawn["policy"].isin([name for name, kind in CATALOGUE.items() if not kind.uses_epsilon])
+    level = drawn["policy"].map(is_level)
     lines = drawn if level.all() else drawn[~level]
     panels = [
         Panel("benefit kept", lines, "benefit_kept", words.percent)

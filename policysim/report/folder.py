@@ -49,7 +49,11 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     """The manifest but for the command and the digests of the results: the same in every run on one machine."""
     return {
         **(answer.depends or {}),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+            **answer.packages,
+        },
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
 

@@ -19,24 +19,8 @@ from policysim.report.rows import group_losses, losing
 from policysim.report.slider import Slider
 from policysim.study import ScenarioStudy
 
-# What the policies are, in a few words.
-GLOSSES = {
-    "greedy": "the best for each, no privacy",
-    "best-fixed": "the best single treatment for all",
-    "uniform": "any treatment by lot",
-    "exponential": "as published: noise for the sensitivity",
-    "exponential-monotone": "noise for half of that, where scores allow it",
-    "exponential-bounded-range": "noise for the range",
-    "exponential-tight": "as little noise as ε allows",
-    "exponential-capped": "large regrets are cut off",
-    "permute-and-flip": "flips coins for treatments in random order",
-    "report-noisy-max": "the best after adding noise",
-    "randomized-response": "the best treatment most of the time",
-    "randomized-features": "randomises the record, then decides",
-    Optimal.name: "the limit: none is worth more",
-    ACHIEVABLE: "a value that some policy reaches",
-    UNBEATABLE: "a value that none exceeds",
-}
+# What rows are that are no policies.
+BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds"}
 
 
 def page_values(
@@ -82,7 +66,7 @@ def page_values(
         "method": _method(study),
         "infinity": math.inf,
         "catalogue": CATALOGUE,
-        "glosses": GLOSSES,
+        "glosses": {**{name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}, **BOUNDS},
     }
 
 
@@ -101,6 +85,13 @@ def limit_kind(overall: Mapping[str, Any]) -> str:
     return "bounded" if UNBEATABLE in overall else "unknown"
 
 
+def mechanism_words(name: str) -> str:
+    """A policy in words, with its formula and the works that it is from."""
+    kind = CATALOGUE[name]
+    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
+    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])
+
+
 def _method(study: ScenarioStudy) -> dict[str, str]:
     return {
         "Study": f"{study.name} (SHA-256 {study.digest}), scenario {study.scenario.name}, seed {study.seed}.",
@@ -108,5 +99,6 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: what it is less "
         "than that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
+        **{name: mechanism_words(name) for name in study.policies},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }

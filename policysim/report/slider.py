@@ -106,7 +106,7 @@ def make_slider(
     epsilon, policy : float, str
         What is shown first.
     """
-    overall = table[(table["group"] == ALL) & table["policy"].isin(list(CATALOGUE))]
+    overall = table[(table["group"] == ALL) & table["policy"].isin(choosable(table))]
     epsilons = tuple(float(value) for value in sorted(overall["epsilon"].unique()))
     policies = choosable(overall)
     position = epsilons.index(epsilon)

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from matplotlib.ticker import PercentFormatter
 
-from policies.catalogue import CATALOGUE
-from policysim.figures.looks import COLOURS, MARKERS, REFERENCE_LINES, STYLE
+from policysim.figures.looks import STYLE, looks
 from policysim.sources.drawing import log_axis
 from policysim.sources.model import Drawing
 from policysim.sources.randomise_or_decide import Constants
@@ -64,14 +63,14 @@ def _draw(table: pd.DataFrame) -> Figure:
 
 def _panel(axes: Axes, rows: pd.DataFrame, title: str) -> None:
     axes.axhline(0, color="#555555", linewidth=1, label="one treatment for all")
-    known = [policy for policy in CATALOGUE if policy not in REFERENCE_LINES]
+    drawn = looks(POLICIES)
     for name in POLICIES:
-        line, place = rows[rows["policy"] == name], known.index(name)
+        line = rows[rows["policy"] == name]
         axes.plot(
             line["epsilon"],
             line["benefit_kept"],
-            color=COLOURS[place % len(COLOURS)],
-            marker=MARKERS[place % len(MARKERS)],
+            color=drawn[name].colour,
+            marker=drawn[name].marker,
             linestyle=DASHES.get(name, "dotted"),
             markersize=4,
             label=LABELS.get(name, name),

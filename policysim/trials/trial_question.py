@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import make_policy
+from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
+from policies.reference import Greedy, Uniform
 from policysim import words
 from policysim.comparison import REFERENCES, applies
 from policysim.evaluate import ALL
@@ -31,7 +32,7 @@ from policysim.logs.trial import load_log
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.progress import Progress
 from policysim.question.question import ONLY_OVER_DAYS
-from policysim.report.page import witness_rows
+from policysim.report.page import mechanism_words, witness_rows
 from policysim.report.slider import choosable, first_policy, make_slider
 from policysim.study import LoggedStudy
 from policysim.sweep import usable_policies
@@ -115,11 +116,11 @@ def answer_of_log(
     examples = example_patients(study, problem)
     probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
     policy = first_policy(table, study.epsilon)
-    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin(["greedy", "uniform"])]
+    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     drawings: list[Drawing | None] = [
-        gain_drawing(table),
+        gain_drawing(table, study.epsilon),
         choices_drawing(probabilities, policy),
-        spending_drawing(table),
+        spending_drawing(table, study.epsilon),
         groups_drawing(at_epsilon),
     ]
     described = {example.label: problem.records.describe(example.record) for example in examples}
@@ -157,6 +158,7 @@ def answer_of_log(
         pages={"report.html": Page("logged.html", values)},
         position=slider.position,
         depends=_depends(study, problem),
+        packages=CATALOGUE.versions(study.policies),
         named={"Report": "report.html"},
     )
 
@@ -233,5 +235,6 @@ def _method(study: LoggedStudy) -> dict[str, str]:
         "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
         "each by itself: among many, some miss.",
+        **{name: mechanism_words(name) for name in study.policies},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }

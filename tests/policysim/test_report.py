@@ -4,7 +4,7 @@ import pytest
 from small_studies import write_small_study
 
 import policysim as ps
-from policysim.figures import REFERENCE_LINES, loss_vs_epsilon, to_png, to_svg
+from policysim.figures import label, loss_vs_epsilon, to_png, to_svg
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_every_policy_has_its_own_line_or_marker(table):
         looks = {}
         for line in axes.get_lines():
             looks[line.get_label()] = (line.get_color(), line.get_marker(), str(line.get_linestyle()))
-        expected = {REFERENCE_LINES.get(name, (name,))[0] for name in table["policy"].unique()}
+        expected = {label(name) for name in table["policy"].unique()}
         assert set(looks) == expected
         assert len(set(looks.values())) == len(looks)
 

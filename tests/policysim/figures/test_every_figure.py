@@ -24,7 +24,7 @@ def test_no_words_overlap_and_none_are_cut_off(drawn, draw, name, size):
 
 def test_words_that_overlap_or_are_cut_off_would_be_found(comparison):
     """The planted mistake: a name on top of another, and one beyond the edge."""
-    figure = figures.spent_vs_claimed(comparison)
+    figure = figures.spent_vs_claimed(comparison, policies=["exponential"])
     right, bottom = (72 * side for side in figure.get_size_inches())
     at = dict(text_boxes(figures.to_svg(figure)))["exponential"]
     figure.text(at[0] / right, 1 - at[3] / bottom, "on top", va="bottom")

@@ -11,7 +11,7 @@ from policysim import figures
 from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 from policysim.figures.benefit import BAND
 from policysim.figures.groups import worst_groups
-from policysim.figures.looks import look_of_action, look_of_dot
+from policysim.figures.looks import as_dot, is_level, look_of_action, looks
 from policysim.figures.patients import bin_edges, stack
 
 
@@ -24,14 +24,15 @@ def everyone(table, policy):
 
 
 def test_curves_are_the_columns_of_the_table(comparison):
-    benefit, deaths = figures.loss_vs_epsilon(comparison).axes
+    names = ["greedy", "best-fixed", "exponential", "randomized-response"]
+    benefit, deaths = figures.loss_vs_epsilon(comparison, policies=names).axes
     assert deaths.get_title(loc="left") == "Extra deaths per 100,000 patients"
     for policy in ("exponential", "randomized-response"):
         rows = everyone(comparison, policy)
         assert list(lines_of(benefit)[policy].get_xdata()) == list(rows["epsilon"])
         assert list(lines_of(benefit)[policy].get_ydata()) == list(rows["benefit_kept"])
         assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["extra_deaths"] * 100_000)
-    spent = lines_of(figures.spent_vs_claimed(comparison).axes[0])
+    spent = lines_of(figures.spent_vs_claimed(comparison, policies=["exponential"]).axes[0])
     rows = everyone(comparison, "exponential")
     assert list(spent["exponential"].get_ydata()) == list(rows["epsilon_spent"])
     assert set(spent) & {"greedy", "best-fixed", "uniform"} == set()
@@ -94,7 +95,8 @@ def test_several_policies_in_one_figure_of_probabilities_are_refused(choices):
 
 
 def test_dots_of_groups_are_the_losses_of_the_table(at_one):
-    axes = figures.loss_by_group(at_one).axes[0]
+    names = [name for name in dict.fromkeys(at_one["policy"]) if name != "greedy"]
+    axes = figures.loss_by_group(at_one, policies=names).axes[0]
     labels = [text.get_text().split("\n")[0] for text in axes.get_yticklabels()]
     assert labels[:2] == ["everyone (100 % of patients)", "age young (70\u00a0%)"]
     for policy, dots in lines_of(axes).items():
@@ -199,7 +201,7 @@ def test_dots_fill_rows_from_below():
 
 
 def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
-    first, *others = figures.value_over_days(course).axes
+    first, *others = figures.value_over_days(course, policies=["best-schedule", "exponential"]).axes
     rows = course[(course["policy"] == "exponential") & (course["total_epsilon"] > 0)]
     assert list(lines_of(first)["exponential"].get_ydata()) == list(rows[rows["horizon"] == 14]["benefit_kept"])
     assert len(others) == 3
@@ -211,15 +213,17 @@ def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
 
 
 def test_every_policy_and_every_action_has_its_own_colour_and_its_own_marker():
-    spenders = [name for name in CATALOGUE if name not in figures.REFERENCE_LINES]
+    found = looks([*CATALOGUE.built_in, UNBEATABLE])
+    spenders = [found[name] for name in CATALOGUE.built_in if not is_level(name)]
+    levels = [found[name] for name in CATALOGUE.built_in if is_level(name)]
+    assert len({look.colour for look in spenders}) == len({look.marker for look in spenders}) == len(spenders)
+    assert len({look.dashes for look in levels}) == len(levels) == 3
     for part in ("color", "marker"):
-        assert len({figures.look(name)[part] for name in spenders}) == len(spenders)
         assert len({look_of_action(place)[part] for place in range(10)}) == 10
     assert len({str(look_of_action(place)) for place in range(40)}) == 40
-    assert len({dashes for _, dashes in figures.REFERENCE_LINES.values()}) == len(figures.REFERENCE_LINES)
-    dots = [*CATALOGUE, UNBEATABLE]
-    assert len({(look_of_dot(n)["marker"], look_of_dot(n).get("markerfacecolor")) for n in dots}) == len(dots)
-    assert figures.look("optimal")["color"] == figures.look(ACHIEVABLE)["color"]
+    dots = [as_dot(name, look) for name, look in found.items()]
+    assert len({(dot["marker"], dot.get("markerfacecolor")) for dot in dots}) == len(dots)
+    assert found["optimal"].colour == looks([ACHIEVABLE])[ACHIEVABLE].colour
 
 
 def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
