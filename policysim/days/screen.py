@@ -28,8 +28,8 @@ SCHEDULE_WORDS = (
     "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
 )
 NEVER_FALLS = (
-    "Of the daily ε that its total and the smaller ones here allow, each mechanism has the one that is worth most over "
-    "the course: so it never keeps less at a larger total, and may spend less than it."
+    "Each mechanism has the largest daily ε that its total affords, or a smaller one that is worth more over the "
+    "course: so it never keeps less at a larger total, and may spend less than it."
 )
 
 
