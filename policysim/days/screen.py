@@ -78,7 +78,7 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
 
 def guarantee_words(question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
-    plus = f" plus δ = {question.delta:g}" if question.delta > 0 else ""
+    plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
     rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
     return (
         f"any set of courses that may be published is at most e^ε times as probable under one record as under "

@@ -337,7 +337,7 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
             assert claim not in words.lower()
     for words in (text, page):
         flat = " ".join(words.split())
-        assert "is at most e^ε times as probable under one record as under another plus δ = 0.001" in flat
+        assert "is at most e^ε times as probable under one record as under another, plus δ = 0.001" in flat
         assert "It is no limit for the course" in flat
         assert "Best of these" in flat or "Which of these mechanisms" in flat
 
