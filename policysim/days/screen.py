@@ -28,8 +28,8 @@ SCHEDULE_WORDS = (
     "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
 )
 NEVER_FALLS = (
-    "Of the daily ε that its total and the smaller ones here allow, each mechanism has the one that is worth most over "
-    "the course: so it never keeps less at a larger total, and may spend less than it."
+    "Each mechanism has the largest daily ε that its total affords, or a smaller one that is worth more over the "
+    "course: so it never keeps less at a larger total, and may spend less than it."
 )
 
 
@@ -77,7 +77,7 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
 
 def guarantee_words(question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
-    plus = f" plus δ = {question.delta:g}" if question.delta > 0 else ""
+    plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
     rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
     return (
         f"any set of courses that may be published is at most e^ε times as probable under one record as under "

@@ -229,13 +229,33 @@ class PrivacyBudget:
         epsilon = max(even, most_affordable(share, least, even))
         return self._proved(policy, days, epsilon, tried.get(epsilon, Spent(math.inf, math.inf)))
 
+    def spending(self, policy: Policy, problems: Sequence[DecisionProblem], epsilon: float) -> DailyBudget:
+        """What a policy spends in all with this epsilon on every day, whether or not the budget affords it.
+
+        Parameters
+        ----------
+        policy, problems
+            As for `daily`.
+        epsilon : float
+            Of each day.
+
+        Examples
+        --------
+        >>> from policies import AnyRecord, make_policy
+        >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+        >>> PrivacyBudget(1.0).spending(make_policy("randomized-response"), [problem] * 4, 0.5).total_epsilon
+        2.0
+        """
+        days = len(problems)
+        return self._proved(policy, days, epsilon, spend(policy, problems, [epsilon] * days))
+
     def _proved(self, policy: Policy, days: int, epsilon: float, spent: Spent) -> DailyBudget:
         """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
         totals: dict[Composition, float] = {"exact-losses": spent.loss, "zero-concentrated": math.inf}
         if self.delta > 0:
             totals["zero-concentrated"] = converted_epsilon(spent.rho, self.delta)
         if epsilon <= self.epsilon / days:
-            totals = {"basic": self.epsilon, **totals}
+            totals = {"basic": min(self.epsilon, compose([epsilon] * days)), **totals}
         total = min(totals.values())
         composition = next(name for name, proved in totals.items() if proved * SAFE <= total)
         rho = spent.rho if composition == "zero-concentrated" else None

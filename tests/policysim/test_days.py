@@ -15,10 +15,10 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from policies import make_policy
 from policysim.cli import main
-from policysim.days.comparison import DaysQuestion, _never_falling, compare_days
+from policysim.days.comparison import DaysQuestion, _Search, compare_days
 from policysim.days.screen import best_mechanisms
 from policysim.processes import allocation
-from policysim.processes.budget import DailyBudget
+from policysim.processes.evaluation import CourseResult, ProcessEvaluator
 from policysim.processes.planning import policy_value
 from policysim.processes.schedule import NAME as SCHEDULE
 from policysim.processes.schedule import best_schedule, schedule_tables
@@ -217,17 +217,43 @@ def test_a_larger_total_never_keeps_less(study, delta):
         assert (rows["total_spent"] <= rows["total_epsilon"] * (1 + 1e-9)).all()
 
 
-def test_what_a_smaller_total_allows_is_taken_where_it_is_worth_more():
-    template, other = make_policy("randomized-response"), make_policy("exponential")
-    budgets = [
-        (kind, total, DailyBudget(replace(kind, epsilon=total), 1, total, "basic", total))
-        for kind in (template, other)
-        for total in (1.0, 2.0, 3.0)
-    ]
-    values = dict(zip((budget.policy for *_, budget in budgets), (0.5, 0.2, 0.9, -1.0, -1.0, -2.0), strict=True))
-    chosen = list(_never_falling(budgets, values))
-    assert [(kind.name, total) for kind, total, _ in chosen] == [(kind.name, total) for kind, total, _ in budgets]
-    assert [budget.epsilon for *_, budget in chosen] == [1.0, 1.0, 3.0, 1.0, 2.0, 2.0]
+def test_less_is_taken_where_it_is_worth_more(study):
+    """The allocation alone falls: with more epsilon the daily optimum trusts Q-values that it does not live up to."""
+    totals, template = (0.2, 0.7, 5.0), make_policy("optimal")
+    process = build_course(study, 5)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+
+    def value(epsilon):
+        return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
+
+    largest = [ps.PrivacyBudget(total).daily(template, problems).epsilon for total in totals]
+    assert value(largest[0]) < value(largest[1]) < value(0.0) < value(largest[2])
+    question = DaysQuestion(5, totals, 0.0, length_public=False)
+    table = compare_days(replace(study, by=(), policies=("optimal",)), question)
+    rows = table[(table["policy"] == DAILY) & (table["horizon"] == 5)]
+    assert rows["value"].is_monotonic_increasing and rows["value"].iloc[0] >= value(0.0) - 1e-12
+    assert rows["value"].iloc[2] == pytest.approx(value(largest[2]), abs=1e-12)
+    for _, row in rows.iterrows():
+        assert row["value"] == pytest.approx(value(row["epsilon"]), abs=1e-12)
+        joint = sequence_probabilities(process, tables_of(process, replace(template, epsilon=row["epsilon"])))
+        exact = ps.privacy_loss(joint, ps.AnyRecord()).epsilon
+        assert exact <= row["total_spent"] + 1e-12 <= row["total_epsilon"] + 2e-12
+
+
+def test_a_half_is_tried_and_only_taken_if_it_is_affordable_and_worth_more(study):
+    process = build_course(study, 2)
+    course = optimal_course(process)
+    evaluator = ProcessEvaluator(process, course)
+    worth = {0.0: 0.5, 0.5: 0.4, 0.25: 0.7, 1.0: 0.3, 0.125: 2.0}
+    search = _Search(make_policy("randomized-response"), DaysQuestion(2, (1.0, 2.0), 0.0, False), course, evaluator)
+    results = {
+        make_policy("randomized-response", epsilon=epsilon): CourseResult(np.array([[value]]), (epsilon,) * 2)
+        for epsilon, value in worth.items()
+    }
+    # At a total of 1: 0.5 a day is worth less than 0, its half more. At 2: a day's 1 and its halves are worth no more
+    # than that half, which therefore stays; an eighth is asked for by no one.
+    assert [(total, budget.epsilon) for total, budget in search.never_falling(results)] == [(1.0, 0.25), (2.0, 0.25)]
+    assert {policy.epsilon for policy in results} == set(worth)
 
 
 def run(capsys, *arguments):
@@ -312,7 +338,7 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
             assert claim not in words.lower()
     for words in (text, page):
         flat = " ".join(words.split())
-        assert "is at most e^ε times as probable under one record as under another plus δ = 0.001" in flat
+        assert "is at most e^ε times as probable under one record as under another, plus δ = 0.001" in flat
         assert "It is no limit for the course" in flat
         assert "Best of these" in flat or "Which of these mechanisms" in flat
 

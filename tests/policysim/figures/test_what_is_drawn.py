@@ -212,6 +212,16 @@ def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
     assert len(figures.value_over_days(course[course["horizon"] == 14]).axes) == 1
 
 
+@pytest.mark.parametrize("name", ["optimal-daily", "optimal"])
+def test_the_optimum_of_each_day_is_drawn_as_the_optimum_under_its_own_name(course, name):
+    table = course.replace({"policy": {"optimal": name}})
+    line = lines_of(figures.value_over_days(table).axes[0])["optimal-daily"]
+    assert (line.get_color(), line.get_marker()) == (
+        figures.look("optimal")["color"],
+        figures.look("optimal")["marker"],
+    )
+
+
 def test_every_policy_and_every_action_has_its_own_colour_and_its_own_marker():
     found = looks([*CATALOGUE.built_in, UNBEATABLE])
     spenders = [found[name] for name in CATALOGUE.built_in if not is_level(name)]
