@@ -17,7 +17,7 @@ def run(chosen: argparse.Namespace) -> int:
     path = study_path(chosen.study)
     if _is_source_study(path):
         # Only such a study needs these modules.
-        from policysim.sources.run import run_source_study  # noqa: PLC0415
+        from policysim.sources.source_report import run_source_study  # noqa: PLC0415
 
         return run_source_study(chosen, path)
     if chosen.horizon is not None:

@@ -9,10 +9,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
-from small_studies import write_small_study
-
-from envs.toml_reader import InputFileError, open_toml
 from policysim.sources.learning import read
 from policysim.sources.learning_findings import analyse
 from policysim.sources.learning_patients import Split
@@ -32,6 +28,10 @@ from policysim.sources.learning_scores import SCORES
 from policysim.sources.learning_summary import reliability_table, score_table
 from policysim.sources.page import source_files
 from policysim.sources.studies import SourceStudy
+from scipy.stats import t
+from small_studies import write_small_study
+
+from envs.toml_reader import InputFileError, open_toml
 from policysim.study_file import FOLDER
 
 TEXT = """\

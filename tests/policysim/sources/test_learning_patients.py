@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from small_studies import write_small_study
-
 from policysim.sources.learning_patients import Patients, Split, Ward, indicators
 from policysim.sources.learning_rows import reported_rows, true_rows
+from small_studies import write_small_study
+
 from policysim.study_file import load_study
 
 

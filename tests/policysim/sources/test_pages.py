@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from policysim.cli import main
-from policysim.sources.page import source_files
+from policysim.sources.source_report import source_files
 from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -76,7 +76,7 @@ def test_every_drawing_is_written_with_its_numbers(written, findings, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_differ_in_more_than_colour(findings, name):
     for drawing in findings[name].drawings:
-        for axes in drawing.draw(drawing.table).axes:
+        for axes in drawing.figure().axes:
             looks = [
                 (line.get_marker(), str(line.get_linestyle()))
                 for line in axes.get_lines()

@@ -5,10 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from small_studies import write_small_study
-
-from envs.toml_reader import InputFileError, open_toml
-from policysim.comparison import compare
 from policysim.sources.page import source_files
 from policysim.sources.randomise_or_decide import COST, read
 from policysim.sources.randomise_or_decide_curves import (
@@ -27,6 +23,10 @@ from policysim.sources.randomise_or_decide_curves import (
 from policysim.sources.randomise_or_decide_drawings import NAME
 from policysim.sources.randomise_or_decide_findings import analyse
 from policysim.sources.studies import SourceStudy
+from small_studies import write_small_study
+
+from envs.toml_reader import InputFileError, open_toml
+from policysim.comparison import compare
 from policysim.study_file import FOLDER
 from policysim.words import percent, rounded
 
