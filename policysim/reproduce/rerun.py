@@ -47,6 +47,9 @@ def run_again(manifest: Manifest, folder: Path, run: Callable[[argparse.Namespac
     ValueError
         If a data file is missing or another one.
     """
+    if manifest.script:
+        line = shlex.join([*manifest.command, "--out", "FOLDER"])
+        raise InputFileError(f"{manifest.path.as_posix()}: a script of the repository makes this report: run {line}")
     path = _find_study(manifest)
     _check_data(manifest, path)
     out = folder / "out"
