@@ -493,7 +493,9 @@ def draw_scores(table: pd.DataFrame) -> Figure:
             shown = rows[["value", "low", "high"]].clip(lower=LEAST_SHOWN)
             lines(axes, rows.assign(**shown), "epsilon")
             axes.set(xscale="log", yscale="linear" if score == "auc" else "log")
-            axes.xaxis.set_major_formatter("{x:g}")
+            epsilons = sorted(set(table["epsilon"]))
+            axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+            axes.xaxis.minorticks_off()
             if score == "error_rate":
                 axes.set_title(asked[0].upper() + asked[1:], loc="left", fontweight="bold")
         row[0].set_ylabel(title if score == "auc" else f"{title}, log scale")

@@ -17,6 +17,7 @@ from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from policysim.figures.looks import STYLE
+from policysim.figures.sizes import SizeName
 from policysim.figures.ticks import plain, ticks_within
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -149,8 +150,8 @@ class Drawing:
     panels: tuple[Lines | Intervals, ...]  # from left to right
     height: float = 4.2  # inches
 
-    def figure(self) -> Figure:
-        """Drawn, in the style of all figures, with one legend below."""
+    def figure(self, size: SizeName = "page") -> Figure:
+        """Drawn, in the style of all figures, with one legend below; of the same size whatever is asked for."""
         with context(STYLE):
             figure = Figure(figsize=(6.8 if len(self.panels) == 1 else 9.6, self.height), layout="constrained")
             for place, panel in enumerate(self.panels, 1):

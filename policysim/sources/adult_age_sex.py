@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,6 @@ EPSILONS = grid(0.05, 8, 25)
 SMALL_EPSILONS = grid(0.005, 0.5, 25)
 # Simulated runs behind a band, in the table and in a figure.
 RUNS, FIGURE_RUNS = 100_000, 20_000
-# Probabilities of the truth that the figure of the two coins shows; at 1 the loss is infinite.
-TRUTHS = np.linspace(0.5, 0.98, 49)
 
 
 @dataclass(frozen=True)
@@ -155,9 +154,8 @@ class AdultAgeSex:
                 Section("Two coins", drawing=coin_drawing(self.coins)),
             ),
             assumptions=(
-                "Public: the categories, the cut of age, how many people there are, and ε. Each person's report is "
-                "made before anybody else sees the values (the local model); neighbours are any two values of one "
-                "person.",
+                "Public: the categories, the cut of age, how many people there are, and ε. Each report is made before "
+                "anybody else sees the values (the local model); neighbours are any two values of one person.",
                 "Expected errors are in closed form, of the unbiased estimate: L1 is √(2/π) times the sum of the "
                 "standard deviations, L2 the root of the mean square. The randomness is the mechanism's; the people "
                 "are given.",
@@ -256,20 +254,14 @@ class AdultAgeSex:
             "band of 95 % of single runs, and the source's single runs; those outside the band are marked."
         )
         outside = table[(table["value"] < table["low"]) | (table["value"] > table["high"])]
+        words = {error: outside.loc[outside["error"] == error, ["epsilon", "value"]] for error in ERRORS}
+        band, y = "95 % of single runs (clipped, as there)", "people (log scale)"
+        panel = partial(Lines, x_label=EPSILON, y_label=y, stars=(PRINTED,), log="xy", band=band, first=1)
         panels = tuple(
-            Lines(
+            panel(
                 f"{error} error of one run",
-                EPSILON,
-                "people (log scale)",
                 only=("error", error),
-                stars=(PRINTED,),
-                log="xy",
-                band="95 % of single runs (clipped, as there)",
-                first=1,
-                notes=tuple(
-                    (row["epsilon"], row["value"], "just outside")
-                    for _, row in outside[outside["error"] == error].iterrows()
-                ),
+                notes=tuple((x, y, "just outside") for x, y in words[error].itertuples(index=False)),
             )
             for error in ERRORS
         )
@@ -342,7 +334,9 @@ def coin_judgements(coins: TwoCoin) -> dict[str, Judgement]:
 def coin_drawing(coins: TwoCoin) -> Drawing:
     """The loss over the probability of the truth."""
     truth = float(coins.matrix[1, 1])
-    rows = [{"line": "exact loss", "truth": t, "value": TwoCoin(2 * t - 1, 0.5).epsilon} for t in map(float, TRUTHS)]
+    # At 1 the loss is infinite.
+    truths = np.linspace(0.5, 0.98, 49).tolist()
+    rows = [{"line": "exact loss", "truth": t, "value": TwoCoin(2 * t - 1, 0.5).epsilon} for t in truths]
     rows += [
         {"line": "these coins", "truth": truth, "value": coins.epsilon},
         {"line": CLAIMED, "truth": truth, "value": 0.0},
@@ -351,14 +345,7 @@ def coin_drawing(coins: TwoCoin) -> Drawing:
         f"ε of one yes-or-no answer against the probability that it is the truth: ln(t / (1 − t)). It is 0 at a half "
         f"alone; these coins tell the truth with probability {truth:g} and cost {coins.epsilon:.4f}."
     )
-    panel = Lines(
-        "What a yes-or-no answer costs",
-        "probability of the truth",
-        "ε",
-        x="truth",
-        stars=(CLAIMED,),
-        log="",
-        first=1,
-        notes=((truth, coins.epsilon, f"these coins: {coins.epsilon:.4f}"), (truth, 0.0, f"{CLAIMED}: 0")),
-    )
+    notes = ((truth, coins.epsilon, f"these coins: {coins.epsilon:.4f}"), (truth, 0.0, f"{CLAIMED}: 0"))
+    title, x = "What a yes-or-no answer costs", "probability of the truth"
+    panel = Lines(title, x, "ε", x="truth", stars=(CLAIMED,), log="", first=1, notes=notes)
     return Drawing(COINS, description, pd.DataFrame(rows), (panel,), height=3.8)

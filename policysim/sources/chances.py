@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,18 +81,13 @@ def _single_run(probabilities: FloatArray, seen: int) -> SingleRun:
     return SingleRun(expected, (low, high), min(1.0, float(probabilities[unlikely].sum())))
 
 
-def neighbours(counts: IntArray, adjacency: str) -> Iterator[IntArray]:
+def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
     """The tables that one person makes of this one: by another value, or by coming or going."""
     one = np.eye(len(counts), dtype=np.intp)
-    for i in range(len(counts)):
-        if adjacency == ADD_OR_REMOVE:
-            yield counts + one[i]
-        if counts[i] == 0:
-            continue
-        if adjacency == ADD_OR_REMOVE:
-            yield counts - one[i]
-        else:
-            yield from (counts - one[i] + one[j] for j in range(len(counts)) if j != i)
+    taken, values = np.flatnonzero(counts), range(len(counts))
+    if adjacency == REPLACE_ONE:
+        return [counts - one[i] + one[j] for i in taken for j in values if j != i]
+    return [*(counts + one[j] for j in values), *(counts - one[i] for i in taken)]
 
 
 def loss_at(counts: IntArray, choice: Choice, adjacency: str) -> float:
@@ -114,6 +109,6 @@ def largest_loss(people: int, candidates: int, choice: Choice, adjacency: str) -
     return _loss_between(everybody, [everybody - first, everybody + first, everybody + second], choice)
 
 
-def _loss_between(counts: IntArray, others: Iterator[IntArray] | list[IntArray], choice: Choice) -> float:
+def _loss_between(counts: IntArray, others: list[IntArray], choice: Choice) -> float:
     here = np.log(choice(counts))
     return max(float(np.abs(np.log(choice(other)) - here).max()) for other in others)

@@ -21,7 +21,6 @@ SENSITIVITY, REPEATED, ZERO = "sensitivity of a count", "repeated use", "ε = 0"
 PROBABILITIES, RELIABILITY = "probabilities-vs-epsilon", "reliability-vs-epsilon"
 PRINTED = "as the source prints it"
 EPSILONS = grid(0.01, 10, 61)
-USES = (1, 10, 100, 1000)
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class CommonDisease:
                 "likely neighbouring tables apart is right at most so often:",
             ),
             ("answers", "ε in all", "right guesses of 100, at most"),
-            tuple((f"{uses:,}", f"{uses * epsilon:g}", _of_100(uses * epsilon)) for uses in USES),
+            tuple((f"{uses:,}", f"{uses * epsilon:g}", _of_100(uses * epsilon)) for uses in (1, 10, 100, 1000)),
         )
 
     def _drawings(self) -> tuple[Drawing, Drawing]:

@@ -24,9 +24,6 @@ COUNTED = {
     DIFFERS: "{} differ without a reason that we know",
 }
 CUT = "Its last digit is cut off, not rounded."
-SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z(])")
-# Of the answer, those that the manifest quotes.
-MOST_SENTENCES = 2
 
 
 @dataclass(frozen=True)
@@ -165,8 +162,8 @@ class Findings:
 
     @property
     def answer(self) -> list[str]:
-        """The first sentences of the lead: what the manifest quotes."""
-        return SENTENCE_END.split(" ".join(self.lead))[:MOST_SENTENCES]
+        """The first two sentences of the lead: what the manifest quotes."""
+        return re.split(r"(?<=\.) (?=[A-Z(])", " ".join(self.lead))[:2]
 
     @property
     def summary(self) -> str:

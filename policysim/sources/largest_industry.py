@@ -142,14 +142,7 @@ class Larger:
 def possible(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:
     """The least and the largest probability of the right answer, over all tables; None if there is no such table.
 
-    Parameters
-    ----------
-    larger : Larger
-        The table's known figures.
-    candidates : int
-        How many there are in all, >= 3.
-    gap : int
-        By how many people the runner-up is smaller, 0 <= gap <= largest.
+    Of `candidates` in all (>= 3), whose runner-up has `gap` people fewer than the largest.
     """
     runner_up, rest = larger.largest - gap, larger.others - (larger.largest - gap)
     if not 0 <= rest <= (candidates - 2) * runner_up:

@@ -67,14 +67,13 @@ class MaritalStatus:
         sensitivity = self.true_sensitivity if corrected else self.sensitivity
         return choice(epsilon, sensitivity, divisor=self.divisor, monotone=monotone)
 
-    def probabilities(self, epsilon: float, *, corrected: bool = False, monotone: bool = False) -> FloatArray:
+    def probabilities(self, epsilon: float, **how: bool) -> FloatArray:
         """Of each candidate, (k,)."""
-        return self.choice(epsilon, corrected=corrected, monotone=monotone)(self.counts.table)
+        return self.choice(epsilon, **how)(self.counts.table)
 
-    def reliability(self, epsilon: float, *, corrected: bool = False, monotone: bool = False) -> float:
+    def reliability(self, epsilon: float, **how: bool) -> float:
         """Probability of the right candidate."""
-        found = self.probabilities(epsilon, corrected=corrected, monotone=monotone)
-        return self.counts.named(found)[self.counts.commonest]
+        return self.counts.named(self.probabilities(epsilon, **how))[self.counts.commonest]
 
     def loss(self, adjacency: str, candidates: int | None = None) -> float:
         """Of the source's mechanism, over all tables of as many people, and of as many candidates unless told."""

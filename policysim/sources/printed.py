@@ -135,18 +135,9 @@ def read_whole(table: Table, name: str, *, least: int = 0) -> int:
 def read_quotes(
     table: Table, name: str, known: Mapping[str, Sequence[str]], *, epsilon: bool = True, runs: bool = False
 ) -> tuple[Quote, ...]:
-    """The tables [[name]]: `where`, `printed`, and, where asked for, `data`, `epsilon` and `runs`.
+    """The tables [[name]]: `where`, `printed`, and, where asked for, `data`, `epsilon` and `runs` (of draws counted).
 
-    Parameters
-    ----------
-    table : Table
-        The file.
-    name : str
-        The key of the array of tables.
-    known : mapping
-        The names that may be printed, by data set; one entry with the key "" if there is only one data set.
-    epsilon, runs : bool
-        Whether the figures depend on epsilon, and whether they count draws.
+    `known` has the names that may be printed, by data set; one entry with the key "" if there is only one data set.
     """
     quotes = []
     for entry in table.tables(name):

@@ -18,11 +18,8 @@ from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_co
 from policysim.words import rounded
 
 ALL = "all"
-EPSILON_TEXT, SENSITIVITY, DISJOINT = (
-    "ε of the figures per group",
-    "sensitivity of a proportion",
-    "ε for each of two disjoint groups",
-)
+EPSILON_TEXT, SENSITIVITY = "ε of the figures per group", "sensitivity of a proportion"
+DISJOINT = "ε for each of two disjoint groups"
 COEFFICIENT, WHO, WHY = "coefficient of monotone scores", "who is reported Violent too often", "why"
 NOTABLE = 0.01
 # Sensitivity of a proportion if a person may come or go and n >= 1 is not public: from 1 of 1 to 1 of 2.
@@ -127,8 +124,8 @@ class SockGroups:
             ("both corrected: Δ = 1/n, whole ε", whole, true),
         ):
             parts = list(zip(self.tables, given, deltas, strict=True))
-            rare, loss = tuple(rarely(*part) for part in parts), tuple(exact_loss(*part) for part in parts)
-            result.append(Outcome(name, rare, tuple(given), loss))
+            rare = tuple(rarely(*part) for part in parts)
+            result.append(Outcome(name, rare, tuple(given), tuple(exact_loss(*part) for part in parts)))
         return tuple(result)
 
     @cached_property
@@ -306,11 +303,11 @@ class SockGroups:
             return lambda n: reported(np.array([1, n - 1])) - reported(self.tables[1])
 
         def split(n: int) -> float:
-            given = (self.epsilon * n / (n + other), self.epsilon * other / (n + other))
-            first, second = np.array([1, n - 1]), self.tables[1]
-            return rarely(first, given[0], self.sensitivity) - rarely(second, given[1], self.sensitivity)
+            share = self.epsilon / (n + other)
+            return disparity(lambda counts: rarely(counts, share * float(counts.sum()), self.sensitivity))(n)
 
-        lines = {f"the source: ε = {self.epsilon:g}, Δ = {self.sensitivity:g}, split": split}
+        lines: dict[str, Callable[[int], float]] = {}
+        lines[f"the source: ε = {self.epsilon:g}, Δ = {self.sensitivity:g}, split"] = split
         for epsilon in sorted({0.1, 1.0, self.epsilon}):
             lines[f"ε = {epsilon:g}, Δ = 1/n, whole ε"] = disparity(partial(rarely, epsilon=epsilon))
         lines["difference of the rates themselves"] = disparity(lambda counts: float(proportions(counts)[0]))
@@ -344,4 +341,4 @@ def rarely(counts: IntArray, epsilon: float, sensitivity: float | None = None) -
 def exact_loss(counts: IntArray, epsilon: float, sensitivity: float) -> float:
     """Over all tables of as many people, one of whom has another value."""
     n = int(counts.sum())
-    return largest_loss(n, len(counts), choice(epsilon, sensitivity, divisor=n), REPLACE_ONE)
+    return largest_loss(n, 2, choice(epsilon, sensitivity, divisor=n), REPLACE_ONE)

@@ -14,7 +14,6 @@ from typing import Any
 from policysim.console import print_json
 from policysim.figure_files import DEFAULT, FigureFiles, chosen_figures
 from policysim.figures import to_svg
-from policysim.figures.described import Drawing
 from policysim.options import UsageError
 from policysim.output import check_writable, write_files
 from policysim.report import inline, page_environment, to_csv
@@ -30,14 +29,14 @@ LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "matplotlib", "scikit-lear
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 # Options of compare that need a scenario, or days.
-OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size")
-OVER_DAYS = ("horizon", "total_epsilon", "delta", "length_public")
+OF_SCENARIOS = ("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "horizon",
+                "total_epsilon", "delta", "length_public")  # fmt: skip
 
 
 def run_source_study(chosen: argparse.Namespace, path: Path) -> int:
     """`policysim compare` of such a study: compute, print and write."""
     study = load_source_study(path)
-    given = [f"--{name.replace('_', '-')}" for name in (*OF_SCENARIOS, *OVER_DAYS) if vars(chosen).get(name)]
+    given = [f"--{name.replace('_', '-')}" for name in OF_SCENARIOS if vars(chosen).get(name)]
     if given:
         raise UsageError(f"{given[0]} does not go with {study.name}: it is a study of a source document")
     seed = study.seed if chosen.seed is None else chosen.seed
@@ -50,7 +49,9 @@ def run_source_study(chosen: argparse.Namespace, path: Path) -> int:
     write_files(folder, finished(source_files(study, findings, seed, wanted), chosen))
     report = (folder / "report.html").as_posix()
     if chosen.json:
-        print_json({"manifest": build_manifest(study, seed), **as_document(findings), "report": report})
+        figures, errata = findings.table.to_dict(orient="records"), [asdict(one) for one in findings.errata]
+        found = {"lead": findings.lead, "figures": figures, "errata": errata}
+        print_json({"manifest": build_manifest(study, seed), **found, "report": report})
     else:
         sys.stdout.write("\n".join([*source_screen(study, findings), f"Report: {report}"]) + "\n")
     return 0
@@ -66,12 +67,6 @@ def source_screen(study: SourceStudy, findings: Findings) -> list[str]:
         if row.verdict in (WRONG, OUTSIDE):
             lines += wrap(f"{row.verdict}: {row.what}: {row.printed}; ours {row.shown}. {row.why}".rstrip())
     return lines
-
-
-def as_document(findings: Findings) -> dict[str, Any]:
-    """The same for --json."""
-    errata = [asdict(erratum) for erratum in findings.errata]
-    return {"lead": findings.lead, "figures": findings.table.to_dict(orient="records"), "errata": errata}
 
 
 def build_manifest(study: SourceStudy, seed: int) -> dict[str, Any]:
@@ -94,18 +89,13 @@ def source_files(
     files = {"comparison.csv": to_csv(table)}
     files |= {f"figures/{drawing.name}.csv": to_csv(drawing.table) for drawing in findings.drawings}
     for drawing in findings.drawings:
-        files |= _figure_files(drawing, wanted)
+        files |= wanted.of(drawing.name, drawing.figure, description=drawing.description)
     files["report.html"] = source_page(study, findings, seed).encode()
     files["study.toml"] = study.text.encode()
     return {
         **files,
         "manifest.json": manifest_text({**build_manifest(study, seed), "answer": findings.answer}).encode(),
     }
-
-
-def _figure_files(drawing: Drawing, wanted: FigureFiles) -> dict[str, bytes]:
-    # A figure of this kind has one size.
-    return wanted.of(drawing.name, lambda _: drawing.figure(), description=drawing.description)
 
 
 def source_page(study: SourceStudy, findings: Findings, seed: int) -> str:
