@@ -80,25 +80,13 @@ def rounds_to(value: float, printed: str) -> bool:
 
 
 def cut_to(value: float, printed: str) -> bool:
-    """Whether the value is the printed number if the digits that follow are cut off.
-
-    Examples
-    --------
-    >>> cut_to(0.327, ".32"), cut_to(0.327, ".33")
-    (True, False)
-    """
+    """Whether the value is the printed number if the digits that follow are cut off: 0.327 and .32, not .33."""
     number = printed_number(printed)
     return number is not None and _at_digits(value, printed, ROUND_DOWN) == number
 
 
 def as_printed(value: float, printed: str) -> str:
-    """The value, rounded to the digits of the printed number.
-
-    Examples
-    --------
-    >>> as_printed(0.14696, ".15"), as_printed(3.99e-5, "4e-5")
-    ('0.15', '4e-5')
-    """
+    """The value, rounded to the digits of the printed number: 0.15 for .15, 4e-5 for 4e-5."""
     rounded = _at_digits(value, printed, ROUND_HALF_EVEN)
     return f"{rounded:e}" if "e" in printed.lower() else f"{rounded:,f}" if "," in printed else f"{rounded:f}"
 

@@ -1,4 +1,4 @@
-"""Where to put the noise, against enumeration of all reports, on a small study."""
+"""Where to put the noise, against enumeration of all reports on a small study; and how commands name the script."""
 
 import itertools
 import math
@@ -28,6 +28,7 @@ from randomise_or_decide import (
 from small_studies import write_small_study
 
 import policysim as ps
+from policysim.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +212,18 @@ def test_the_committed_numbers_are_of_these_sets():
     experiment = Experiment()
     assert list(dict.fromkeys(table["hidden"])) == [hidden.name for hidden in experiment.hidden]
     assert {experiment.epsilon, *experiment.epsilons} <= set(table["epsilon"])
+
+
+@pytest.mark.parametrize("name", ["learning-on-private-columns", "randomise-or-decide"])
+def test_compare_and_reproduce_name_the_script(name, capsys, tmp_path, monkeypatch):
+    root = Path(__file__).parents[2]
+    script = f"examples/{name.replace('-', '_')}.py"
+    assert (root / script).is_file()
+    manifest = root / "reports" / name / "manifest.json"
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["compare", name], ["choose", name], ["reproduce", str(manifest)]):
+        assert main(arguments) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert f"run python {script}" in err
+    assert list(tmp_path.iterdir()) == []

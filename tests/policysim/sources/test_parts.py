@@ -51,6 +51,8 @@ def test_what_python_itself_prints_always_agrees(value, digits):
 
 def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
     assert cut_to(0.327, ".32")
+    assert not cut_to(0.327, ".33")
+    assert (as_printed(0.14696, ".15"), as_printed(3.99e-5, "4e-5")) == ("0.15", "4e-5")
     assert not cut_to(0.327, ".31")
     assert printed_number("½") is None
     assert printed_number("nan") is None
