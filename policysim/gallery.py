@@ -10,6 +10,7 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,8 @@ from policysim.words import days
 PAGE = "README.md"
 INTRODUCTION = (
     "A folder for each study: the study that was run and what policysim made of it. `make reports` makes all of them "
-    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come out."
+    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come out. An experiment is a script of this "
+    "repository, which `make reports` runs."
 )
 # What Markdown would not show as it is, and what is written instead; in this order.
 MARKUP = (
@@ -83,18 +85,31 @@ def make(folder: Path) -> int:
     for manifest in bar:
         bar.set_description(manifest.folder.name)
         with contextlib.redirect_stdout(io.StringIO()):
-            code = cli.main(_arguments(manifest, folder))
+            code = _run(manifest, folder)
         if code:
             return code
     return 0
+
+
+def _run(manifest: Manifest, folder: Path) -> int:
+    if not manifest.script:
+        return cli.main(_arguments(manifest, folder))
+    if not Path(manifest.script).is_file():
+        raise InputFileError(
+            f"{manifest.script}: is missing; {manifest.path.as_posix()} names it, run from its repository"
+        )
+    return subprocess.run(
+        [sys.executable, *_arguments(manifest, folder)], stdout=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 def _entry(manifest: Manifest, folder: str) -> list[str]:
     """One study: its question, answer, figure, and where the rest is."""
     name = quote(manifest.folder.name)
     links = [f"[Report]({name}/report.html)", f"[numbers]({name}/comparison.csv)"]
-    if _is_here(manifest):
-        links.append(f"`{shlex.join(['policysim', *_arguments(manifest, Path(folder))])}`")
+    if manifest.script or _is_here(manifest):
+        program = manifest.command[0] if manifest.script else "policysim"
+        links.append(f"`{shlex.join([program, *_arguments(manifest, Path(folder))])}`")
     return [
         f"### {escaped(_title(manifest))}",
         "",
@@ -125,8 +140,10 @@ def _is_here(manifest: Manifest) -> bool:
 
 
 def _arguments(manifest: Manifest, folder: Path) -> list[str]:
-    """The command line that makes a report where it is."""
+    """The command line that makes a report where it is, without the program."""
     place = folder / manifest.folder.name
+    if manifest.script:
+        return [*manifest.command[1:], "--out", place.as_posix()]
     study = manifest.command[1] if manifest.command[1] in study_names() else (place / STUDY).as_posix()
     first, _, *options = manifest.command
     return [first, study, *options, "--out", str(place)]

@@ -23,6 +23,11 @@ from policysim.study import (
 )
 
 FOLDER = Path(__file__).parent / "studies"
+# What was asked beyond the studies: scripts of the repository answer it.
+EXPERIMENTS = {
+    "learning-on-private-columns": "examples/learning_on_private_columns.py",
+    "randomise-or-decide": "examples/randomise_or_decide.py",
+}
 
 
 def study_names() -> list[str]:
@@ -36,6 +41,9 @@ def study_path(name: str | Path) -> Path:
         return Path(name)
     if str(name) in study_names():
         return FOLDER / f"{name}.toml"
+    if str(name) in EXPERIMENTS:
+        line = f"python {EXPERIMENTS[str(name)]}"
+        raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
     known = unknown("study", str(name), study_names())
     folder = Path(name) / "study.toml"
     hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""

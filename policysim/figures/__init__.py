@@ -2,6 +2,7 @@
 
 benefit, spending, choices, groups, weights, patients, over_days   the figures
 curves      what the figures over epsilon share
+described   lines, bands, stars and intervals, described by data
 end_labels, wrapping, ticks, layout   names beside their lines, words that fit, and no two that touch
 glyphs      letters that the font lacks
 looks, sizes   colour, marker and dashes of policies and actions; fonts and widths (figures.mplstyle is the style)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from envs.toml_reader import InputFileError
 from policysim.report.folder import MANIFEST, STUDY
 
 COMMAND = "compare"
+# A report of an experiment names the script that makes it: a file of the repository, run from there.
+SCRIPT_COMMAND, SCRIPT = "python", re.compile(r"examples/\w+\.py")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Manifest:
         return self.path.parent
 
     @property
+    def script(self) -> str:
+        """The script that makes it, "" if `policysim compare` does."""
+        return self.command[1] if self.command[0] == SCRIPT_COMMAND else ""
+
+    @property
     def tables(self) -> list[str]:
         """The CSV files among the results."""
         return [name for name in self.results if name.endswith(".csv")]
@@ -62,7 +70,7 @@ def read_manifest(path: Path) -> Manifest:
     study, command = document.get("study"), document.get("command")
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")
-    if not isinstance(command, list) or len(command) < 2 or not _all_text(command) or command[0] != COMMAND:
+    if not isinstance(command, list) or len(command) < 2 or not _all_text(command) or not _is_known(command):
         raise _no_manifest(path, f'command must be a list like ["{COMMAND}", "{study["name"]}"]')
     results, data = _digests(document, "results", path), _digests(document, "data", path)
     found = Manifest(path, document, study["name"], study["sha256"], tuple(command), results, data)
@@ -94,6 +102,10 @@ def _no_manifest(path: Path, why: str) -> InputFileError:
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and value not in ("", "..") and PurePosixPath(value).name == value
+
+
+def _is_known(command: list[str]) -> bool:
+    return command[0] == COMMAND or (command[0] == SCRIPT_COMMAND and SCRIPT.fullmatch(command[1]) is not None)
 
 
 def _all_text(values: list[Any]) -> bool:

@@ -107,6 +107,9 @@ def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str
     ValueError
         If a data file is missing or another one.
     """
+    if manifest.script:
+        line = shlex.join([*manifest.command, "--out", "FOLDER"])
+        raise InputFileError(f"{manifest.path.as_posix()}: a script of the repository makes this report: run {line}")
     path = _find_study(manifest)
     _check_data(manifest, path)
     with tempfile.TemporaryDirectory(prefix="policysim-") as temporary:

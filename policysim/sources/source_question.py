@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import pandas as pd
-
+from policysim.figures import described
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.data_table import tidy
 from policysim.question.progress import Progress
 from policysim.question.question import UsageError
-from policysim.sources import model
-from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
-from policysim.sources.studies import SourceStudy, load_source_study
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
+from policysim.sources.source_study import SourceStudy, load_source_study
 from policysim.text import wrap
 
-SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z(])")
-# Of the answer, those that the manifest quotes.
-MOST_SENTENCES = 2
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 REASON = "does not go with a study of a source document"
@@ -72,14 +66,14 @@ class SourceQuestion:
 
 def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> Answer:
     """What a study of a source says, shows and keeps."""
-    table = rows_table(findings)
-    drawings = [_drawing(section.title, section.drawing) for section in findings.sections if section.drawing]
+    table = findings.table
+    # A column of numbers and words is not written as numbers are.
+    table["ours"] = table["ours"].map(lambda ours: f"{ours:.12g}" if isinstance(ours, float) else ours)
     values = {
         "study": study,
         "findings": findings,
         "seed": seed,
-        "summary": summary(findings),
-        "random": any(row.band is not None for row in findings.rows),
+        "random": any(row.run is not None for row in findings.rows),
         "marks": MARKS,
         "number": number,
     }
@@ -87,12 +81,12 @@ def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> An
         screen=source_screen(study, findings),
         document={
             "lead": findings.lead,
-            "figures": table.to_dict(orient="records"),
+            "figures": findings.table.to_dict(orient="records"),
             "errata": [asdict(erratum) for erratum in findings.errata],
         },
-        sentences=answer(findings),
+        sentences=findings.answer,
         tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
-        drawings=drawings,
+        drawings=[_drawing(section.title, section.drawing) for section in findings.sections if section.drawing],
         pages={"report.html": Page("source.html", values)},
         depends={
             "study": {"name": study.name, "title": study.title, "sha256": study.digest},
@@ -104,34 +98,9 @@ def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> An
     )
 
 
-def _drawing(title: str, source: model.Drawing) -> Drawing:
+def _drawing(title: str, source: described.Drawing) -> Drawing:
     # These figures have one size each.
-    return Drawing(source.name, title, source.description, lambda _: source.draw(source.table), tidy(source.table))
-
-
-def answer(findings: Findings) -> list[str]:
-    """The first sentences of the lead."""
-    return SENTENCE_END.split(" ".join(findings.lead))[:MOST_SENTENCES]
-
-
-def rows_table(findings: Findings) -> pd.DataFrame:
-    """Every figure of the source beside ours, a row each."""
-    return pd.DataFrame(
-        [
-            {
-                "figure": row.what,
-                "where": row.where,
-                "source": row.printed,
-                "ours": row.ours,
-                "low": None if row.band is None else row.band[0],
-                "high": None if row.band is None else row.band[1],
-                "chance": row.chance,
-                "verdict": row.verdict,
-                "reason": row.why,
-            }
-            for row in findings.rows
-        ]
-    )
+    return Drawing(source.name, title, source.description, lambda _: source.figure(), tidy(source.table))
 
 
 def source_screen(study: SourceStudy, findings: Findings) -> list[str]:
@@ -139,25 +108,8 @@ def source_screen(study: SourceStudy, findings: Findings) -> list[str]:
     lines = [study.title, *wrap(study.source), ""]
     for sentence in findings.lead:
         lines += wrap(sentence)
-    lines += ["", *wrap(summary(findings))]
+    lines += ["", *wrap(findings.summary)]
     for row in findings.rows:
         if row.verdict in (WRONG, OUTSIDE):
             lines += wrap(f"{row.verdict}: {row.what}: {row.printed}; ours {row.shown}. {row.why}".rstrip())
     return lines
-
-
-def summary(findings: Findings) -> str:
-    """How many figures agree, in one sentence."""
-    verdicts = [row.verdict for row in findings.rows]
-    counts = {name: verdicts.count(name) for name in MARKS}
-    parts = [
-        f"{counts[AGREES]} agree to the digits printed",
-        f"{counts[INSIDE]} of single runs lie in the 95 % band of such runs",
-        f"{counts[OUTSIDE]} outside it",
-        f"{counts[PLAUSIBLE]} plausible",
-        f"{counts[WRONG]} wrong in the source",
-        f"{counts[DIFFERS]} differ without a reason that we know",
-    ]
-    shown = [part for part, name in zip(parts, MARKS, strict=True) if counts[name]]
-    claims = "one claim" if len(verdicts) == 1 else f"{len(verdicts)} figures and claims"
-    return f"Of {claims} of the source: {'; '.join(shown)}."

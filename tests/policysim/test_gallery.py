@@ -36,7 +36,7 @@ def test_every_report_is_on_the_page_and_every_link_leads_somewhere():
     assert [link for link in links if not (REPORTS / link).is_file()] == []
     reports = {path.parent.name for path in REPORTS.glob("*/report.html")}
     assert {link.split("/")[0] for link in links} == reports
-    assert text.count("`policysim compare ") == len(reports)
+    assert len(re.findall("`(?:policysim compare|python examples/)", text)) == len(reports)
 
 
 def test_an_entry_has_question_answer_first_figure_links_and_command(tmp_path):
@@ -144,3 +144,41 @@ def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):
     assert "study.toml" in capsys.readouterr().err
     assert main([str(tmp_path), "--make"]) == 2
     assert not (tmp_path / "README.md").exists()
+
+
+SCRIPT = """import pathlib, sys
+pathlib.Path(sys.argv[sys.argv.index("--out") + 1], "made.txt").write_text(" ".join(sys.argv[1:]))
+sys.exit("stop" in sys.argv and 3)
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "ask.py").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_script_is_named_with_its_folder_and_run(repository, capsys):
+    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "--seed", "2"])
+    assert main(["reports", "--make"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert (repository / "reports" / "ask" / "made.txt").read_text() == "--seed 2 --out reports/ask"
+    text = (repository / "reports" / "README.md").read_text(encoding="utf-8")
+    assert "`python examples/ask.py --seed 2 --out reports/ask`" in text
+
+
+def test_make_stops_at_a_script_that_fails_and_at_one_that_is_missing(repository, capsys):
+    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "stop"])
+    assert main(["reports", "--make"]) == 3
+    (repository / "examples" / "ask.py").unlink()
+    assert main(["reports", "--make"]) == 2
+    assert "examples/ask.py: is missing; reports/ask/manifest.json names it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["ask.py", "examples/../ask.py", "/examples/ask.py", "examples/ask.sh", "-c"])
+def test_no_other_file_is_run(repository, script):
+    write_report(repository / "reports", "ask", command=["python", script])
+    with pytest.raises(InputFileError, match="command must be a list like"):
+        make(repository / "reports")

@@ -7,8 +7,7 @@ import pytest
 
 from policies.local import METHODS, KAry, TwoCoin
 from policysim.sources import adult_age_sex as adult
-from policysim.sources import two_coins
-from policysim.sources.model import AGREES, INSIDE, OUTSIDE, WRONG
+from policysim.sources.engine import AGREES, INSIDE, OUTSIDE, WRONG
 
 COUNTS = np.array([8196, 14831, 6499, 15696])
 NAMES = ("young, sex 0", "young, sex 1", "old, sex 0", "old, sex 1")
@@ -31,7 +30,7 @@ def rows(findings):
 
 @pytest.fixture
 def constants(studies):
-    return studies["adult-age-sex"].constants
+    return studies["adult-age-sex"].document
 
 
 def chances(epsilon):
@@ -41,8 +40,8 @@ def chances(epsilon):
 
 
 def test_the_data_are_those_of_the_source(constants, rows):
-    assert tuple(constants.counts) == NAMES
-    assert list(constants.counts.values()) == list(COUNTS)
+    assert tuple(constants.counts.people) == NAMES
+    assert list(constants.counts.people.values()) == list(COUNTS)
     assert (rows["people, the sum of the counts"].printed, rows["people, the sum of the counts"].verdict) == (
         "45,222",
         AGREES,
@@ -63,7 +62,7 @@ def test_expected_errors_follow_from_the_variance(rows, epsilon):
     ):
         row = rows[f"{name} error, ε = {epsilon}"]
         assert row.printed == printed
-        assert row.ours == pytest.approx(ours, rel=1e-9)
+        assert row.value == pytest.approx(ours, rel=1e-9)
         # The L1 error at 0.1 is so near the end of its band that nothing is asserted of it.
         if (name, epsilon) != ("L1", 0.1):
             assert row.verdict == INSIDE
@@ -81,7 +80,7 @@ def test_95_percent_of_runs_drawn_otherwise_lie_in_the_bands(rows, epsilon):
     # Four standard errors of a share of 0.95 among 4,000 runs are 0.0138; the bands' own ends come from 100,000 runs,
     # which adds at most 4 sqrt(0.95 * 0.05 / 100,000) = 0.0028.
     for name, error in zip(("L1", "L2"), errors, strict=True):
-        low, high = rows[f"{name} error, ε = {epsilon}"].band
+        low, high = rows[f"{name} error, ε = {epsilon}"].run.band
         assert ((low <= error) & (error <= high)).mean() == pytest.approx(0.95, abs=0.0166)
 
 
@@ -90,12 +89,12 @@ def test_reports_at_epsilon_one_are_beside_what_is_expected(rows):
     for name, count, printed in zip(NAMES, COUNTS, REPORTS, strict=True):
         row = rows[f"reports of “{name}”, ε = 1"]
         assert row.printed == printed
-        assert row.ours == pytest.approx(count * p + (N - count) * q, rel=1e-9)
+        assert row.value == pytest.approx(count * p + (N - count) * q, rel=1e-9)
         # Binomial counts of this size are normal to within a few reports.
         deviation = math.sqrt(count * p * (1 - p) + (N - count) * q * (1 - q))
-        assert row.band == pytest.approx((row.ours - 1.96 * deviation, row.ours + 1.96 * deviation), abs=2)
-        z = (int(printed) - row.ours) / deviation
-        assert row.chance == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.01)
+        assert row.run.band == pytest.approx((row.value - 1.96 * deviation, row.value + 1.96 * deviation), abs=2)
+        z = (int(printed) - row.value) / deviation
+        assert row.run.chance == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.01)
         assert row.verdict == (INSIDE if abs(z) < 1.96 else OUTSIDE)
 
 
@@ -109,19 +108,19 @@ def test_the_reports_are_of_another_run_than_the_errors(findings):
 
 def test_proportions_are_never_worse_than_the_clip_on_average(constants):
     for epsilon in (0.02, 0.05, 0.1):
-        found = {one.method: one for one in adult.simulated(constants, epsilon, runs=20_000, seed=3)}
-        assert set(found) == set(METHODS)
-        assert found["projected"].error < found["clipped"].error < found["unbiased"].error
-        assert found["clipped"].total[0] > N * 1.001
+        found = constants.simulated(epsilon, runs=20_000, seed=3)
+        assert set(found.index) == set(METHODS)
+        assert found["error"]["projected"] < found["error"]["clipped"] < found["error"]["unbiased"]
+        assert found["sum"]["clipped"] > N * 1.001
         for method in ("projected", "maximum-likelihood"):
-            assert found[method].total == pytest.approx((N, N, N), rel=1e-9)
+            assert tuple(found.loc[method, ["sum", "low", "high"]]) == pytest.approx((N, N, N), rel=1e-9)
 
 
 def test_a_sampled_population_adds_its_own_variance(constants):
     p, q = chances(5)
     f = 6499 / N
     variance = q * (1 - q) / (N * (p - q) ** 2) + f * (1 - p - q) / (N * (p - q))
-    given, population = adult.standard_errors(constants, 5.0, "old, sex 0")
+    given, population = constants.standard_errors(5.0, "old, sex 0")
     assert given == pytest.approx(math.sqrt(variance), rel=1e-9)
     assert population == pytest.approx(math.sqrt(variance + f * (1 - f) / N), rel=1e-9)
 
@@ -132,10 +131,10 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
     assert constants.coins.matrix.tolist() == [[truth, 1 - truth], [1 - truth, truth]]
     loss = math.log(truth / (1 - truth))
     assert loss == pytest.approx(math.log(3))
-    row = rows[two_coins.LOSS]
+    row = rows[adult.LOSS]
     assert (row.printed, row.verdict, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
-    assert (rows[two_coins.TRUTH].printed, rows[two_coins.TRUTH].verdict) == ("3/4", AGREES)
-    assert (rows[two_coins.RATE].printed, rows[two_coins.RATE].verdict) == ("2p − ½", AGREES)
+    assert (rows[adult.TRUTH].printed, rows[adult.TRUTH].verdict) == ("3/4", AGREES)
+    assert (rows[adult.RATE].printed, rows[adult.RATE].verdict) == ("2p − ½", AGREES)
     for rate in (0, 0.3, 1):
         positive = rate * truth + (1 - rate) * (1 - truth)
         assert 2 * positive - 0.5 == pytest.approx(rate)
@@ -143,8 +142,8 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
 
 def test_other_coins_are_not_said_to_be_right(edited):
     study = edited("adult-age-sex", ("first = 0.5", "first = 0.6"))
-    claims = two_coins.claims(study.constants.coins)
-    assert [claims[name][1] for name in (two_coins.TRUTH, two_coins.RATE, two_coins.LOSS)] == [False] * 3
+    claims = adult.coin_judgements(study.document.coins)
+    assert [claims[name].holds for name in (adult.TRUTH, adult.RATE, adult.LOSS)] == [False] * 3
     # Fair coins in place of the truth would have cost nothing.
     assert TwoCoin(0.0, 0.5).epsilon == 0
 
@@ -155,13 +154,13 @@ def test_a_wrong_estimate_leaves_its_band(constants):
     seen = channel.simulate_counts(COUNTS, runs=100, rng=np.random.default_rng(1))
     p, q = chances(1)
     wrong = np.abs((seen / N - q) / p * N - COUNTS).sum(axis=1)
-    band = adult.bands(constants, 1.0, runs=20_000, seed=1).l1
+    band = constants.expected(1.0, runs=20_000, seed=1)["L1"].band
     assert (wrong > band[1]).all()
 
 
 def test_the_errata_are_these(findings):
     found = findings["adult-age-sex"]
-    assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, two_coins.LOSS}
+    assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, adult.LOSS}
     assert [bool(e.says and e.right and e.reason) for e in found.errata] == [True] * 3
     assert any("median" in erratum.says for erratum in found.errata)
 
@@ -169,10 +168,10 @@ def test_the_errata_are_these(findings):
 def test_the_seed_moves_nothing_but_the_simulated_bands(studies, findings):
     other = studies["adult-age-sex"].findings(seed=99)
     pairs = list(zip(findings["adult-age-sex"].rows, other.rows, strict=True))
-    assert all(a.ours == b.ours and a.chance == b.chance for a, b in pairs)
-    moved = {a.what for a, b in pairs if a.band != b.band}
+    assert all(a.value == b.value and (not a.run or a.run.chance == b.run.chance) for a, b in pairs)
+    moved = {a.what for a, b in pairs if a.run and a.run.band != b.run.band}
     assert moved
     assert all("error" in what for what in moved)
     for a, b in pairs:
         if a.what in moved:
-            assert b.band == pytest.approx(a.band, rel=0.05)
+            assert b.run.band == pytest.approx(a.run.band, rel=0.05)

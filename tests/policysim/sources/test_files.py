@@ -4,7 +4,7 @@ import pytest
 
 import policysim as ps
 from envs.toml_reader import InputFileError
-from policysim.sources.studies import ANALYSES, load_source_study
+from policysim.sources.source_study import DOCUMENTS, load_source_study
 from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -13,7 +13,7 @@ NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_built_in_file_is_read_without_a_mistake(studies, name):
     study = studies[name]
-    assert (study.name, study.analysis in ANALYSES) == (name, True)
+    assert (study.name, study.analysis in DOCUMENTS) == (name, True)
     assert study.title.endswith("?")
     assert study.source
 

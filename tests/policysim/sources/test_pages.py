@@ -6,9 +6,10 @@ import re
 
 import pandas as pd
 import pytest
-from policysim.sources.page import source_files
 
 from policysim.cli import main
+from policysim.report.folder import folder_files
+from policysim.sources.source_question import answer_about_source
 from policysim.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -16,7 +17,10 @@ NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
 @pytest.fixture(scope="module")
 def written(studies, findings):
-    return {name: source_files(studies[name], findings[name], studies[name].seed) for name in NAMES}
+    return {
+        name: folder_files(answer_about_source(studies[name], findings[name], studies[name].seed), ["compare", name])
+        for name in NAMES
+    }
 
 
 def readable(page):
@@ -76,7 +80,7 @@ def test_every_drawing_is_written_with_its_numbers(written, findings, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_differ_in_more_than_colour(findings, name):
     for drawing in findings[name].drawings:
-        for axes in drawing.draw(drawing.table).axes:
+        for axes in drawing.figure().axes:
             looks = [
                 (line.get_marker(), str(line.get_linestyle()))
                 for line in axes.get_lines()

@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from policies.selection import select
-from policysim.sources.digits import as_printed, cut_to, printed_number, rounds_to
-from policysim.sources.losses import ADD_OR_REMOVE, REPLACE_ONE, largest_loss, loss_at, neighbours
-from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Row
-from policysim.sources.single_runs import binomial_run, report_run
+from policysim.sources.chances import (
+    ADD_OR_REMOVE,
+    REPLACE_ONE,
+    SingleRun,
+    binomial_run,
+    largest_loss,
+    loss_at,
+    neighbours,
+    report_run,
+)
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Judgement, Row
+from policysim.sources.printed import as_printed, cut_to, printed_number, rounds_to
 
 
 @pytest.mark.parametrize(
@@ -43,23 +51,25 @@ def test_what_python_itself_prints_always_agrees(value, digits):
 
 def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
     assert cut_to(0.327, ".32")
+    assert not cut_to(0.327, ".33")
+    assert (as_printed(0.14696, ".15"), as_printed(3.99e-5, "4e-5")) == ("0.15", "4e-5")
     assert not cut_to(0.327, ".31")
     assert printed_number("½") is None
     assert printed_number("nan") is None
 
 
 def test_a_row_knows_its_verdict():
-    def verdict(printed, ours, **more):
-        return Row("", "", printed, ours, **more).verdict
+    def verdict(printed, ours):
+        return Row("", "", printed, ours).verdict
 
     assert verdict("0.33", 0.327) == AGREES
     assert verdict(".32", 0.327) == WRONG
     assert verdict(".31", 0.327) == DIFFERS
-    assert verdict("5", 4.2, band=(2, 5)) == INSIDE
-    assert verdict("1,006", 4.2, band=(2, 1005)) == OUTSIDE
-    assert verdict("words", "words", holds=True) == AGREES
-    assert verdict("words", "others", holds=False) == WRONG
-    assert verdict("949", "possible") == PLAUSIBLE
+    assert verdict("5", SingleRun(4.2, (2, 5))) == INSIDE
+    assert verdict("1,006", SingleRun(4.2, (2, 1005))) == OUTSIDE
+    assert verdict("words", Judgement("words", True)) == AGREES
+    assert verdict("words", Judgement("others", False)) == WRONG
+    assert verdict("949", Judgement("possible", None)) == PLAUSIBLE
     assert Row("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
 
 

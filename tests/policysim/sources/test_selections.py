@@ -8,8 +8,12 @@ import pytest
 from scipy.stats import binom
 
 import policysim.sources.common_disease as disease
+import policysim.sources.marital_status as marital
 import policysim.sources.sock_groups as sock
 from policies.selection import select
+from policysim.sources import chances
+from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
 from policysim.sources.largest_industry import (
     Larger,
     agreeing_gaps,
@@ -17,7 +21,6 @@ from policysim.sources.largest_industry import (
     gap_of_one,
     possible,
 )
-from policysim.sources.model import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
 
 
 def logistic(x):
@@ -34,7 +37,7 @@ def check(findings, expected, verdict=AGREES):
     for (what, where), (printed, ours) in expected.items():
         row = rows[what, where]
         assert (row.printed, row.verdict) == (printed, verdict), what
-        assert row.ours == pytest.approx(ours, rel=1e-12), what
+        assert row.value == pytest.approx(ours, rel=1e-12), what
 
 
 def test_every_exact_figure_of_the_sock_groups_agrees(findings):
@@ -77,14 +80,14 @@ def test_its_draws_are_plausible(findings, where, epsilon, counts):
     for name, seen, p in zip(("NonViolent", "Violent"), counts, (probability, 1 - probability), strict=True):
         row = rows[f"{name} in 100 draws, all, ε = {epsilon}", where]
         assert (row.printed, row.verdict) == (str(seen), INSIDE)
-        assert row.ours == pytest.approx(100 * p)
-        assert binom.cdf(row.band[1], 100, p) - binom.cdf(row.band[0] - 1, 100, p) >= 0.95
+        assert row.value == pytest.approx(100 * p)
+        assert binom.cdf(row.run.band[1], 100, p) - binom.cdf(row.run.band[0] - 1, 100, p) >= 0.95
         # The largest of these is as good as certain to be drawn now and then; the least has a chance of 8 %.
-        assert row.chance > 0.05
+        assert row.run.chance > 0.05
 
 
 def test_the_split_and_not_the_mechanism_wrongs_the_small_group(studies):
-    source, whole, own, right = sock.outcomes(studies["sock-groups"].constants)
+    source, whole, own, right = studies["sock-groups"].document.outcomes
     assert source.rare == pytest.approx((logistic(-1.4), logistic(-2.6)))
     assert whole.rare == pytest.approx((logistic(-10 * 28 / 30 / 2), logistic(-10 * 52 / 70 / 2)))
     assert own.rare == pytest.approx((logistic(-3 * 28 / 2), logistic(-7 * 52 / 2)))
@@ -94,7 +97,7 @@ def test_the_split_and_not_the_mechanism_wrongs_the_small_group(studies):
 
 
 def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
-    source, _, _, right = sock.outcomes(studies["sock-groups"].constants)
+    source, _, _, right = studies["sock-groups"].document.outcomes
     assert source.claimed == pytest.approx((3, 7))
 
     def exact(n, epsilon, sensitivity):
@@ -108,7 +111,7 @@ def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
 
 
 def test_what_disparity_is_left_is_largest_at_its_peak_and_below_a_hundredth_from_where_it_says(studies):
-    largest, peak, until = sock.left_disparity(studies["sock-groups"].constants)
+    largest, peak, until = studies["sock-groups"].document.left
 
     def disparity(epsilon):
         return logistic(-14 * epsilon) - logistic(-26 * epsilon)
@@ -190,7 +193,7 @@ def test_what_is_possible_is_what_all_tables_give(candidates, gap):
 
 
 def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
-    larger = studies["common-disease"].constants.larger
+    larger = studies["common-disease"].document.larger
     assert (larger.people, larger.largest, larger.epsilon, larger.right, larger.runs) == (37080, 682, 0.1, 949, 1000)
     low, high = larger.interval
     # The ends of the exact interval: so many right draws or more, or fewer, have probability 2.5 %.
@@ -227,22 +230,19 @@ def test_the_run_of_the_marital_status_is_plausible(findings):
     for (name, printed), expected in zip(seen, exact, strict=False):
         row = rows[f"{name} in 200 draws, ε = 1", "one run of 200 draws"]
         assert (row.printed, row.verdict) == (printed, INSIDE)
-        assert row.ours == pytest.approx(expected)
+        assert row.value == pytest.approx(expected)
 
 
 def test_the_marital_status_spends_a_thousandth_and_half_of_it(studies, findings):
-    import policysim.sources.marital_status as marital  # noqa: PLC0415
-    from policysim.sources.losses import ADD_OR_REMOVE, REPLACE_ONE  # noqa: PLC0415
 
-    constants = studies["marital-status"].constants
+    document = studies["marital-status"].document
     for candidates in (2, 7, 1000):
         # s = 2, one person moves a score by 0.001: the range is 0.002 under replace-one, 0.001 otherwise.
-        assert marital.exact_loss(constants, REPLACE_ONE, candidates) == pytest.approx(0.001, rel=1e-3)
-        assert marital.exact_loss(constants, ADD_OR_REMOVE, candidates) == pytest.approx(0.0005, rel=1e-3)
-    table = constants.table
-    corrected = marital.probabilities(constants, table, 0.001, corrected=True)
-    assert corrected == pytest.approx(marital.probabilities(constants, table, 1.0), rel=1e-9)
-    monotone = marital.probabilities(constants, table, 0.0005, corrected=True, monotone=True)
+        assert document.loss(REPLACE_ONE, candidates) == pytest.approx(0.001, rel=1e-3)
+        assert document.loss(ADD_OR_REMOVE, candidates) == pytest.approx(0.0005, rel=1e-3)
+    corrected = document.probabilities(0.001, corrected=True)
+    assert corrected == pytest.approx(document.probabilities(1.0), rel=1e-9)
+    monotone = document.probabilities(0.0005, corrected=True, monotone=True)
     assert monotone == pytest.approx(corrected, rel=1e-9)
     wrong = {row.what for row in findings["marital-status"].rows if row.verdict == WRONG}
     assert wrong == {marital.SENSITIVITY}
@@ -256,8 +256,7 @@ def test_a_wrong_calibration_is_caught(edited, monkeypatch):
         assert verdicts.count(DIFFERS) >= 8
         # The half forgotten.
         with monkeypatch.context() as patch:
-            module = {"sock-groups": sock, "common-disease": disease}[name]
-            patch.setattr(module, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
+            patch.setattr(chances, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
             rows = edited(name).findings().rows
             assert DIFFERS in {row.verdict for row in rows if row.what.startswith("P(")}
 
@@ -272,4 +271,4 @@ def test_a_run_that_does_not_fit_lies_outside(edited):
         .rows
     )
     assert [row.verdict for row in rows[:3]] == [OUTSIDE, OUTSIDE, INSIDE]
-    assert rows[0].chance < 1e-6
+    assert rows[0].run.chance < 1e-6

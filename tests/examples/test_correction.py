@@ -6,17 +6,24 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from learning_on_private_columns import (
+    CONSTANT,
+    EDGES,
+    LEFT_OUT,
+    REPORTS,
+    TRUE,
+    bins,
+    on_reports,
+    on_true_rows,
+    scores,
+)
+from private_columns import Corrected, Rows, _Likelihood, fit_corrected, indicators
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from policies.local import KAry
-from policysim.sources.learning_correction import Corrected, _Likelihood, fit_corrected
-from policysim.sources.learning_patients import indicators
-from policysim.sources.learning_rows import Rows
-from policysim.sources.learning_runs import CONSTANT, LEFT_OUT, REPORTS, TRUE, on_reports, on_true_rows
-from policysim.sources.learning_scores import EDGES, bins, scores
 
 
 def exact_rows(epsilon, patients):

@@ -1,94 +1,62 @@
-"""Where to put the noise, against enumeration of all reports, on a small study."""
+"""Where to put the noise, against enumeration of all reports on a small study; and how commands name the script."""
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from policysim.sources.page import source_files
-from small_studies import write_small_study
-
-from envs.toml_reader import InputFileError, open_toml
-from policysim.comparison import compare
-from policysim.sources.randomise_or_decide import COST, read
-from policysim.sources.randomise_or_decide_curves import (
+from experiment_report import files
+from randomise_or_decide import (
+    FIGURE,
     LIMIT,
     NOTABLE,
     OTHERS,
     RECORD,
     RESPONSE,
+    Experiment,
+    Hidden,
     crossings,
     curves,
     kept,
-    number_of_steps,
     overtaking,
-    problems_of,
+    percent,
+    report,
+    two_digits,
 )
-from policysim.sources.randomise_or_decide_drawings import NAME
-from policysim.sources.randomise_or_decide_findings import analyse
-from policysim.sources.studies import SourceStudy
-from policysim.study_file import FOLDER
-from policysim.words import percent, rounded
+from small_studies import write_small_study
 
-TEXT = """\
-study = "{study}"
-epsilon = 1
-epsilons = [0.5, 2, 4, 8]
-
-[coins]
-first = 0.5
-second = 0.5
-
-[[hidden]]
-name = "infection"
-features = ["infected"]
-
-[[hidden]]
-name = "infection and age"
-features = ["infected", "age"]
-
-[[hidden]]
-name = "everything"
-
-[[claim]]
-about = "two coins for each feature of a record: ε"
-says = "0"
-where = "text"
-"""
-
-
-def constants_of(text, folder):
-    path = folder / "study.toml"
-    path.write_text(text, encoding="utf-8")
-    with open_toml(path) as table:
-        constants = read(table)
-        table.close()
-    return constants
+import policysim as ps
+from policysim.cli import main
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    return TEXT.format(study=write_small_study(tmp_path_factory.mktemp("small")).as_posix())
-
-
-@pytest.fixture(scope="module")
-def constants(text, tmp_path_factory):
-    return constants_of(text, tmp_path_factory.mktemp("study"))
+def constants(tmp_path_factory):
+    return Experiment(
+        study=write_small_study(tmp_path_factory.mktemp("small")).as_posix(),
+        epsilons=(0.5, 2, 4, 8),
+        hidden=(
+            Hidden("infection", ("infected",)),
+            Hidden("infection and age", ("infected", "age")),
+            Hidden("everything"),
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
 def problems(constants):
-    return problems_of(constants)
+    return [constants.problem_of(hidden) for hidden in constants.hidden]
 
 
 @pytest.fixture(scope="module")
-def table(constants, problems):
-    return curves(constants, problems)
+def table(constants):
+    return curves(constants)
 
 
 @pytest.fixture(scope="module")
 def findings(constants):
-    return analyse(constants)
+    return report(constants)
 
 
 def benefit(problem, value):
@@ -99,7 +67,7 @@ def benefit(problem, value):
 
 def value_of_randomised_records(constants, hidden, problem, keep):
     """V by enumeration of every record and report; `keep` is the probability to report each hidden feature truly."""
-    space = constants.study.scenario.space
+    space = ps.load_study(constants.study).scenario.space
     axes = [space.axis(name) for name in hidden.features or space.names]
     records = list(itertools.product(*(range(size) for size in space.shape)))
     K = np.zeros((len(records), len(records)))
@@ -119,8 +87,10 @@ def test_the_randomised_record_is_worth_what_enumeration_of_all_reports_says(
     constants, problems, table, place, epsilon
 ):
     hidden = constants.hidden[place]
-    share = epsilon / hidden.size(constants.study)
-    keep = [math.exp(share) / (math.exp(share) + size - 1) for size in constants.study.scenario.space.shape]
+    share = epsilon / len(hidden.features or constants.features)
+    keep = [
+        math.exp(share) / (math.exp(share) + size - 1) for size in ps.load_study(constants.study).scenario.space.shape
+    ]
     value = value_of_randomised_records(constants, hidden, problems[place], keep)
     assert kept(table, hidden.name, RECORD, epsilon) == pytest.approx(benefit(problems[place], value), abs=1e-10)
 
@@ -152,15 +122,15 @@ def response_benefit(problem, epsilon):
 
 
 def test_curves_cross_where_the_crossings_say(constants, problems, table):
-    found = crossings(constants, problems, table)
-    crossed = [one for one in found if one.overtaking.policy]
+    found = crossings(constants, table)
+    crossed = [one for one in found if one.by]
     assert crossed, "the small study must have a crossing, or this test shows nothing"
     for one in crossed:
         problem = problems[constants.hidden.index(one.hidden)]
         # The root is known to 1 % of epsilon: on either side the sign must be right.
         leads = []
-        for epsilon in (one.overtaking.epsilon / 1.02, one.overtaking.epsilon * 1.02):
-            share = epsilon / one.hidden.size(constants.study)
+        for epsilon in (one.overtaken / 1.02, one.overtaken * 1.02):
+            share = epsilon / len(one.hidden.features or constants.features)
             keep = [math.exp(share) / (math.exp(share) + 1)] * 5
             record = benefit(problem, value_of_randomised_records(constants, one.hidden, problem, keep))
             other = curves_at(problem, epsilon)
@@ -170,12 +140,12 @@ def test_curves_cross_where_the_crossings_say(constants, problems, table):
 
 def curves_at(problem, epsilon):
     """The best of the other policies: the response in closed form, the capped mechanism as `compare` has it."""
-    capped = compare(problem, policies=[OTHERS[0]], epsilons=[epsilon])["benefit_kept"].item()
+    capped = ps.compare(problem, policies=[OTHERS[0]], epsilons=[epsilon])["benefit_kept"].item()
     return max(capped, response_benefit(problem, epsilon))
 
 
 def test_response_on_the_decision_keeps_as_much_as_two_coins_where_it_is_said_to(constants, problems, table):
-    for one in crossings(constants, problems, table):
+    for one in crossings(constants, table):
         problem = problems[constants.hidden.index(one.hidden)]
         keep = kept(table, one.hidden.name, RECORD, one.coins)
         # found to 1e-4 relative, from above
@@ -186,94 +156,74 @@ def test_response_on_the_decision_keeps_as_much_as_two_coins_where_it_is_said_to
 def test_where_nothing_overtakes_it_is_said(table, problems):
     rows = table[(table["hidden"] == "infection") & (table["policy"].isin([RECORD, *OTHERS]))].copy()
     rows.loc[rows["policy"] == RECORD, "benefit_kept"] = 1.0
-    assert overtaking(problems[0], rows).epsilon == math.inf
+    assert overtaking(problems[0], rows) == (math.inf, "")
 
 
-def test_progress_is_called_as_often_as_it_was_announced(constants, problems):
-    calls = []
-    table = curves(constants, problems, lambda: calls.append(1))
-    crossings(constants, problems, table, lambda: calls.append(1))
-    assert len(calls) == number_of_steps(constants)
+SCRIPT = "examples/randomise_or_decide.py"
 
 
-def study_of(constants, text):
-    return SourceStudy("small", text, "Title", "Source", "randomise-or-decide", 1, constants)
-
-
-def test_the_numbers_of_the_page_are_those_of_the_table(constants, text, findings):
-    files = source_files(study_of(constants, text), findings, 1)
+def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings):
+    made = files(findings, SCRIPT)
     csv = {}
-    for line in files[f"figures/{NAME}.csv"].decode().splitlines()[1:]:
+    for line in made[f"figures/{FIGURE}.csv"].decode().splitlines()[1:]:
         hidden, policy, epsilon, benefit_kept, spent, _ = line.split(",")
         csv[hidden, policy, float(epsilon)] = float(benefit_kept), float(spent)
-    page = files["report.html"].decode()
-    at_one, coins = findings.sections[1], findings.sections[2]
-    for cells in at_one.cells:
-        for policy, cell in zip(at_one.headings[1:-1], cells[1:-1], strict=True):
+    page = made["report.html"].decode()
+    at_one, coins = findings.parts[1].table, findings.parts[2].table
+    for cells in at_one.to_numpy():
+        for policy, cell in zip(at_one.columns[1:-1], cells[1:-1], strict=True):
             assert cell == percent(csv[cells[0], policy, 1.0][0])
             assert f"<td>{cell}</td>" in page
-    for hidden, cells in zip(constants.hidden, coins.cells, strict=True):
+    for hidden, cells in zip(constants.hidden, coins.to_numpy(), strict=True):
         value, spent = csv[hidden.name, RECORD, float(f"{constants.two_coins(hidden):.12g}")]
-        assert cells[2:4] == (percent(value), rounded(spent))
+        assert tuple(cells[2:4]) == (percent(value), two_digits(spent))
         assert cells[4] == percent(csv[hidden.name, RESPONSE, float(f"{constants.two_coins(hidden):.12g}")][0])
     for name in ("infection", "infection and age", "everything"):
         assert f"{name} {percent(csv[name, RECORD, 1.0][0])} against" in findings.lead[0]
 
 
 def test_a_star_marks_two_coins_in_every_panel(constants, findings):
-    marked = findings.drawings[0].table.query("two_coins")
+    marked = findings.parts[0].numbers.query("two_coins")
     assert list(marked["hidden"]) == [hidden.name for hidden in constants.hidden]
     assert set(marked["policy"]) == {RECORD}
 
 
-def test_two_runs_leave_the_same_bytes(constants, text, findings):
-    study = study_of(constants, text)
-    assert source_files(study, findings, 1) == source_files(study, analyse(constants), 1)
+def test_two_runs_leave_the_same_bytes(constants, findings):
+    assert files(findings, SCRIPT) == files(report(constants), SCRIPT)
 
 
 def test_the_claim_of_no_loss_is_an_erratum(findings):
-    (row,) = findings.rows
-    assert row.what == COST
-    assert row.verdict == "erratum"
+    assert findings.claim["figure"] == "two coins for each feature of a record: ε"
+    assert findings.claim["verdict"] == "erratum"
     # five features at ln 3
-    assert "5 × 1.0986 = 5.49" in row.ours
+    assert "5 × 1.0986 = 5.49" in findings.claim["ours"]
 
 
-def test_the_built_in_study_hides_the_sets_that_it_names():
-    with open_toml(FOLDER / "randomise-or-decide.toml") as table:
-        for key in ("analysis", "title", "source", "seed"):
-            assert key in table
-            table.known.add(key)
-        constants = read(table)
-        table.close()
-    assert [hidden.size(constants.study) for hidden in constants.hidden] == [1, 9, 7, 8, 18]
-    assert constants.two_coins(constants.hidden[-1]) == pytest.approx(18 * math.log(3))
-    assert constants.epsilon in constants.epsilons
+def test_the_experiment_hides_the_sets_that_it_names():
+    experiment = Experiment()
+    assert [len(hidden.features or experiment.features) for hidden in experiment.hidden] == [1, 9, 7, 8, 18]
+    assert experiment.two_coins(experiment.hidden[-1]) == pytest.approx(18 * math.log(3))
+    assert experiment.epsilon in experiment.epsilons
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('features = ["infected"]', 'features = ["infectd"]', "11: hidden[0].features[0]: unknown name 'infectd'"),
-        ("epsilon = 1", "epsilon = 0", "2: epsilon: must be a number in [0.001, 1000], got 0"),
-        ("epsilons = [0.5, 2, 4, 8]", "epsilons = [-1]", "3: epsilons[0]: must be numbers in [0.001, 1000], got -1"),
-        ('name = "everything"', "", "17: hidden[2]: name is missing"),
-        ("first = 0.5", "first = 2", "6: coins.first: must be a number in [0.01, 0.99], got 2"),
-    ],
-)
-def test_mistakes_in_the_file_are_named_with_their_line(text, tmp_path, old, new, message):
-    assert old in text
-    with pytest.raises(InputFileError) as error:
-        constants_of(text.replace(old, new, 1), tmp_path)
-    assert f"study.toml:{message}" in str(error.value)
+def test_the_committed_numbers_are_of_these_sets():
+    folder = Path(__file__).parents[2] / "reports" / "randomise-or-decide"
+    table = pd.read_csv(folder / "figures" / f"{FIGURE}.csv")
+    experiment = Experiment()
+    assert list(dict.fromkeys(table["hidden"])) == [hidden.name for hidden in experiment.hidden]
+    assert {experiment.epsilon, *experiment.epsilons} <= set(table["epsilon"])
 
 
-def test_a_study_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputFileError, match=r"study\.toml:1: study: unknown study 'covd'; did you mean 'covid'"):
-        constants_of(TEXT.format(study="covd"), tmp_path)
-
-
-def test_a_study_that_hides_nothing_is_refused(text, tmp_path):
-    without = text[: text.index("[[hidden]]")] + text[text.index("[[claim]]") :]
-    with pytest.raises(InputFileError, match="hidden is missing"):
-        constants_of(without, tmp_path)
+@pytest.mark.parametrize("name", ["learning-on-private-columns", "randomise-or-decide"])
+def test_compare_and_reproduce_name_the_script(name, capsys, tmp_path, monkeypatch):
+    root = Path(__file__).parents[2]
+    script = f"examples/{name.replace('-', '_')}.py"
+    assert (root / script).is_file()
+    manifest = root / "reports" / name / "manifest.json"
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["compare", name], ["choose", name], ["reproduce", str(manifest)]):
+        assert main(arguments) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert f"run python {script}" in err
+    assert list(tmp_path.iterdir()) == []

@@ -5,16 +5,15 @@ import math
 
 import numpy as np
 import pytest
+from private_columns import Patients, Split, Ward, indicators, reported_rows, true_rows
 from small_studies import write_small_study
 
-from policysim.sources.learning_patients import Patients, Split, Ward, indicators
-from policysim.sources.learning_rows import reported_rows, true_rows
-from policysim.study_file import load_study
+import policysim as ps
 
 
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory):
-    return load_study(write_small_study(tmp_path_factory.mktemp("small"))).scenario
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("small"))).scenario
 
 
 @pytest.fixture(scope="module")

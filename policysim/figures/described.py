@@ -1,0 +1,200 @@
+"""Figures described by data: which columns of a tidy table are drawn, on which axes, with which words.
+
+A drawing is lines with bands and stars, or intervals one below the other; a new figure of this kind needs no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.style import context
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from policysim.figures.looks import STYLE
+from policysim.figures.ticks import plain, ticks_within
+from policysim.question.answer import SizeName
+
+# Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
+LOOKS = (
+    ("#D55E00", "D", "solid"),
+    ("#0072B2", "o", "solid"),
+    ("#009E73", "^", "dashed"),
+    ("#CC79A7", "s", "dashdot"),
+    ("#000000", "v", "dotted"),
+    ("#56B4E9", "P", "solid"),
+)
+# What the source itself prints.
+STAR: dict[str, Any] = {
+    "color": "#D55E00",
+    "marker": "*",
+    "linestyle": "none",
+    "markersize": 12,
+    "markeredgecolor": "black",
+    "zorder": 4,
+}
+BLUE = "#0072B2"
+EPSILON = "ε (log scale): more private to the left"
+MOST_TICKS = 12
+MARKERS_PER_LINE = 8
+# Ticks of counts on an axis that is linear up to 1 and logarithmic above.
+COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Axes with a line for each name in the column "line", and a band where "low" and "high" hold numbers."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: str = "epsilon"  # the columns drawn
+    y: str = "value"
+    only: tuple[str, str] | None = None  # which rows are drawn: a column, and what it must hold
+    columns: Mapping[str, str] = field(
+        default_factory=dict
+    )  # instead of "line": columns that are a line each, as named
+    stars: tuple[str, ...] = ()  # lines that are single points which the source prints
+    log: str = "x"  # the axes that are logarithmic: "x", "y", "xy" or ""
+    limits: tuple[float, ...] = ()  # of the vertical axis, if not by the data
+    zero: bool = False  # whether a line marks 0
+    bands: bool = True
+    band: str = ""  # what the bands are, in the legend
+    first: int = 0  # the look of the first line, a place in LOOKS
+    notes: tuple[tuple[float, float, str], ...] = ()  # words at a point
+
+    def draw(self, axes: Axes, table: pd.DataFrame) -> None:
+        """Draw the table's rows on the axes."""
+        if self.only:
+            table = table[table[self.only[0]] == self.only[1]]
+        if self.zero:
+            axes.axhline(0, color="#555555", linewidth=1)
+        for place, (name, rows) in enumerate(self._lines(table), self.first):
+            if name in self.stars:
+                axes.plot(rows[self.x], rows[self.y], label=name, **STAR)
+                continue
+            colour, marker, dashes = LOOKS[place % len(LOOKS)]
+            if self.bands and "low" in rows and rows["low"].notna().all():
+                shade: dict[str, Any] = {"color": colour, "alpha": 0.18, "linewidth": 0, "zorder": 1}
+                axes.fill_between(rows[self.x], rows["low"], rows["high"], label=self.band, **shade)
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes, "zorder": 3}
+            every = max(1, len(rows) // MARKERS_PER_LINE)
+            axes.plot(rows[self.x], rows[self.y], label=name, markevery=every, **look)
+        if "x" in self.log:
+            log_ticks(axes, "x", table[self.x])
+        if "y" in self.log:
+            log_ticks(axes, "y", pd.concat([table[name] for name in (self.y, "low", "high") if name in table]))
+        else:
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
+        if self.limits:
+            axes.set_ylim(*self.limits)
+        middle = axes.transData.inverted().transform(axes.transAxes.transform((0.5, 0.5)))[0]
+        for x, y, words in self.notes:
+            offset, side = ((-8, 6), "right") if x > middle else ((8, 6), "left")
+            axes.annotate(words, (x, y), xytext=offset, textcoords="offset points", ha=side)
+        _head(axes, self.title, self.x_label, self.y_label)
+
+    def _lines(self, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Name and rows of each line; those that the source prints are the last."""
+        if self.columns:
+            for place, (column, name) in enumerate(self.columns.items()):
+                rows = table if place == 0 else table.drop(columns=["low", "high"], errors="ignore")
+                yield name, rows.assign(**{self.y: table[column]})
+            return
+        names = list(dict.fromkeys(table["line"]))
+        for name in sorted(names, key=lambda name: name in self.stars):
+            yield name, table[table["line"] == name]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Axes with a row for each name: an interval ("low", "high"), what is "expected", and what was "seen" (or NaN)."""
+
+    title: str
+    x_label: str
+    names: str  # the column with the names
+    seen: str  # what the stars are, in the legend
+
+    def draw(self, axes: Axes, table: pd.DataFrame) -> None:
+        """Draw the table's rows on the axes, from the top."""
+        places = np.arange(len(table))[::-1]
+        axes.hlines(places, table["low"], table["high"], color=BLUE, alpha=0.35, linewidth=8, label="95 % of such runs")
+        axes.plot(table["expected"], places, color=BLUE, marker="o", linestyle="none", label="expected")
+        axes.plot(table["seen"], places, label=self.seen, **{**STAR, "markersize": 9})
+        for place, low, high, seen in zip(places, table["low"], table["high"], table["seen"], strict=True):
+            words = f"{low:.0f} to {high:.0f}" + ("" if np.isnan(seen) else f", drew {seen:.0f}")
+            axes.annotate(words, (1.02, place), xycoords=("axes fraction", "data"), va="center")
+        axes.set_yticks(places, list(table[self.names]))
+        axes.set_xscale("symlog", linthresh=1)
+        largest = float(table[["high", "seen"]].max().max())
+        ticks = [tick for tick in COUNT_TICKS if tick <= 1.3 * largest]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.xaxis.minorticks_off()
+        axes.set_xlim(-0.2, 1.4 * largest)
+        axes.grid(axis="x")
+        _head(axes, self.title, self.x_label, "")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: a tidy table, and how it is drawn."""
+
+    name: str  # its file name, without ending
+    description: str  # what it shows, for readers who cannot see it; the caption too
+    table: pd.DataFrame
+    panels: tuple[Lines | Intervals, ...]  # from left to right
+    height: float = 4.2  # inches
+
+    def figure(self, size: SizeName = "page") -> Figure:
+        """Drawn, in the style of all figures, with one legend below; of the same size whatever is asked for."""
+        with context(STYLE):
+            figure = Figure(figsize=(6.8 if len(self.panels) == 1 else 9.6, self.height), layout="constrained")
+            for place, panel in enumerate(self.panels, 1):
+                panel.draw(figure.add_subplot(1, len(self.panels), place), self.table)
+            handles, labels = figure.axes[0].get_legend_handles_labels()
+            if len(handles) > 1:
+                columns = 2 if len(self.panels) == 1 or max(map(len, labels)) > 24 else 3
+                figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+        return figure
+
+
+def log_ticks(axes: Axes, name: str, values: pd.Series) -> None:
+    """A logarithmic axis ("x" or "y") with ticks at 1, 2 and 5, or at powers of ten alone where that is too many."""
+    ticks = ticks_within(float(values.min()), float(values.max()))
+    if len(ticks) > MOST_TICKS:
+        ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.0000")]
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+    axis.set_ticks(ticks, [plain(tick) for tick in ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def curve_drawing(
+    name: str,
+    description: str,
+    lines: Mapping[str, Callable[[Any], float]],
+    xs: Sequence[float],
+    *,
+    panel: Lines,
+    printed: Sequence[tuple[float, float]] = (),
+) -> Drawing:
+    """Functions over x, a line each, and what a source prints, (x, y) each: the stars of the panel."""
+    rows = [{"line": line, panel.x: at, "value": value(at)} for line, value in lines.items() for at in xs]
+    rows += [{"line": star, panel.x: at, "value": value} for star in panel.stars for at, value in printed]
+    return Drawing(name, description, pd.DataFrame(rows), (panel,))
+
+
+def grid(low: float, high: float, count: int) -> list[float]:
+    """Values evenly spaced on the log scale, rounded to three digits so that tables are easy to read."""
+    return [float(f"{value:.3g}") for value in np.geomspace(low, high, count)]
+
+
+def _head(axes: Axes, title: str, x_label: str, y_label: str) -> None:
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)

@@ -1,0 +1,176 @@
+"""What a source prints, as a study file quotes it: figures with their digits, counts of people, and claims in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+import numpy as np
+
+from envs.toml_reader import Table, shown, unknown
+from policies.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Figures that a source prints together."""
+
+    where: str  # where it has them
+    data: str  # what they were computed from: a group, or "" if there is only one table
+    epsilon: float  # the privacy parameter there; NaN if the figures do not depend on it
+    runs: int  # draws that were counted; 0 for figures that are not random
+    printed: Mapping[str, str]  # by name, with the digits printed there
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that a source says in words."""
+
+    about: str  # one of the subjects that the study knows
+    says: str
+    where: str  # where the source has it
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many people a source counts for each value."""
+
+    people: Mapping[str, int]
+
+    @property
+    def table(self) -> IntArray:
+        """(k,) counts."""
+        return np.array(list(self.people.values()))
+
+    @property
+    def n(self) -> int:
+        """All people."""
+        return sum(self.people.values())
+
+    @property
+    def commonest(self) -> str:
+        """The value of the most people."""
+        return max(self.people, key=self.people.__getitem__)
+
+    def named(self, values: FloatArray) -> dict[str, float]:
+        """A number for each value, by name."""
+        return dict(zip(self.people, values.tolist(), strict=True))
+
+
+def printed_number(text: str) -> Decimal | None:
+    """A printed number with its digits, or None for something else: 0.327, .32, 8.9e-6, 45,222."""
+    try:
+        number = Decimal(text.replace(",", ""))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def rounds_to(value: float, printed: str) -> bool:
+    """Whether the value, rounded to the digits of the printed number, is that number.
+
+    Examples
+    --------
+    >>> rounds_to(0.09975049, "0.0998"), rounds_to(8.92e-6, "8.9e-6"), rounds_to(0.327, ".32")
+    (True, True, False)
+    """
+    number = printed_number(printed)
+    return number is not None and _at_digits(value, printed, ROUND_HALF_EVEN) == number
+
+
+def cut_to(value: float, printed: str) -> bool:
+    """Whether the value is the printed number if the digits that follow are cut off: 0.327 and .32, not .33."""
+    number = printed_number(printed)
+    return number is not None and _at_digits(value, printed, ROUND_DOWN) == number
+
+
+def as_printed(value: float, printed: str) -> str:
+    """The value, rounded to the digits of the printed number: 0.15 for .15, 4e-5 for 4e-5."""
+    rounded = _at_digits(value, printed, ROUND_HALF_EVEN)
+    return f"{rounded:e}" if "e" in printed.lower() else f"{rounded:,f}" if "," in printed else f"{rounded:f}"
+
+
+def _at_digits(value: float, printed: str, rounding: str) -> Decimal:
+    number = printed_number(printed)
+    exponent = number.as_tuple().exponent if number is not None else 0
+    return Decimal(value).quantize(Decimal(1).scaleb(int(exponent)), rounding)
+
+
+def read_counts(table: Table, name: str) -> Counts:
+    """A table of whole numbers, at least two of them and not all 0."""
+    inner = table.table(name)
+    counts = {key: inner.integer(key, 0) for key in inner.values}
+    if name not in table:
+        table.fail(f"{name} is missing: it must be a table of counts")
+    elif len(counts) < 2:
+        table.fail(f"must count at least 2 values, got {len(counts)}", name)
+    elif not any(counts.values()) and all(type(value) is int and value >= 0 for value in inner.values.values()):
+        table.fail("must count somebody, got only 0", name)
+    return Counts(counts)
+
+
+def read_whole(table: Table, name: str, *, least: int = 0) -> int:
+    """A whole number that must be there."""
+    value = table.integer(name, least)
+    if name not in table:
+        table.fail(f"{name} is missing: it must be a whole number >= {least}")
+    elif value < least:
+        table.fail(f"must be a whole number >= {least}, got {value}", name)
+    return max(value, least)
+
+
+def read_quotes(
+    table: Table, name: str, known: Mapping[str, Sequence[str]], *, epsilon: bool = True, runs: bool = False
+) -> tuple[Quote, ...]:
+    """The tables [[name]]: `where`, `printed`, and, where asked for, `data`, `epsilon` and `runs` (of draws counted).
+
+    `known` has the names that may be printed, by data set; one entry with the key "" if there is only one data set.
+    """
+    quotes = []
+    for entry in table.tables(name):
+        data = "" if list(known) == [""] else entry.text("data")
+        if data not in known and "data" in entry:
+            entry.fail(unknown("data", data, list(known)), "data")
+        quote = Quote(
+            where=entry.text("where"),
+            data=data,
+            epsilon=entry.number("epsilon", low=0) if epsilon else float("nan"),
+            runs=read_whole(entry, "runs", least=1) if runs else 0,
+            printed=_read_printed(entry, known.get(data), whole=runs),
+        )
+        if runs and sum(map(int, quote.printed.values())) > quote.runs:
+            entry.fail(f"must not be more than the {quote.runs} runs", "printed")
+        entry.close()
+        quotes.append(quote)
+    return tuple(quotes)
+
+
+def _read_printed(entry: Table, names: Sequence[str] | None, *, whole: bool) -> dict[str, str]:
+    if "printed" not in entry:
+        entry.fail("printed is missing: it must be a table of figures")
+    table = entry.table("printed")
+    printed = {}
+    for key in table.values:
+        text = table.text(key)
+        if names is not None and key not in names:
+            table.fail(unknown("name", key, names), key)
+        elif whole and text and not text.isdecimal():
+            table.fail(f"must be a whole number in quotes, got {shown(text)}", key)
+        elif text and printed_number(text) is None:
+            table.fail(f"must be a number in quotes, with the digits printed there, got {shown(text)}", key)
+        elif text:
+            printed[key] = text
+    return printed
+
+
+def read_claims(table: Table, known: Iterable[str]) -> tuple[Claim, ...]:
+    """The tables [[claim]]: `about`, one of the known subjects, `says` and `where`."""
+    subjects, claims = list(known), []
+    for entry in table.tables("claim"):
+        claim = Claim(entry.text("about"), entry.text("says"), entry.text("where"))
+        if claim.about not in subjects and "about" in entry:
+            entry.fail(unknown("subject", claim.about, subjects), "about")
+        entry.close()
+        claims.append(claim)
+    return tuple(claims)
