@@ -28,7 +28,7 @@ from policysim.words import days
 NAME = "value_over_days"
 # What has another name here, or is no policy of the catalogue.
 LABELS = {Optimal.name: OPTIMAL_DAILY, schedule.NAME: "a schedule for all (best-schedule)"}
-SCHEDULE = Look(GREY, "h", "dashdot")
+SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
 
 
 def value_over_days(
@@ -67,7 +67,7 @@ def value_over_days(
     names = _names(rows[rows["horizon"] == longest], policies, epsilon)
     every = names_of(rows, "policy")
     note = undrawn(every, names)
-    colours = {**looks([name for name in every if name != schedule.NAME]), schedule.NAME: SCHEDULE}
+    colours = {**looks([name for name in every if name != schedule.NAME]), schedule.NAME: SCHEDULE_LOOK}
     rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
     n_panels = 1 + len(totals)
