@@ -30,8 +30,8 @@ from policysim.words import days
 PAGE = "README.md"
 INTRODUCTION = (
     "A folder for each study: the study that was run and what policysim made of it. `make reports` makes all of them "
-    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come out. "
-    "An experiment is a script of this repository, which `make reports` runs."
+    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come "
+    "out. An experiment is a script of this repository, which `make reports` runs."
 )
 # What Markdown would not show as it is, and what is written instead; in this order.
 MARKUP = (
