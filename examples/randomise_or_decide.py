@@ -1,7 +1,7 @@
 """Randomise the record and then decide, or decide and randomise the decision?
 
-`python examples/randomise_or_decide.py` writes reports/randomise-or-decide, in a minute. Exact curves of benefit over
-epsilon, for each set of features that the published treatment must hide.
+`python examples/randomise_or_decide.py` writes reports/randomise-or-decide, in a few minutes. Exact curves of benefit
+over epsilon, for each set of features that the published treatment must hide.
 """
 
 from __future__ import annotations
