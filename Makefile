@@ -13,7 +13,7 @@ report: $(VENV)/.installed
 
 # What there is to make stands in the manifests: a new study is run by hand once, into a folder of its own.
 reports: $(VENV)/.installed
-	$(BIN)/python -m policysim.gallery reports --make
+	$(BIN)/python -m policysim.cli.gallery reports --make
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(ARGS)

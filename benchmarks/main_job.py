@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import policysim as ps
-from policysim.findings import find
+from policysim.decision.findings import find
 
 
 def timed(name, work):

@@ -19,13 +19,15 @@ from threadpoolctl import threadpool_limits
 
 import policysim as ps
 from envs.cohort import PatientSampler
-from envs.response import ResponseModel
+from envs.treatment_response import ResponseModel
 from policies.policy import draw_actions
-from policysim.logged.held_out import compare_log
-from policysim.logs.trial import load_log
-from policysim.offpolicy import CrossFit, LoggedData, cross_fit, estimate_value, evaluate_log
-from policysim.offpolicy.holes import find_holes
-from policysim.offpolicy.outcome_models import FEWEST_ROWS, PENALTIES
+from policysim.logs.load_log import load_log
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
+from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
+from policysim.trials.evaluate_log import evaluate_log
+from policysim.trials.held_out import compare_log
+from policysim.trials.holes import find_holes
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
 ROUNDS = 15

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import policysim as ps
 from policies import make_policy
-from policysim.processes.evaluation import ProcessEvaluator
-from policysim.processes.step_problems import optimal_course
-from policysim.processes.treatment_course import build_course
+from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.step_problems import optimal_course
+from policysim.course.treatment_course import build_course
 
 T = TypeVar("T")
 DAYS = 14

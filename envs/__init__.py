@@ -3,12 +3,12 @@
 records        the record space: names and levels, record indices, words
 scenario       the frozen numbers of a cohort and its treatments
 cohort         the exact probability of every record, and patients drawn from it
-response       outcome probabilities for each record and treatment, and outcomes drawn from them
-utility        what an outcome is worth
-course         a day of treatment and the night after it: dynamics simulates it, backup averages over it exactly
-stay           a stay from admission to its end, for both environments: arrivals (who comes), payoff (the reward)
+treatment_response   outcome probabilities for each record and treatment, and a day of treatment with the night after it
+dynamics, backup     such a day simulated, and averaged over exactly
+utility        what an outcome is worth, and the reward of the environments
+stay           who comes, and a stay from admission to its end, for both environments
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
-chart, chart_image  a patient's chart, as text and drawn
+chart, chart_image   a patient's chart, as text and drawn
 scenario_file  reads scenarios/*.toml, with every mistake by line
 toml_reader    checked reading of TOML (toml_lines: the line of each key)
 
@@ -17,10 +17,10 @@ This package knows nothing of privacy.
 
 from envs.cohort import prior, sample_patients
 from envs.records import Feature, RecordSpace, record_space
-from envs.response import ResponseModel
 from envs.scenario import Scenario
 from envs.scenario_file import load_scenario, scenario_names
 from envs.toml_reader import InputFileError
+from envs.treatment_response import ResponseModel
 from envs.utility import Utility, default_utility
 
 __all__ = [

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 
 from envs.cohort import FloatArray
-from envs.course import Course
+from envs.treatment_response import Course
 
 # Flags whose matrices are multiplied out before they are applied: 2^7 columns make good use of the processor.
 FLAGS_AT_ONCE = 7

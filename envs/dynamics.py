@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
-from envs.course import Course
 from envs.records import IntArray
+from envs.treatment_response import Course
 
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from envs.chart import History, as_text
 from envs.dynamics import CodeArray
-from envs.payoff import Payoff, utility_of
 from envs.stay import RENDER_MODES, check_render_mode, ward_of
+from envs.utility import Payoff, utility_of
 
 THE_PATIENT = np.zeros(1, dtype=np.intp)
 

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from envs.chart import History
 from envs.cohort import FloatArray
-from envs.course import is_whole
 from envs.dynamics import BoolArray, CodeArray
-from envs.payoff import Payoff, utility_of
 from envs.records import IntArray
 from envs.stay import RENDER_MODES, Day, check_render_mode, ward_of
 from envs.toml_reader import shown
 from envs.treatment import draw
+from envs.treatment_response import is_whole
+from envs.utility import Payoff, utility_of
 
 
 class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):

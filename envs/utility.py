@@ -1,14 +1,22 @@
-"""The utility of what happened: minus the weight of each outcome, minus the cost of the treatment."""
+"""The utility of what happened: minus the weight of each outcome, minus the cost of the treatment.
+
+The reward of the environments: the realised utility of a day, with the user's own values where they are given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from envs.cohort import FloatArray
+from envs.dynamics import BoolArray, FlagSum
+from envs.records import IntArray
 from envs.scenario import Scenario
+from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 
 
 @dataclass(frozen=True)
@@ -44,3 +52,62 @@ class Utility:
 def default_utility(scenario: Scenario) -> Utility:
     """The utility that the scenario file states."""
     return Utility(scenario.weights, {name: treatment.cost for name, treatment in scenario.treatments.items()})
+
+
+class Payoff:
+    """The realised utility of a day, looked up for many patients.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its outcomes and treatments.
+    utility : Utility
+        What they are worth.
+    """
+
+    def __init__(self, scenario: Scenario, utility: Utility) -> None:
+        self._harm = FlagSum(utility.weight_vector(scenario.outcomes))
+        self._costs = utility.cost_vector(scenario.actions)
+
+    def of(self, outcomes: BoolArray, actions: IntArray) -> FloatArray:
+        """U(outcome, a), (m,)."""
+        # From 0, so that nothing happening is worth 0 and not -0.
+        return 0.0 - (self._costs.take(actions) + self._harm.of(outcomes))
+
+
+def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:
+    """The scenario's utility, with `values` in place of those that they name.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Gives the default.
+    values : mapping or None
+        {"weights": {outcome: number >= 0}, "costs": {action: number}}, either or both.
+
+    Raises
+    ------
+    ValueError
+        For names that the scenario does not have, and for values that are no such numbers.
+    """
+    default = default_utility(scenario)
+    changed = {"weights": dict(default.weights), "costs": dict(default.costs)}
+    known = {"weights": ("outcome", scenario.outcomes, 0.0), "costs": ("action", scenario.actions, -FINITE)}
+    for part, numbers in _mapping("utility", {} if values is None else values).items():
+        if part not in known:
+            raise ValueError(f"{unknown('part of utility', str(part), list(known))}.")
+        kind, names, low = known[part]
+        for name, value in _mapping(f"utility[{part!r}]", numbers).items():
+            if name not in names:
+                raise ValueError(f"{unknown(kind, str(name), names)}.")
+            if not is_number(value, low, FINITE):
+                wanted = number_wanted(low, FINITE)
+                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted}, finite, got {value!r}.")
+            changed[part][name] = float(value)
+    return Utility(**changed)
+
+
+def _mapping(name: str, value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping, got {value!r}.")
+    return value

@@ -18,8 +18,8 @@ from scipy.special import expit, softmax
 
 from envs.cohort import PatientSampler, prior
 from envs.records import RecordSpace
-from envs.response import ResponseModel
 from envs.scenario import DEATH, Scenario
+from envs.treatment_response import ResponseModel
 from policies.local import KAry, privatize
 
 Array = NDArray[Any]

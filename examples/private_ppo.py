@@ -19,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import policysim as ps
-from policysim.processes.schedule import best_schedule
-from policysim.processes.treatment_course import TreatmentCourse
+from policysim.course.course_evaluation import best_schedule
+from policysim.course.treatment_course import TreatmentCourse
 
 ENVIRONMENT, DAYS, STEPS, PATIENTS, SEED = "policysim:policysim/Treatment-v0", 14, 500_000, 1 << 18, 0
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of one day

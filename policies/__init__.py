@@ -3,26 +3,23 @@
 adjacency      who must be hard to tell from whom
 sensitivity    how far utilities can move between neighbours, exactly
 privacy_loss   what a table of action probabilities reveals, exactly
-problem        DecisionProblem: utilities, prior, adjacency
+problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
 policy         Policy: probabilities, guarantee and sampler in one
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism, by sensitivity or by range
 calibration    its calibrations that look at the scores: monotone, tight
 capped         the exponential mechanism on capped regrets
 scores         what mechanisms with noisy scores share: permute_and_flip, noisy_max
-response       randomised response on the decision
-randomized_features  randomised response on the record (feature_channel), then the best decision
-optimal        the limit: the private policy of highest value, and its parts: optimal_sets, optimal_ceilings,
-               optimal_simplex, optimal_highs, optimal_orders, optimal_classes, optimal_full, optimal_limit,
-               optimal_certificate
-literature     the works that policies are from
-catalogue      the policies by name, those of other packages too
+randomized_response  randomised response on the decision
+randomized_features  randomised response on the record, then the best decision
+optimal/       the limit: the private policy of highest value, its parts and its proof
+catalogue      the policies by name; literature: the works to cite for them
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
-local/         randomised response on each person's value: channels, release, estimation
-accounting     what several uses cost together; log_range: eta of a policy, how its uses add up
+local/         randomised response on each person's value: channels, reports, estimation
+accounting     what several uses cost together; eta of a policy, which says how its uses add up
 masked         policies where not every record allows every action
 listed         adjacency over a list of rows instead of all records
-arrays, per_problem  checks of arrays; results kept for each problem
+arrays         checks of arrays
 html_table     how notebooks show the objects of this package
 
 Arrays in, arrays out: this package knows no patients, no files and no figures.

@@ -12,9 +12,8 @@ from policies.adjacency import Difference, largest_difference
 from policies.arrays import FloatArray
 from policies.exponential import ExponentialFamily, softmax
 from policies.literature import MCSHERRY_TALWAR_2007
-from policies.per_problem import once_per_problem
 from policies.policy import LOG_SMALLEST, Look, NotApplicableError
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
 from policies.scores import score_range
 
 # exponential-tight tries t = (1 - j / STEPS) 2 epsilon / Gamma for whole j: what it returns does not depend on how

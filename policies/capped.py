@@ -9,9 +9,8 @@ import numpy as np
 from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
 from policies.exponential import ExponentialFamily
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
-from policies.per_problem import once_per_problem
 from policies.policy import Look
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
 from policies.scores import score_range
 
 # Candidate caps: each costs a pass over the table, once per problem; over six powers of ten the step is a factor 1.8.

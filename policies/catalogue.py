@@ -6,7 +6,7 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     coin = "their_package:Coin"
 
 Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. Its privacy is not taken on trust: see `policysim.sweep.checked_tables`.
+figures and in decision records. Its privacy is not taken on trust: see `policysim.study.sweep.checked_tables`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.noisy_max import ReportNoisyMax
-from policies.optimal import Optimal
+from policies.optimal.optimum import Optimal
 from policies.permute_and_flip import PermuteAndFlip
 from policies.policy import Policy
 from policies.randomized_features import RandomizedFeatures
+from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
-from policies.response import RandomizedResponse
 
 _CLASSES: tuple[type[Policy], ...] = (
     Greedy,

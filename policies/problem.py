@@ -1,11 +1,15 @@
-"""DecisionProblem: everything that a private choice depends on, as arrays."""
+"""DecisionProblem: everything that a private choice depends on, as arrays.
+
+Results that are computed once for each problem and forgotten with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -194,3 +198,23 @@ class DecisionProblem:
     @cached_property
     def _weighted_utilities(self) -> FloatArray:
         return np.asfortranarray(self.utilities * self.prior[:, None])
+
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def once_per_problem(
+    compute: Callable[Concatenate[DecisionProblem, Arguments], Result],
+) -> Callable[Concatenate[DecisionProblem, Arguments], Result]:
+    """Remember what a function of a problem and of hashable positional arguments returned."""
+    known: WeakKeyDictionary[DecisionProblem, dict[Hashable, Result]] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def remembered(problem: DecisionProblem, /, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        results = known.setdefault(problem, {})
+        if args not in results:
+            results[args] = compute(problem, *args, **options)
+        return results[args]
+
+    return remembered

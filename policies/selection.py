@@ -20,14 +20,7 @@ from policies.html_table import html_table
 from policies.noisy_max import ReportNoisyMax, log_win_probabilities
 from policies.permute_and_flip import PermuteAndFlip, win_integrals
 from policies.scores import scaled_scores
-from policies.selection_release import (
-    by_flips,
-    by_noise,
-    by_weights,
-    gaps_below_best,
-    places_on_grid,
-    release_weights,
-)
+from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 
 # Candidates that a notebook shows, and among how many a mechanism's probabilities are there at once.
 MOST_SHOWN = 10

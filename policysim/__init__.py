@@ -1,37 +1,22 @@
 """policysim: what does choosing treatments privately cost the patients?
 
-utility   the expected utility of each record and treatment
-study, study_file   what to compute, and as a file (built-in ones in studies/)
-problem   from a study to the decision problem
-evaluate  exact evaluation of action probabilities, overall and per group
-comparison  policies over epsilon, as a tidy table
-search    the smallest epsilon that is good enough
-prices    what hiding each feature costs at best
-wrong_prior, robustness   how far results depend on the prior and on illustrative effects
-limit, choose   what no mechanism can do; which epsilon, which mechanism
-sweep     what comparisons share: which policies at which epsilon
-processes/  decisions over days: any tabular process, and treatment over days
-days/     treatment over days within a total privacy budget
-simulation, simulated_log   the check by Monte Carlo; the simulator's own log
-select_private, select_screen   one private choice from counts (counts_file)
-privatize (privatize_codes, privatize_ledger, privatize_note, privatize_screen)   randomised response on columns of a
-          file (columns_file), and how often it was released
-sources/  the studies of source documents
-offpolicy/  what a policy is worth to the patients of a log, estimated
-logs/     reading logs: declared features, treatments, outcomes
-logged/   policies learned from one part of a log, and their value on the other
-evaluation/  a policy made elsewhere on a log
-record/, basis   the decision record: one page that people sign, and a methods paragraph
-notebooks/   what notebooks show of tables
-audit     claimed and exact privacy loss, also of a table made elsewhere (probability_table)
-findings, drivers, patient_losses, example_patients   what a comparison found, as numbers
-words, text   numbers in words, lines of text
-screen, choice_screen, audit_screen, figures/, figure_files, report/, output   what people see and keep
-reproduce/, gallery   a report made again, and all of them on one page
-cli, parsers, options, console, commands/   the command line, a module each command
+A row imports only rows above it; `envs` (the patients) and `policies` (the private choice) are above all.
 
-The names below are loaded when they are first used, so that `import policysim` costs nothing; registration adds the
-environments to Gymnasium when that is imported.
+question   the protocol: question, answer, progress; words
+files      CSV, Parquet, bad rows, folders written whole or not at all
+figures    from a table to a figure
+logs       reading logs of treatments, and guessing their columns
+study      what was asked: the study, its file, the problem made from it
+release    what leaves the house: privatised columns, a private choice from counts
+course     decisions over days, and any process
+decision   one decision: compare, choose, audit, limit, decision record
+trials     what a log says about policies
+sources    the studies of source documents
+report     from an answer to screen, page and folder; the same folder made again
+cli        the command line, a module each command
+
+The names below are loaded when they are first used, so that `import policysim` costs nothing; study.registration adds
+the environments to Gymnasium when that is imported.
 """
 
 from __future__ import annotations
@@ -39,7 +24,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from policysim.registration import register
+from policysim.study.registration import register
 
 if TYPE_CHECKING:
     from envs.scenario_file import load_scenario
@@ -49,48 +34,48 @@ if TYPE_CHECKING:
     from policies.problem import DecisionProblem
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
-    from policysim.comparison import compare
-    from policysim.logs.frame import read_log
-    from policysim.offpolicy.evaluation import evaluate_log
-    from policysim.offpolicy.result import OffPolicyEstimate
-    from policysim.problem import build_problem
-    from policysim.processes.budget import PrivacyBudget
-    from policysim.processes.planning import plan, policy_value
-    from policysim.processes.privatize_policy import privatize_policy
-    from policysim.processes.tabular import TabularMDP
-    from policysim.processes.treatment_course import build_course
-    from policysim.search import smallest_epsilon
-    from policysim.study import Study
-    from policysim.study_file import load_study
+    from policysim.course.budget import PrivacyBudget
+    from policysim.course.planning import plan, policy_value
+    from policysim.course.privatize_policy import privatize_policy
+    from policysim.course.tabular import TabularMDP
+    from policysim.course.treatment_course import build_course
+    from policysim.decision.comparison import compare
+    from policysim.decision.search import smallest_epsilon
+    from policysim.logs.read_log import read_log
+    from policysim.study.declared import Study
+    from policysim.study.study_file import load_study
+    from policysim.study.study_problem import build_problem
+    from policysim.trials.estimators import OffPolicyEstimate
+    from policysim.trials.evaluate_log import evaluate_log
 
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
-    "InfiniteLossWarning": "policysim.processes.process",
-    "OffPolicyEstimate": "policysim.offpolicy.result",
+    "InfiniteLossWarning": "policysim.course.process",
+    "OffPolicyEstimate": "policysim.trials.estimators",
     "OneFeature": "policies.adjacency",
-    "PrivacyBudget": "policysim.processes.budget",
+    "PrivacyBudget": "policysim.course.budget",
     "PrivacyLoss": "policies.privacy_loss",
     "Selection": "policies.selection",
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
-    "Study": "policysim.study",
-    "TabularMDP": "policysim.processes.tabular",
-    "build_course": "policysim.processes.treatment_course",
-    "build_problem": "policysim.problem",
-    "compare": "policysim.comparison",
-    "evaluate_log": "policysim.offpolicy.evaluation",
+    "Study": "policysim.study.declared",
+    "TabularMDP": "policysim.course.tabular",
+    "build_course": "policysim.course.treatment_course",
+    "build_problem": "policysim.study.study_problem",
+    "compare": "policysim.decision.comparison",
+    "evaluate_log": "policysim.trials.evaluate_log",
     "load_scenario": "envs.scenario_file",
-    "load_study": "policysim.study_file",
+    "load_study": "policysim.study.study_file",
     "make_policy": "policies.catalogue",
-    "plan": "policysim.processes.planning",
-    "policy_value": "policysim.processes.planning",
+    "plan": "policysim.course.planning",
+    "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
-    "privatize_policy": "policysim.processes.privatize_policy",
-    "read_log": "policysim.logs.frame",
+    "privatize_policy": "policysim.course.privatize_policy",
+    "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
-    "smallest_epsilon": "policysim.search",
+    "smallest_epsilon": "policysim.decision.search",
 }
 
 __all__ = [

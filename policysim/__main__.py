@@ -2,6 +2,6 @@
 
 import sys
 
-from policysim.cli import main
+from policysim.cli.main import main
 
 sys.exit(main())

@@ -1,31 +1,24 @@
 """The local model: each person's value is randomised before anybody else sees it.
 
-channel      Channel: what a report reveals, exactly, and what it says about the values
-two_coin     two-coin response to a yes-or-no question, with any biases
-k_ary        k-ary response, for one column or jointly for several
-unary        unary encoding, for many categories
-catalogue    the mechanisms by name
-thresholds   probabilities as whole numbers: no floating-point step between the random bits and a report
-release      reports, from the operating system's randomness or, for simulation, from a generator
-estimation   shares of the true values from counts of reports, with intervals
-likelihood   maximum likelihood: in closed form and by EM
-bits         maximum likelihood from whole unary reports
-simplex      the nearest proportions
-errors       expected errors, and the band that the errors of one run lie in
-checks       what parameters may be
+channel        Channel: what a report reveals, exactly; reports, from the operating system's randomness or a generator
+two_coin       two-coin response to a yes-or-no question, with any biases
+k_ary          k-ary response, for one column or jointly for several
+unary          unary encoding, for many categories, and maximum likelihood from whole reports
+channel_names  the mechanisms by name
+estimation     shares of the true values from counts of reports, with intervals
+likelihood     maximum likelihood, in closed form and by EM; the nearest proportions
+errors         expected errors, and the band that the errors of one run lie in
+parameters     what parameters may be, and probabilities as whole numbers
 """
 
-from policies.local.bits import estimate_bits
-from policies.local.catalogue import CHANNELS, channel_from
-from policies.local.channel import Channel, Reports
+from policies.local.channel import Channel, Reports, count_reports, privatize
+from policies.local.channel_names import CHANNELS, channel_from
 from policies.local.errors import ErrorBands, ExpectedErrors, error_bands, expected_errors
 from policies.local.estimation import METHODS, Estimate, estimate
 from policies.local.k_ary import KAry
-from policies.local.likelihood import expectation_maximization, most_likely_shares
-from policies.local.release import count_reports, privatize
-from policies.local.simplex import project_onto_simplex
+from policies.local.likelihood import expectation_maximization, most_likely_shares, project_onto_simplex
 from policies.local.two_coin import TwoCoin
-from policies.local.unary import Unary
+from policies.local.unary import Unary, estimate_bits
 
 __all__ = [
     "CHANNELS",

@@ -1,14 +1,19 @@
-"""Channel: how one value becomes a report that is safe to hand over, and what that reveals."""
+"""Channel: how one value becomes a report that is safe to hand over, and what that reveals.
+
+Handing over reports: from the operating system's randomness for release, from a generator for simulation.
+"""
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from policies.arrays import FloatArray, IntArray
+from policies.local.parameters import BITS, codes, local_epsilon
 
 # (n,) report codes, or (n, k) bits.
 Reports: TypeAlias = NDArray[np.integer[Any]]
@@ -85,3 +90,87 @@ class Channel(ABC):
 
         A run is drawn as a whole: its cost does not depend on the number of people. Simulation only.
         """
+
+
+# Random words taken at a time: what is worked on stays in the caches.
+WORDS = 1 << 16
+
+
+def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator | None = None) -> Reports:
+    """One report for each value; call it on one chunk after another where there are many.
+
+    Without a generator the randomness is the operating system's, and the reports may be handed over: their exact
+    probabilities are `channel.weights` over 2^63, with a privacy loss of at most `channel.epsilon`. With a generator
+    it is a simulation through the same thresholds: whoever knows the seed can undo it.
+
+    Parameters
+    ----------
+    values : array, (n,) of int
+        0..k-1.
+    channel : Channel
+        The mechanism.
+    rng : numpy.random.Generator, optional
+        For simulation.
+
+    Returns
+    -------
+    array
+        (n,) codes for two-coin and k-ary response, (n, k) bits of uint8 for unary encoding.
+
+    Raises
+    ------
+    ValueError
+        For values outside 0..k-1, naming the rows; for a release through a channel whose epsilon is 0 or infinite.
+    TypeError
+        For an `rng` that is not a generator.
+
+    Examples
+    --------
+    >>> from policies.local.k_ary import KAry
+    >>> privatize([0, 1, 2, 3], KAry(4, 30.0))
+    array([0, 1, 2, 3])
+    """
+    if rng is None:
+        local_epsilon(channel.epsilon)
+    elif not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be None (release) or a numpy.random.Generator (simulation), got rng={rng!r}.")
+    valid = codes(values, channel.n_values)
+    step = max(1, WORDS // channel.words)
+    # The empty first part gives the reports their type and shape when there are no values.
+    parts = [channel.report(valid[:0], _words(0, rng))]
+    for start in range(0, len(valid), step):
+        chunk = valid[start : start + step]
+        parts.append(channel.report(chunk, _words(len(chunk) * channel.words, rng)))
+    return np.concatenate(parts)
+
+
+def count_reports(reports: Reports, channel: Channel) -> IntArray:
+    """How many reports count for each value, (k,); add these up over chunks.
+
+    Parameters
+    ----------
+    reports : array
+        (n,) codes, or (n, k) bits for unary encoding, as `privatize` gives them.
+    channel : Channel
+        The mechanism.
+
+    Raises
+    ------
+    ValueError
+        For reports that the channel cannot have made.
+    """
+    array = np.asarray(reports)
+    if channel.words == 1:
+        return channel.count(codes(array, channel.n_values))
+    if array.ndim != 2 or array.shape[1] != channel.n_values or array.dtype.kind not in "iub":
+        raise ValueError(f"reports must be (n, {channel.n_values}) bits, got shape {array.shape} of {array.dtype}.")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 1:
+        raise ValueError(f"reports must be bits, got numbers from {array.min()} to {array.max()}.")
+    return channel.count(array)
+
+
+def _words(size: int, rng: np.random.Generator | None) -> Words:
+    """Words that are uniform on 0..2^63 - 1."""
+    if rng is not None:
+        return rng.integers(1 << BITS, size=size, dtype=np.uint64)
+    return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(64 - BITS)

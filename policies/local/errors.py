@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import IntArray
 from policies.local.channel import Channel
-from policies.local.checks import at_least, inner_probability, whole_counts
 from policies.local.estimation import shares_of, variances
+from policies.local.parameters import at_least, inner_probability, whole_counts
 
 # Numbers simulated at a time.
 CELLS = 1 << 22

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
 from policies.local.channel import Channel
-from policies.local.checks import at_least, inner_probability, whole_counts
-from policies.local.likelihood import most_likely_shares
-from policies.local.simplex import project_onto_simplex
+from policies.local.likelihood import most_likely_shares, project_onto_simplex
+from policies.local.parameters import at_least, inner_probability, whole_counts
 
 METHODS = ("unbiased", "clipped", "projected", "maximum-likelihood")
 

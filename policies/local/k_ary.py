@@ -12,8 +12,7 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray, read_only
 from policies.local.channel import Channel, Reports, Words
-from policies.local.checks import at_least, inner_probability, local_epsilon
-from policies.local.thresholds import TOTAL, ceil, exp_floor, require_order
+from policies.local.parameters import TOTAL, at_least, ceil, exp_floor, inner_probability, local_epsilon, require_order
 
 
 @dataclass(frozen=True)

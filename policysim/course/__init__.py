@@ -1,4 +1,17 @@
 """Decisions over days: treatment over a whole stay, and any other process.
 
-course_question   policies within a total privacy budget: what is asked, and the answer
+process            the questions that planning asks of a process, and its arrays, checked
+tabular            TabularMDP: a process given as arrays; tabular_env: what environments show of their table
+treatment_course   treatment over days as a process
+step_problems      what a private policy faces on each day
+chain              what a process is worth if every state always acts by the same probabilities
+planning           the best plan and what a policy is worth; planning_infinite: without a horizon
+budget, allocation   what each day may spend, so that all days stay within one total
+course_evaluation  what a policy is worth over days, exactly; the best schedule for all
+course_comparison  policies over epsilon, over all days of a process
+privatize_policy   a private policy of anybody's Q-values; private_network: of a network's
+days, days_screen  treatment over days against the total budget
+course_question    the same as a question
+simulation, simulated_log, simulation_question   the check by Monte Carlo, the simulator's own log, and both as a
+question
 """

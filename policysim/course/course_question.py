@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policysim.days.comparison import DaysQuestion, compare_days
-from policysim.days.screen import (
+from policies.optimal.optimum import daily_name
+from policysim.course.days import DaysQuestion, compare_days
+from policysim.course.days_screen import (
     NEVER_FALLS,
     SCHEDULE_WORDS,
     best_mechanisms,
@@ -18,17 +19,13 @@ from policysim.days.screen import (
     per_day_words,
     privacy_words,
 )
-from policysim.evaluate import ALL
-from policysim.problem import build_problem
-from policysim.processes.schedule import NAME as SCHEDULE
-from policysim.processes.step_problems import daily_name
-from policysim.question.answer import Answer, Drawing, Page, SizeName
-from policysim.question.data_table import tidy
+from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy
 from policysim.question.progress import Progress
-from policysim.study import ScenarioStudy
-from policysim.sweep import usable_policies
-from policysim.text import wrap
-from policysim.words import DISCLAIMER, days, percent, population
+from policysim.question.words import ALL, DISCLAIMER, days, percent, population, wrap
+from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.study.declared import ScenarioStudy
+from policysim.study.study_problem import build_problem
+from policysim.study.sweep import usable_policies
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

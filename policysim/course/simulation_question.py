@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from policies.arrays import FloatArray
+from policies.optimal.optimum import daily_name
 from policies.policy import Policy
-from policysim.console import EXIT_CHECK
-from policysim.problem import build_problem
-from policysim.processes.planning import policy_value
-from policysim.processes.step_problems import daily_name, optimal_course
-from policysim.processes.treatment_course import build_course
+from policysim.course.planning import policy_value
+from policysim.course.simulated_log import open_simulated_log
+from policysim.course.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.course.step_problems import optimal_course
+from policysim.course.treatment_course import build_course
+from policysim.files.output import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
-from policysim.simulated_log import open_simulated_log
-from policysim.simulation import MOST_ERRORS, Simulation, simulate
-from policysim.study import ScenarioStudy
-from policysim.text import wrap
-from policysim.words import DISCLAIMER, days
+from policysim.question.words import DISCLAIMER, days, wrap
+from policysim.study.declared import ScenarioStudy
+from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,29 @@
-"""Whether policies keep what they claim: the exact privacy loss beside the claimed one."""
+"""Whether policies keep what they claim: the exact privacy loss beside the claimed one.
+
+The screen that `policysim audit` prints.
+"""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from policies.adjacency import AnyRecord, Sensitive
-from policysim.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
-from policysim.audit_screen import audit_screen, table_heading
-from policysim.console import EXIT_CHECK
-from policysim.probability_table import read_probability_table
-from policysim.problem import build_problem
+from policies.adjacency import AnyRecord, OneFeature, Sensitive
+from policies.listed import Listed
+from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
+from policysim.files.output import EXIT_CHECK
+from policysim.files.probability_table import ProbabilityTable, read_probability_table
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
-from policysim.question.question import UsageError
-from policysim.study import Study
-from policysim.words import hidden
+from policysim.question.protocol import UsageError
+from policysim.question.words import WIDTH, cells, wrap
+from policysim.study.basis import hidden
+from policysim.study.declared import Study
+from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)
@@ -102,3 +108,117 @@ def _answer(findings: Sequence[Finding], heading: Sequence[str], about: Mapping[
         document={**about, **audit_document(list(findings))},
         exit_code=EXIT_CHECK if exceeds(list(findings)) else 0,
     )
+
+
+COLUMNS = (34, 9, 13, 13, 11)
+
+
+def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> list[str]:
+    """The findings as text, at most 100 columns wide: what does not hold comes first.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        From `audit` or `audit_table`.
+    heading : sequence of str
+        What was audited, a paragraph each; see `table_heading` for a table.
+    """
+    ordered = sorted(findings, key=lambda finding: finding.holds)
+    lines = [line for paragraph in heading for line in wrap(paragraph)]
+    lines += ["", cells(["", "ε", "claimed", "exact", "of claim"], COLUMNS)]
+    lines += [_row(finding) for finding in ordered]
+    lines += ["", "Where the exact loss is attained:"]
+    for finding in _worst_of_each(ordered):
+        lines += _witness_words(finding)
+    return [*lines, "", _summary(findings)]
+
+
+def table_heading(table: ProbabilityTable, adjacency: Listed) -> list[str]:
+    """What was audited and what was not, for `audit_screen`."""
+    n_rows, alone = len(table.lines), int((~adjacency.has_neighbour).sum())
+    hidden = sorted({table.features[feature] for features in adjacency.hidden for feature in features})
+    names = f" ({', '.join(hidden)})" if adjacency.name not in (AnyRecord.name, OneFeature.name) else ""
+    notes = [
+        f"{table.source}: {n_rows:,} rows, actions {', '.join(table.actions)}; "
+        f"features {', '.join(table.features) or 'none'}.",
+        f"Adjacency: {adjacency.name}{names}, among the rows of the file. Records that are not in it are not covered.",
+    ]
+    if alone:
+        notes.append(f"{alone:,} of {n_rows:,} rows have no neighbour in the file, so nothing is known about them.")
+    if table.n_rescaled:
+        notes.append(f"{table.n_rescaled:,} rows did not sum to 1 by up to 1e-6 and were divided by their sum.")
+    return notes
+
+
+def _worst_of_each(findings: Sequence[Finding]) -> list[Finding]:
+    """Of each policy: whatever does not hold, or else what spends most of its claim."""
+    worst: dict[str, Finding] = {}
+    for finding in findings:
+        known = worst.get(finding.policy)
+        if known is None or _badness(finding) > _badness(known):
+            worst[finding.policy] = finding
+    return list(worst.values())
+
+
+def _badness(finding: Finding) -> tuple[bool, float]:
+    return not finding.holds, 0.0 if finding.exact is None else _spent(finding)
+
+
+def _spent(finding: Finding) -> float:
+    """Exact loss as a share of the claim; 0 where infinity is claimed or nothing at all."""
+    exact, claimed = finding.exact, finding.claimed
+    if not exact or claimed is None or claimed == math.inf:
+        return 0.0
+    return exact / claimed if claimed else math.inf
+
+
+def _row(finding: Finding) -> str:
+    name = finding.policy if len(finding.policy) <= COLUMNS[0] else finding.policy[: COLUMNS[0] - 1] + "…"
+    claimed = "nothing" if finding.claimed is None else _number(finding.claimed)
+    if finding.exact is None:
+        exact, share = "refused" if finding.refusal else "–", ""
+    else:
+        exact = _number(finding.exact)
+        share = f"{100 * _spent(finding):.4g}\u00a0%" if finding.claimed not in (None, 0, math.inf) else "–"
+    epsilon = "–" if finding.epsilon is None else _number(finding.epsilon)
+    row = cells([name, epsilon, claimed, exact, share], COLUMNS)
+    return row if finding.holds else f"{row}  ✗ {'no probabilities' if finding.fault else 'exceeds'}"
+
+
+def _witness_words(finding: Finding) -> list[str]:
+    at = "" if finding.epsilon is None else f" at ε = {_number(finding.epsilon)}"
+    title = f"{'' if finding.holds else '✗ '}{finding.policy}{at}: "
+    if finding.fault or finding.refusal:
+        return _indented(title + (finding.fault or f"refused: {finding.refusal}"))
+    if not finding.exact:
+        return _indented(title + "no two neighbours differ")
+    more, less = (_chance(log_chance) for log_chance in finding.log_chances)
+    return [
+        *_indented(f"{title}{finding.action} has probability"),
+        *_indented(f"{more} for [{finding.record}]", indent="    "),
+        *_indented(f"{less} for [{finding.neighbour}]", indent="    "),
+    ]
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    """How many claims hold; who claims infinity or nothing, or refuses the problem, claims nothing about it."""
+    refused = sum(bool(finding.refusal) for finding in findings)
+    claims = [finding for finding in findings if finding.claimed not in (None, math.inf) and not finding.refusal]
+    holding = sum(finding.holds for finding in claims)
+    checked = f"{holding} of {len(claims)} claims hold." if claims else "Nothing was claimed, so no claim was checked."
+    return f"{checked} {refused} refused." if refused else checked
+
+
+def _chance(log_chance: float) -> str:
+    """A probability in words, also where float64 would round it to 0."""
+    if log_chance == -math.inf:
+        return "0 (never)"
+    return f"{math.exp(log_chance):.6g}" if log_chance > -700 else f"e^{log_chance:.6g}"
+
+
+def _number(value: float) -> str:
+    return "∞" if value == math.inf else f"{value:.6g}"
+
+
+def _indented(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

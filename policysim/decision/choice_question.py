@@ -8,19 +8,18 @@ from typing import ClassVar
 
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
-from policysim.choice_screen import choices_screen
-from policysim.choose import Choices, Verdict, Wish, choose
-from policysim.comparison import applies
-from policysim.console import EXIT_CHECK, json_text
-from policysim.problem import build_problem
+from policysim.decision import record as page
+from policysim.decision.choice_screen import choices_screen
+from policysim.decision.choose import Choices, Verdict, Wish, choose
+from policysim.decision.comparison import applies
+from policysim.decision.methods import methods, price_of
+from policysim.files.output import EXIT_CHECK, json_text
 from policysim.question.answer import Answer, Page
 from policysim.question.progress import Progress
-from policysim.question.question import UsageError
-from policysim.record import page
-from policysim.record.methods import methods
-from policysim.record.price import price_of
-from policysim.study import Study
-from policysim.sweep import usable_policies
+from policysim.question.protocol import UsageError
+from policysim.study.declared import Study
+from policysim.study.study_problem import build_problem
+from policysim.study.sweep import usable_policies
 
 CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
 

@@ -11,24 +11,21 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
-from policysim import screen
-from policysim.comparison import REFERENCES, compare
-from policysim.drivers import sensitivity_by_outcome
-from policysim.example_patients import example_patients, example_probabilities
-from policysim.findings import Findings, find
-from policysim.patient_losses import patient_losses
-from policysim.prices import price_list
-from policysim.problem import build_problem
+from policysim.decision import comparison_screen
+from policysim.decision.comparison import REFERENCES, compare
+from policysim.decision.example_patients import example_patients, example_probabilities, patient_losses
+from policysim.decision.findings import Findings, find
+from policysim.decision.page_values import findings_table, losing, page_values
+from policysim.decision.prices import price_list, sensitivity_by_outcome
+from policysim.decision.slider import choosable, first_policy, make_slider
+from policysim.decision.summary import answer as sentences_about
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.progress import Progress
-from policysim.question.question import ONLY_OVER_DAYS
-from policysim.report.answer import answer as sentences_about
-from policysim.report.page import page_values
-from policysim.report.rows import findings_table, losing
-from policysim.report.slider import choosable, first_policy, make_slider
-from policysim.study import ScenarioStudy
-from policysim.sweep import usable_policies
-from policysim.text import wrap
+from policysim.question.protocol import ONLY_OVER_DAYS
+from policysim.question.words import wrap
+from policysim.study.declared import ScenarioStudy
+from policysim.study.study_problem import build_problem
+from policysim.study.sweep import usable_policies
 
 
 @dataclass(frozen=True)
@@ -98,12 +95,7 @@ def answer_of(
         Told of the example patients.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.report.drawings import (  # noqa: PLC0415
-        epsilon_drawings,
-        groups_drawing,
-        patients_drawing,
-        weights_drawing,
-    )
+    from policysim.decision.decision_drawings import epsilon_drawings, groups_drawing, patients_drawing, weights_drawing  # noqa: PLC0415
 
     # All numbers are in comparison.csv; what people look at shows no shares that say little.
     numbers, table = table, table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
@@ -161,11 +153,11 @@ def _screen(
     answer: str,
     left_out: tuple[str, ...],
 ) -> list[str]:
-    lines = screen.comparison_screen(study, problem, findings, answer=answer)
+    lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer)
     for reason in left_out:
         lines += wrap(f"Left out: {reason}")
     if prices is not None:
-        lines += ["", *screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
+        lines += ["", *comparison_screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
     return lines
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from policies.problem import DecisionProblem
-from policysim.problem import build_problem
+from policysim.decision.comparison_screen import sensitivity_screen
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
-from policysim.screen import sensitivity_screen
-from policysim.study import Study
+from policysim.study.declared import Study
+from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,23 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
 benefit, spending, choices, groups, weights, patients, over_days   the figures
-curves      what the figures over epsilon share
-described   lines, bands, stars and intervals, described by data
-end_labels, wrapping, ticks, layout   names beside their lines, words that fit, and no two that touch
-glyphs      letters that the font lacks
-looks, sizes   colour, marker and dashes of policies and actions; fonts and widths (figures.mplstyle is the style)
-tables      what is asked of a table, and which of its policies are drawn
-files       SVG, PNG and PDF
-embed, markers   an SVG as a part of a page, with a line that marks epsilon
+curves      what is asked of a table, and what the figures over epsilon share
+layout, lettering, ticks   names beside their lines, words that fit in fonts that have them, and no two that touch
+looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
+described   figures that are described by data alone
+saving      SVG, PNG and PDF
+embed       an SVG as a part of a page, with a line that marks epsilon
 """
 
 from policysim.figures.benefit import loss_vs_epsilon
 from policysim.figures.choices import action_probabilities
-from policysim.figures.files import to_pdf, to_png, to_svg
+from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.groups import loss_by_group
-from policysim.figures.looks import label, looks
+from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.over_days import value_over_days
 from policysim.figures.patients import patient_losses
-from policysim.figures.sizes import SIZES
+from policysim.figures.saving import to_pdf, to_png, to_svg
 from policysim.figures.spending import spent_vs_claimed
-from policysim.figures.tables import over_epsilon, spenders, telling
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.figures.weights import sensitivity_by_weight
 

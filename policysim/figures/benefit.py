@@ -14,19 +14,27 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from policies.optimal import Optimal
+from policies.optimal.optimum import Optimal
 from policies.policy import Look
 from policies.reference import BestFixed
-from policysim.evaluate import UNBEATABLE
-from policysim.figures.curves import NAMES_SHARE, draw_policies, has_band, thin
-from policysim.figures.end_labels import EndLabels, LineEnd
-from policysim.figures.layout import settle
-from policysim.figures.looks import LABELS, looks
-from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty, over_epsilon, telling, undrawn
+from policysim.figures.curves import (
+    MOST_CURVES,
+    NAMES_SHARE,
+    checked,
+    draw_policies,
+    has_band,
+    names_of,
+    nonempty,
+    over_epsilon,
+    telling,
+    thin,
+    undrawn,
+)
+from policysim.figures.layout import EndLabels, LineEnd, settle
+from policysim.figures.looks import LABELS, Canvas, canvas, looks
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.question.answer import SizeName
-from policysim.words import NEGLIGIBLE, population
+from policysim.question.words import NEGLIGIBLE, UNBEATABLE, population
 
 NAME = "loss_vs_epsilon"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -66,7 +74,7 @@ def loss_vs_epsilon(
         best single arm (named in best_arm), or else `loss`. No deaths are drawn where extra_deaths and
         expected_deaths are all 0.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
     size : {"page", "column", "slide"}

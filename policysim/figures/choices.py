@@ -11,15 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import PercentFormatter
 
-from policysim.figures.curves import NAMES_SHARE, line_end
-from policysim.figures.end_labels import NAME as NAME_AT
-from policysim.figures.end_labels import EndLabels
-from policysim.figures.layout import settle
-from policysim.figures.looks import look_of_action
-from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty
+from policysim.figures.curves import MOST_CURVES, NAMES_SHARE, checked, line_end, names_of, nonempty
+from policysim.figures.layout import NAME as NAME_AT
+from policysim.figures.layout import EndLabels, settle
+from policysim.figures.lettering import widest_word
+from policysim.figures.looks import Canvas, canvas, look_of_action
 from policysim.figures.ticks import set_epsilon_axis
-from policysim.figures.wrapping import widest_word
 from policysim.question.answer import SizeName
 
 NAME = "action_probabilities"

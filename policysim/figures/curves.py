@@ -1,8 +1,11 @@
-"""Lines over epsilon, a panel at a time: what the figures over epsilon share."""
+"""Lines over epsilon, a panel at a time: what the figures over epsilon share.
+
+What figures ask of their tables, checked once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,12 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
+from policies.optimal.optimum import Optimal
 from policies.policy import Look
-from policysim.figures.end_labels import LineEnd
+from policies.reference import BestFixed, Greedy
+from policysim.figures.layout import LineEnd
 from policysim.figures.looks import as_line, is_level, label
-from policysim.figures.tables import names_of
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
@@ -74,3 +79,147 @@ def has_band(rows: pd.DataFrame, column: str) -> bool:
 def thin() -> float:
     """The width of a line that is not a policy's."""
     return 0.7 * float(rcParams["lines.linewidth"])
+
+
+# Columns that hold numbers, where a table has them.
+NUMBERS = {
+    *("epsilon", "epsilon_spent", "benefit_kept", "difference", "extra_deaths", "expected_deaths", "share", "loss"),
+    *("probability", "quantile", "weight", "sensitivity", "contribution", "horizon", "total_epsilon"),
+}
+# What a row of a comparison is about.
+KEYS = ("policy", "epsilon", "group", "level")
+# So many named curves, at most, can be followed in one panel.
+MOST_CURVES = 6
+# What others are read against, first of all.
+FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
+
+
+def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.DataFrame:
+    """The table; ValueError if a figure cannot be drawn from it.
+
+    No table, a column that is missing, no rows, text in place of a number, or two rows where a curve has one point.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(f"{figure} needs a table (a pandas DataFrame), got {type(table).__name__}.")
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise ValueError(f"{figure} needs the column{'s' * (len(missing) > 1)} {', '.join(missing)} in its table.")
+    if table.empty:
+        raise ValueError(f"{figure} has nothing to draw: its table has no rows.")
+    _check_numbers(table, figure)
+    if {"policy", "epsilon"} <= set(columns) and "patient" not in columns:
+        _check_single(table, figure)
+    return table
+
+
+def _check_numbers(table: pd.DataFrame, figure: str) -> None:
+    for column in (name for name in table.columns if str(name).removesuffix("_low").removesuffix("_high") in NUMBERS):
+        values = table[column]
+        if pd.api.types.is_numeric_dtype(values):
+            continue
+        text = values[values.notna() & pd.to_numeric(values, errors="coerce").isna()]
+        wrong = text if len(text) else values
+        raise ValueError(f"{figure} needs numbers in the column {column}, got {wrong.iloc[0]!r}.")
+
+
+def _check_single(table: pd.DataFrame, figure: str) -> None:
+    keys = [name for name in KEYS if name in table.columns]
+    twice = table[table.duplicated(keys)]
+    if not twice.empty:
+        where = ", ".join(f"{name}={twice[name].iloc[0]}" for name in keys)
+        raise ValueError(f"{figure} needs one row for each {' x '.join(keys)}, its table has several for {where}.")
+
+
+def nonempty(rows: pd.DataFrame, figure: str, wanted: str) -> pd.DataFrame:
+    """The rows; ValueError if there are none, saying which are wanted."""
+    if rows.empty:
+        raise ValueError(f"{figure} has nothing to draw: its table has no rows {wanted}.")
+    return rows
+
+
+def over_epsilon(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of everyone with 0 < epsilon < inf: those that can stand on a log axis."""
+    rows: pd.DataFrame = table[(table["group"] == ALL) & (table["epsilon"] > 0) & np.isfinite(table["epsilon"])]
+    return rows
+
+
+def spenders(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of everyone whose policy spends some of a finite epsilon."""
+    # Less than a billionth is rounding.
+    level = [name for name in names_of(table, "policy") if is_level(name)]
+    return over_epsilon(table.loc[(table["epsilon_spent"] > 1e-9) & ~table["policy"].isin(level)])
+
+
+def names_of(table: pd.DataFrame, column: str) -> list[str]:
+    """The distinct entries of a column, in the table's order."""
+    return [str(name) for name in dict.fromkeys(table[column])]
+
+
+def telling(
+    table: pd.DataFrame,
+    *,
+    epsilon: float = 1.0,
+    policies: Sequence[str] | None = None,
+    most: int = MOST_CURVES,
+    along: str = "epsilon",
+) -> list[str]:
+    """The policies whose curves are drawn where there may be more than a panel can show, in the table's order.
+
+    First one for all, the optimum (or its bounds) and the best for each, which frame all others; then those that depend
+    on epsilon, the best at `epsilon` first; last the other references.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From a comparison: policy, `along` and, of value, benefit_kept, difference and loss, what it has; the first of
+        these decides. Only its rows of everyone count, where it has such.
+    epsilon : float
+        Where policies are ranked: at the nearest one of the table.
+    policies : sequence of str, optional
+        Those to draw, however many, in place of the rule.
+    most : int
+        How many, if there is no such request.
+    along : str
+        The column of epsilon.
+
+    Raises
+    ------
+    ValueError
+        For a policy that is not in the table.
+    """
+    names = names_of(table, "policy")
+    if policies is not None:
+        missing = [name for name in policies if name not in names]
+        if missing:
+            raise ValueError(f"no policy {missing[0]!r} in the table; it has {', '.join(names)}.")
+        return [name for name in names if name in policies]
+    worth = _worth(table, epsilon, along)
+    ranked = sorted(names, key=lambda name: (_frame_place(name), is_level(name), -worth.get(name, -np.inf)))
+    return [name for name in names if name in ranked[:most]]
+
+
+def _frame_place(name: str) -> int:
+    return FRAME.index(name) if name in FRAME else len(FRAME)
+
+
+def _worth(table: pd.DataFrame, epsilon: float, along: str) -> dict[str, float]:
+    """What each policy is worth at the nearest epsilon of the table; nothing where the table does not say."""
+    measured = [name for name in ("value", "benefit_kept", "difference", "loss") if name in table]
+    known = [name for name in measured if table[name].notna().any()]
+    if not known:
+        return {}
+    rows = table[(table["group"] == ALL)] if "group" in table and (table["group"] == ALL).any() else table
+    if along in rows:
+        distance = (rows[along] - epsilon).abs()
+        rows = rows[distance == distance.min()]
+    sign = -1.0 if known[0] == "loss" else 1.0
+    means = (sign * rows[known[0]]).groupby(rows["policy"], sort=False).mean().dropna()
+    return {str(name): float(worth) for name, worth in means.items()}
+
+
+def undrawn(names: Sequence[str], drawn: Sequence[str]) -> str:
+    """What a figure says of the policies that it leaves out; "" if it leaves out none."""
+    missing = [name for name in names if name not in drawn]
+    if not missing:
+        return ""
+    return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."

@@ -1,14 +1,18 @@
-"""Figures as parts of a page: small SVG without an XML header."""
+"""Figures as parts of a page: small SVG without an XML header.
+
+Lines over figures that mark epsilon, and where they stand at each.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from markupsafe import Markup
-
-from policysim.figures.markers import Marker, marker_line
+from matplotlib.figure import Figure
 
 # CSS pixels per unit (point) of a figure: labels of 9 points stay readable on a telephone, and small on a screen.
 SMALLEST, LARGEST = 1.0, 1.4
@@ -161,3 +165,58 @@ def _frame(root: ElementTree.Element) -> None:
     for name in ("width", "height", "version", "xmlns", "role"):
         root.attrib.pop(name, None)
     root.set("style", f"min-width:{width * SMALLEST:.0f}px;max-width:{width * LARGEST:.0f}px")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A line over one panel: where it stands at each epsilon, NaN where the axis has no place for it; in points."""
+
+    places: tuple[float, ...]
+    top: float
+    bottom: float
+
+
+def epsilon_markers(figure: Figure, epsilons: Sequence[float]) -> list[Marker]:
+    """A marker for each panel of a laid-out figure whose horizontal axis is epsilon, on a log scale.
+
+    Parameters
+    ----------
+    figure : Figure
+        Already drawn once, so that its panels are where they stay.
+    epsilons : sequence of float
+        Where the markers can stand.
+    """
+    width, height = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
+    to_figure = figure.transFigure.inverted()
+    markers = []
+    for axes in figure.axes:
+        if axes.get_xscale() != "log":
+            continue
+        low, high = sorted(axes.get_xlim())
+        places = [
+            float(to_figure.transform(axes.transData.transform((epsilon, 1.0)))[0]) * width
+            if low <= epsilon <= high
+            else math.nan
+            for epsilon in epsilons
+        ]
+        box = axes.get_position()
+        markers.append(Marker(tuple(places), height * (1 - box.y1), height * (1 - box.y0)))
+    return markers
+
+
+def marker_line(marker: Marker, position: int, decimals: int) -> ElementTree.Element:
+    """The marker as an element of its figure; data-x lists its places, which a script moves it to."""
+    places = ["-" if math.isnan(place) else f"{place:.{decimals}f}" for place in marker.places]
+    here = places[position]
+    # Where the axis has no place for epsilon, the line waits out of sight.
+    return ElementTree.Element(
+        "line",
+        {
+            "data-marker": "",
+            "data-x": " ".join(places),
+            "x1": "-9" if here == "-" else here,
+            "x2": "-9" if here == "-" else here,
+            "y1": f"{marker.top:.{decimals}f}",
+            "y2": f"{marker.bottom:.{decimals}f}",
+        },
+    )

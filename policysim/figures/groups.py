@@ -13,16 +13,13 @@ from matplotlib.font_manager import FontProperties
 
 from policies.policy import Look
 from policies.reference import Greedy
-from policysim.evaluate import ALL
-from policysim.figures.curves import has_band, thin
+from policysim.figures.curves import checked, has_band, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, as_dot, looks
-from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import checked, names_of, nonempty, telling, undrawn
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, show_wrapped, wrapped
+from policysim.figures.looks import GREY, Canvas, as_dot, canvas, looks
 from policysim.figures.ticks import plain
-from policysim.figures.wrapping import LINE_HEIGHT, LINE_SPACING, show_wrapped, wrapped
 from policysim.question.answer import SizeName
-from policysim.words import NEGLIGIBLE, level_name, percent
+from policysim.question.words import ALL, NEGLIGIBLE, level_name, percent
 
 NAME = "loss_by_group"
 # Of the width, the names of the groups may take this much.
@@ -42,7 +39,7 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. Where there are loss_low
         and loss_high, they are drawn as bars. greedy is left out: losses are measured against it.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
     size : {"page", "column", "slide"}
         What the figure is for.
 

@@ -1,18 +1,25 @@
-"""The last step of drawing: everything finds its place, and keeps it."""
+"""The last step of drawing: everything finds its place, and keeps it.
+
+Names beside the ends of lines: in the order of the ends, moved apart where they would touch, each with its look.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.lines import Line2D
+from matplotlib.text import Annotation, Text
+from scipy.optimize import isotonic_regression
 
-from policysim.figures.end_labels import EndLabels
-from policysim.figures.glyphs import use_fallbacks
-from policysim.figures.sizes import Canvas
+from policies.arrays import FloatArray
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, show_wrapped, use_fallbacks, width_of
+from policysim.figures.looks import Canvas
 from policysim.figures.ticks import thin_ticks
-from policysim.figures.wrapping import show_wrapped
 
 # Until the words are broken into lines that fit: each round the room changes a little.
 ROUNDS = 4
@@ -59,3 +66,140 @@ def _widths(axes: Axes, beside: float) -> tuple[float, float, float]:
     """Points that the title and the labels of the axes may take: a title also what is beside the panel."""
     panel = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
     return 72 * panel.width + beside, 72 * panel.width, 72 * panel.height
+
+
+# In widths of a letter (the font size): where the leader to a name ends, where its sample ends, where it begins.
+LEADER, SAMPLE, NAME = 1.2, 2.8, 3.2
+# Between two names, in font sizes.
+GAP = 0.25
+
+
+@dataclass(frozen=True)
+class LineEnd:
+    """The right end of a line.
+
+    Attributes
+    ----------
+    name : str
+        What stands beside it.
+    x : float
+        In data coordinates; NaN for a line that ends at the edge.
+    y : float
+        In data coordinates.
+    rank : float
+        Which of two lines with the same end comes higher: the one of higher rank.
+    look : dict
+        Of the line.
+    """
+
+    name: str
+    x: float
+    y: float
+    rank: float
+    look: dict[str, Any]
+
+
+class EndLabels:
+    """The names of the lines of one panel.
+
+    They are made in two steps: the layout needs their widths to make room, and their heights need the layout.
+    """
+
+    def __init__(self, canvas: Canvas, axes: Axes, ends: Sequence[LineEnd], *, width: float) -> None:
+        """Put the names to the right of the panel, no wider than `width` (points)."""
+        self._canvas, self.axes = canvas, axes
+        self._ends = sorted(ends, key=lambda end: (end.y, end.rank))
+        self._texts = [self._text(end.name) for end in self._ends]
+        for text in self._texts:
+            show_wrapped(text, text.get_text(), width - NAME * canvas.font)
+        # What the names take beside the panel, points.
+        self.width = NAME * canvas.font + max(map(_widest, self._texts), default=0.0)
+
+    def _text(self, name: str) -> Annotation:
+        return self.axes.annotate(
+            name,
+            (1, 0.5),
+            xycoords="axes fraction",
+            xytext=(NAME * self._canvas.font, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+        )
+
+    def place(self) -> None:
+        """Move the names to the ends of their lines, as near as they can be without touching, and draw samples."""
+        if not self._ends:
+            return
+        figure, box = self._canvas.figure, self.axes.get_window_extent()
+        point = figure.dpi / 72
+        lines = np.array([text.get_text().count("\n") for text in self._texts])
+        # In font sizes, with the line height of a browser.
+        heights = LINE_HEIGHT + lines * LINE_SPACING + GAP
+        room = (box.height / point) / self._canvas.font + LINE_HEIGHT / 2
+        size = self._canvas.font * min(1.0, room / heights.sum())
+        unit = size * point
+        ends = np.array([self.axes.transData.transform((1, end.y))[1] for end in self._ends])
+        margin = LINE_HEIGHT / 2 * unit
+        centres = spread(ends, heights * unit, box.y0 - margin, box.y1)
+        for end, text, centre, height in zip(self._ends, self._texts, centres, ends, strict=True):
+            text.set_fontsize(size)
+            text.xy = (1, (centre - box.y0) / box.height)
+            self._sample(end, height, centre)
+
+    def _sample(self, end: LineEnd, height: float, centre: float) -> None:
+        """A leader from the line's end to its name, and a piece of the line before the name; all in pixels."""
+        figure, box = self._canvas.figure, self.axes.get_window_extent()
+        em = self._canvas.font * figure.dpi / 72
+        start = box.x1 if np.isnan(end.x) else self.axes.transData.transform((end.x, end.y))[0]
+        leader = {"color": end.look["color"], "linewidth": 0.06 * self._canvas.font, "alpha": 0.8}
+        xs = [start, box.x1 + 0.3 * em, box.x1 + LEADER * em]
+        self._add(Line2D(xs, [height, height, centre], solid_joinstyle="round", **leader))
+        look = {name: value for name, value in end.look.items() if name != "marker"}
+        sample = np.array([LEADER, SAMPLE]) * em + box.x1
+        self._add(Line2D(sample, [centre, centre], **look))
+        if "marker" in end.look:
+            self._add(Line2D([sample.mean()], [centre], **{**end.look, "linestyle": "none"}))
+
+    def _add(self, line: Line2D) -> None:
+        figure = self._canvas.figure
+        pixels = np.asarray(line.get_xydata())
+        # In fractions of the figure, so that it can be saved at any resolution.
+        line.set_data(*figure.transFigure.inverted().transform(pixels).T)
+        line.set_transform(figure.transFigure)
+        line.set_in_layout(False)
+        figure.add_artist(line)
+
+
+def _widest(text: Annotation) -> float:
+    font = text.get_fontproperties()
+    return max(width_of(line, font) for line in text.get_text().split("\n"))
+
+
+def spread(wanted: FloatArray, heights: FloatArray, low: float, high: float) -> FloatArray:
+    """Centres of boxes that do not overlap, in the order given, as near as possible to where they are wanted.
+
+    Parameters
+    ----------
+    wanted : array, (n,)
+        Rising.
+    heights : array, (n,)
+        Of the boxes.
+    low, high : float
+        Between which all boxes lie if there is room.
+
+    Returns
+    -------
+    array, (n,)
+        With the least sum of squared distances to `wanted`. Less what stands below it, a centre only has to rise: an
+        isotonic regression, and with bounds, the same one cut off at them.
+
+    Examples
+    --------
+    >>> spread(np.array([0.0, 0.0, 5.0]), np.ones(3), -10.0, 10.0).tolist()
+    [-0.5, 0.5, 5.0]
+    """
+    below = np.cumsum(heights) - heights / 2
+    free = isotonic_regression(wanted - below).x
+    last = max(low, high - heights.sum())
+    centres: FloatArray = np.clip(free, low, last) + below
+    return centres

@@ -3,18 +3,29 @@
 A policy brings its own look (`policies.policy.Policy.look`). One that brings none, or one that is like that of another
 policy beside it, gets the first of the palette that nothing beside it is like. So two policies that are shown together
 are told apart, whoever wrote them, and the built-in ones look the same in every figure.
+
+Sizes: for a page, for a column of a journal, for a slide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.style import context
 
 from policies.catalogue import CATALOGUE
-from policies.optimal import Optimal
+from policies.optimal.optimum import Optimal
 from policies.policy import DASHES, Look
-from policysim.evaluate import ACHIEVABLE, UNBEATABLE
+from policysim.figures.lettering import LINE_SPACING, no_glyph_warnings, wrapped
+from policysim.question.answer import SizeName
+from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
@@ -112,3 +123,88 @@ def look_of_action(place: int) -> dict[str, Any]:
         "linestyle": DASHES[(place % 4 + place // 10) % 4],
         "clip_on": False,
     }
+
+
+SIZES: tuple[SizeName, ...] = get_args(SizeName)
+COLUMN_WIDTH = 3.5  # inches: a column of most journals
+SLIDE = (13.33, 7.5)  # inches: a screen of 16:9
+FONTS = {"page": 9.0, "column": 7.0, "slide": 14.0}  # points
+# What grows and shrinks with the font.
+SCALED = {
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "axes.linewidth": 0.8,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "xtick.major.size": 3.5,
+    "xtick.major.width": 0.8,
+    "ytick.major.size": 3.5,
+    "ytick.major.width": 0.8,
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.07,
+}
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A figure to draw on, with what drawing depends on.
+
+    Attributes
+    ----------
+    figure : Figure
+        Empty.
+    size : str
+        "page", "column" or "slide".
+    font : float
+        Points.
+    """
+
+    figure: Figure
+    size: SizeName
+    font: float
+
+    @property
+    def narrow(self) -> bool:
+        """Whether panels stand below each other."""
+        return self.size == "column"
+
+    @property
+    def width(self) -> float:
+        """Points."""
+        return 72 * float(self.figure.get_figwidth())
+
+    def head(self, words: str) -> None:
+        """A title for the whole figure, at its left."""
+        font = FontProperties(size=1.2 * self.font, weight="bold", family=rcParams["font.family"])
+        text = wrapped(words, 0.97 * self.width, font)
+        self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+
+
+@contextmanager
+def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Iterator[Canvas]:
+    """A figure of one of the sizes, in the style of all figures while it is drawn.
+
+    Parameters
+    ----------
+    size : str
+        "page", "column" (3.5 inches wide) or "slide" (13.33 by 7.5 inches).
+    page : tuple of float
+        Width and height on a page, inches.
+    column : float
+        Height in a column, inches.
+
+    Raises
+    ------
+    ValueError
+        For another size.
+    """
+    if size not in SIZES:
+        raise ValueError(f"size must be one of {', '.join(SIZES)}, got size={size!r}.")
+    inches = {"page": page, "column": (COLUMN_WIDTH, column), "slide": SLIDE}[size]
+    with context([STYLE, _scaled(FONTS[size])]), no_glyph_warnings():
+        yield Canvas(Figure(figsize=inches, layout="constrained"), size, FONTS[size])
+
+
+def _scaled(font: float) -> dict[str, Any]:
+    ratio = font / FONTS["page"]
+    return {"font.size": font, **{name: value * ratio for name, value in SCALED.items()}}

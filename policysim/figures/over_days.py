@@ -10,24 +10,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from policies.optimal import Optimal
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
-from policysim.evaluate import ALL
-from policysim.figures.curves import NAMES_SHARE, line_end, thin
-from policysim.figures.end_labels import EndLabels
-from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, as_line, is_level, label, looks
-from policysim.figures.sizes import Canvas, canvas
-from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty, telling, undrawn
+from policysim.figures.curves import (
+    MOST_CURVES,
+    NAMES_SHARE,
+    checked,
+    line_end,
+    names_of,
+    nonempty,
+    telling,
+    thin,
+    undrawn,
+)
+from policysim.figures.layout import EndLabels, settle
+from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, label, looks
 from policysim.figures.ticks import plain, set_epsilon_axis
-from policysim.processes import schedule
-from policysim.processes.step_problems import OPTIMAL_DAILY, catalogue_name
 from policysim.question.answer import SizeName
-from policysim.words import days
+from policysim.question.words import ALL, BEST_SCHEDULE, days
 
 NAME = "value_over_days"
 # What has another name here, or is no policy of the catalogue.
-LABELS = {Optimal.name: OPTIMAL_DAILY, schedule.NAME: "a schedule for all (best-schedule)"}
+LABELS = {Optimal.name: OPTIMAL_DAILY, BEST_SCHEDULE: "a schedule for all (best-schedule)"}
 SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
 
 
@@ -41,7 +45,7 @@ def value_over_days(
     table : DataFrame
         From `compare_days`: policy, group, horizon, total_epsilon, benefit_kept.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
     size : {"page", "column", "slide"}
@@ -67,7 +71,7 @@ def value_over_days(
     names = _names(rows[rows["horizon"] == longest], policies, epsilon)
     every = names_of(rows, "policy")
     note = undrawn(every, names)
-    colours = {**looks([name for name in every if name != schedule.NAME]), schedule.NAME: SCHEDULE_LOOK}
+    colours = {**looks([name for name in every if name != BEST_SCHEDULE]), BEST_SCHEDULE: SCHEDULE_LOOK}
     rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
     n_panels = 1 + len(totals)
@@ -91,10 +95,10 @@ def value_over_days(
 
 def _names(rows: pd.DataFrame, policies: Sequence[str] | None, epsilon: float) -> list[str]:
     """Those to draw: beside one for all, one schedule for all is what others are read against."""
-    if policies is not None or schedule.NAME not in names_of(rows, "policy"):
+    if policies is not None or BEST_SCHEDULE not in names_of(rows, "policy"):
         return telling(rows, epsilon=epsilon, policies=policies, along="total_epsilon")
-    others = rows[rows["policy"] != schedule.NAME]
-    return [schedule.NAME, *telling(others, epsilon=epsilon, most=MOST_CURVES - 1, along="total_epsilon")]
+    others = rows[rows["policy"] != BEST_SCHEDULE]
+    return [BEST_SCHEDULE, *telling(others, epsilon=epsilon, most=MOST_CURVES - 1, along="total_epsilon")]
 
 
 def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:
@@ -122,7 +126,7 @@ def _draw(
         line = rows[(rows["policy"] == name) & rows["benefit_kept"].notna()].sort_values(along)
         if line.empty:
             continue
-        level = is_level(name) or name == schedule.NAME
+        level = is_level(name) or name == BEST_SCHEDULE
         shown, drawn = LABELS.get(name, label(name)), as_line(colours[name], level=level)
         width: dict[str, Any] = {"linewidth": thin()} if level else {}
         axes.plot(line[along], line["benefit_kept"], **drawn, **width, label=shown)

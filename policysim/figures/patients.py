@@ -14,13 +14,12 @@ from matplotlib.lines import Line2D
 
 from policies.arrays import FloatArray, IntArray
 from policies.reference import Greedy
+from policysim.figures.curves import checked, names_of, nonempty
 from policysim.figures.layout import settle
-from policysim.figures.looks import looks
-from policysim.figures.sizes import canvas
-from policysim.figures.tables import checked, names_of, nonempty
+from policysim.figures.looks import canvas, looks
 from policysim.figures.ticks import thin
 from policysim.question.answer import SizeName
-from policysim.words import NEGLIGIBLE, rounded
+from policysim.question.words import NEGLIGIBLE, rounded
 
 NAME = "patient_losses"
 # Losses are heavy-tailed: the axis has a number at 1, 2 and 5 times powers of ten, no more than this many.
@@ -40,7 +39,7 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Parameters
     ----------
     table : DataFrame
-        From `policysim.patient_losses.patient_losses`: policy, quantile, loss. Each row is a
+        From `policysim.decision.example_patients.patient_losses`: policy, quantile, loss. Each row is a
         dot. greedy is left out: losses are measured against it.
     size : {"page", "column", "slide"}
         What the figure is for.

@@ -8,12 +8,20 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from policysim.figures.curves import NAMES_SHARE, line_end, thin
-from policysim.figures.end_labels import EndLabels
-from policysim.figures.layout import settle
-from policysim.figures.looks import GREY, as_line, looks
-from policysim.figures.sizes import canvas
-from policysim.figures.tables import MOST_CURVES, checked, names_of, nonempty, spenders, telling, undrawn
+from policysim.figures.curves import (
+    MOST_CURVES,
+    NAMES_SHARE,
+    checked,
+    line_end,
+    names_of,
+    nonempty,
+    spenders,
+    telling,
+    thin,
+    undrawn,
+)
+from policysim.figures.layout import EndLabels, settle
+from policysim.figures.looks import GREY, as_line, canvas, looks
 from policysim.figures.ticks import set_epsilon_axis, set_log_ticks
 from policysim.question.answer import SizeName
 
@@ -33,7 +41,7 @@ def spent_vs_claimed(
         From `compare`: policy, epsilon, group, epsilon_spent. Policies on the diagonal use all of their epsilon; those
         below it pay for privacy they do not give away.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.tables.telling`.
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
     size : {"page", "column", "slide"}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
+from policysim.figures.curves import checked
 from policysim.figures.layout import settle
-from policysim.figures.looks import COLOURS
-from policysim.figures.sizes import canvas
-from policysim.figures.tables import checked
+from policysim.figures.looks import COLOURS, canvas
 from policysim.question.answer import SizeName
-from policysim.words import percent, sensitivity
+from policysim.question.words import percent, sensitivity
 
 NAME = "sensitivity_by_weight"
 ALONE, WITNESS = "of itself, between any two neighbours", "between the two neighbours that differ most in utility"
@@ -22,8 +21,8 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     Parameters
     ----------
     table : DataFrame
-        From `policysim.drivers.sensitivity_by_outcome`: outcome, weight, sensitivity, contribution, share; NaN as the
-        weight of what has none.
+        From `policysim.decision.prices.sensitivity_by_outcome`: outcome, weight, sensitivity, contribution, share; NaN
+        as the weight of what has none.
     size : {"page", "column", "slide"}
         What the figure is for.
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envs.toml_reader import FINITE, Table, is_number, unknown
-from policysim.logs.binning import Binning, cuts_wrong, levels_wrong
-from policysim.logs.source import (
+from policysim.files.bad_rows import level_key
+from policysim.logs.log_source import (
     ACTIONS,
     CHECK,
     EQUAL,
@@ -19,10 +19,12 @@ from policysim.logs.source import (
     OUTCOME_MODELS,
     TABLE,
     THREE_TABLES,
+    Binning,
     LogSource,
+    cuts_wrong,
     default_range,
+    levels_wrong,
 )
-from policysim.logs.values import level_key
 
 ENDINGS = (".csv", ".parquet")
 # Stands for a feature whose declaration cannot be used, so that its name is known.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import IntArray
-from policysim.logs import guess_names as names
-from policysim.logs.binning import Binning
-from policysim.logs.guess_summary import ColumnSummary
-from policysim.logs.toml_writing import toml_text
-from policysim.logs.values import level_of
+from policysim.files.bad_rows import level_of
+from policysim.files.output import toml_text
+from policysim.logs import guess_columns as names
+from policysim.logs.guess_columns import ColumnSummary
+from policysim.logs.log_source import Binning
 
 MOST_LEVELS = 12
 # A small domain: each record then has a few patients, at least in large trials, and hiding it costs less.

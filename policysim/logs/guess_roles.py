@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from policysim.logs import guess_names as names
-from policysim.logs.bad_rows import LogError
-from policysim.logs.guess_summary import ColumnSummary
+from policysim.files.bad_rows import LogError, level_of
+from policysim.files.output import toml_text
+from policysim.logs import guess_columns as names
+from policysim.logs.guess_columns import ColumnSummary
+from policysim.logs.log_source import EQUAL, ESTIMATE
 from policysim.logs.outcomes import cannot_be_outcome, status_columns
-from policysim.logs.source import EQUAL, ESTIMATE
-from policysim.logs.toml_writing import toml_text
-from policysim.logs.values import level_of
 
 MOST_TREATMENTS = 20
 # A column of whole numbers without a telling name needs so many rows to be taken for ids.

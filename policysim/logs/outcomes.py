@@ -13,13 +13,12 @@ import numpy as np
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError
 from policies.arrays import IntArray
-from policysim.logs import guess_names as names
-from policysim.logs.bad_rows import one_line
-from policysim.logs.guess_summary import ColumnSummary, summarise
-from policysim.logs.reading import LogTable
-from policysim.logs.source import LogSource
-from policysim.logs.tables import LogTables
-from policysim.logs.toml_writing import toml_list, toml_text
+from policysim.files.bad_rows import one_line
+from policysim.files.output import toml_list, toml_text
+from policysim.logs import guess_columns as names
+from policysim.logs.guess_columns import ColumnSummary, summarise
+from policysim.logs.log_source import LogSource
+from policysim.logs.log_tables import LogTable, LogTables
 
 # So many distinct whole numbers without a gap are a count of the rows.
 FEWEST_IDS = 20

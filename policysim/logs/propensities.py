@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policysim.logs.bad_rows import BadRows, LogError
+from policysim.files.bad_rows import BadRows, LogError
 from policysim.logs.cells import numbers
-from policysim.logs.reading import LogTable
+from policysim.logs.log_tables import LogTable
 
 FOLDS = 5
 

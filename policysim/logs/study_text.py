@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterable
 
 from policies.catalogue import DEFAULT_POLICIES
+from policysim.files.bad_rows import level_of
+from policysim.files.output import toml_list, toml_number, toml_string, toml_text
+from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.guess_features import Candidate, Features, as_feature, round_range
 from policysim.logs.guess_roles import Roles, reference_first
-from policysim.logs.guess_summary import ColumnSummary
-from policysim.logs.source import EQUAL, ESTIMATE, EXCLUDE
-from policysim.logs.toml_writing import toml_list, toml_number, toml_string, toml_text
-from policysim.logs.values import level_of
+from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE
 
 EPSILONS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 

@@ -1,9 +1,8 @@
-"""From any answer to what people read and keep.
+"""Any answer as screen, JSON document, page and folder; and the same folder made again.
 
 deliver       a question asked, answered, printed and written
-folder        an answer as files: tables, figures, pages, manifest
-figure_files  which figure files a folder has
-environment, shown   how templates write numbers
-csv_file      tables as files
-page, answer, drawings, rows, ranking, slider   what the report of a comparison says and shows
+folder        an answer as files: tables, figures, pages from templates/, and the manifest
+manifest      a manifest.json read and checked
+reproduction, reproduce_question   a study run again from its manifest, and compared
+differences   cells and statements in which two folders differ
 """

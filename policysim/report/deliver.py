@@ -7,12 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from policysim.console import print_json, progress_bar
-from policysim.output import check_writable, write_files
+from policysim.files.output import check_writable, print_json, progress_bar, write_files
 from policysim.question.answer import Answer
-from policysim.question.question import Question
-from policysim.report.figure_files import DEFAULT, FigureFiles
-from policysim.report.folder import MANIFEST, folder_files
+from policysim.question.protocol import Question
+from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files
 
 REPORTS = Path("reports")
 

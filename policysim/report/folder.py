@@ -1,4 +1,9 @@
-"""An answer as a folder of files: tables, figures, pages, and the manifest of what they depend on."""
+"""An answer as a folder of files: tables, figures, pages, and the manifest of what they depend on.
+
+Which figure files a report has, and the files themselves.
+
+Where pages come from: the templates of the package, escaped, with filters for numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,47 @@ import hashlib
 import json
 import platform
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from policysim import words
-from policysim.question.answer import Answer, Drawing, Page
-from policysim.report.csv_file import to_csv
-from policysim.report.environment import page_environment
-from policysim.report.figure_files import DEFAULT, FigureFiles
+from policysim.question import words
+from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
+from policysim.question.shown import FILTERS
+from policysim.study.basis import hidden
+from policysim.study.sweep import benefit
+
+FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
+FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """The kinds of files, and what the figures are sized for; the page always has figures for a page."""
+
+    formats: tuple[FileFormat, ...] = ("svg", "png")
+    size: SizeName = "page"
+
+    def of(self, drawing: Drawing) -> dict[str, bytes]:
+        """The files of one drawing, by relative path."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim import figures  # noqa: PLC0415
+
+        figure = drawing.at(self.size)
+        kinds: dict[FileFormat, Callable[[], bytes]] = {
+            "svg": lambda: figures.to_svg(figure, title=drawing.title, description=drawing.description).encode(),
+            "png": lambda: figures.to_png(figure),
+            "pdf": lambda: figures.to_pdf(figure),
+        }
+        return {f"figures/{drawing.name}.{kind}": kinds[kind]() for kind in self.formats}
+
+
+DEFAULT = FigureFiles()
+
 
 MANIFEST, STUDY = "manifest.json", "study.toml"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
@@ -94,8 +129,10 @@ def markup(drawing: Drawing, position: int, prefix: str) -> Markup:
         Begins the names within it, so that no two drawings of a page share one.
     """
     from policysim import figures  # noqa: PLC0415 - matplotlib, the slowest import of all
-    from policysim.figures.embed import inline  # noqa: PLC0415
-    from policysim.figures.markers import epsilon_markers  # noqa: PLC0415
+    from policysim.figures.embed import (  # noqa: PLC0415
+        epsilon_markers,
+        inline,
+    )
 
     figure = drawing.at("page")
     vector = figures.to_svg(figure, title=drawing.title, description=drawing.description)
@@ -111,3 +148,23 @@ def digest(content: bytes) -> str:
 
 def _text(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def page_environment() -> Environment:
+    """Templates of policysim; what is inserted is escaped, and a name that is missing is an error."""
+    environment = Environment(
+        loader=PackageLoader("policysim.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_tied,
+    )
+    environment.filters.update(FILTERS, named=words.level_name)
+    environment.globals.update(hidden_by=hidden, about_benefit=benefit)
+    return environment
+
+
+def _tied(value: object) -> object:
+    """Text in which "ε = 1" is never broken into two lines; markup and numbers as they are."""
+    return value.replace(" = ", "\u00a0=\u00a0") if type(value) is str else value

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from policysim.console import EXIT_CHECK
+from policysim.files.output import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
+from policysim.question.words import WIDTH
 from policysim.report.differences import Difference
 from policysim.report.reproduction import Ask, Reproduction, reproduce
-from policysim.text import WIDTH
 
 MOST_SHOWN = 20
 

@@ -12,20 +12,11 @@ from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
 from policysim.question.progress import SILENT, Progress
-from policysim.question.question import Question
-from policysim.report.differences import (
-    Difference,
-    Statement,
-    Table,
-    as_written,
-    differences,
-    read_table,
-    statements,
-)
-from policysim.report.figure_files import FigureFiles
-from policysim.report.folder import MANIFEST, STUDY, digest, folder_files
+from policysim.question.protocol import Question
+from policysim.report.differences import Difference, Statement, Table, as_written, differences, read_table, statements
+from policysim.report.folder import MANIFEST, STUDY, FigureFiles, digest, folder_files
 from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
-from policysim.study_file import study_names, study_path
+from policysim.study.study_file import study_names, study_path
 
 SCENARIO = "scenario"
 # From a command line, without the program's name, to what it asks and which figures it wants.

@@ -11,11 +11,11 @@ import numpy as np
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
 from policysim.figures.described import EPSILON, Drawing, Lines, curve_drawing, grid
+from policysim.question.words import guesses, rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, choice, largest_loss, loss_at
 from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
 from policysim.sources.largest_industry import Larger
 from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
-from policysim.words import guesses, rounded
 
 SENSITIVITY, REPEATED, ZERO = "sensitivity of a count", "repeated use", "ε = 0"
 PROBABILITIES, RELIABILITY = "probabilities-vs-epsilon", "reliability-vs-epsilon"

@@ -12,10 +12,10 @@ import pandas as pd
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
 from policysim.figures.described import EPSILON, Drawing, Intervals, Lines, curve_drawing, grid
+from policysim.question.words import rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Choice, binomial_run, choice, draws_of, largest_loss
 from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
 from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
-from policysim.words import rounded
 
 SENSITIVITY = "sensitivity of the score"
 COST = "privacy cost whatever the number of candidates"

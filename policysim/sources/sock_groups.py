@@ -12,10 +12,10 @@ from scipy.optimize import brentq, minimize_scalar
 from envs.toml_reader import Table
 from policies.arrays import FloatArray, IntArray
 from policysim.figures.described import EPSILON, Drawing, Lines, curve_drawing, grid
+from policysim.question.words import rounded
 from policysim.sources.chances import REPLACE_ONE, choice, draws_of, largest_loss
 from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
 from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
-from policysim.words import rounded
 
 ALL = "all"
 EPSILON_TEXT, SENSITIVITY = "ε of the figures per group", "sensitivity of a proportion"

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from policysim.figures import described
-from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.data_table import tidy
+from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.progress import Progress
-from policysim.question.question import UsageError
+from policysim.question.protocol import UsageError
+from policysim.question.words import wrap
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
 from policysim.sources.source_study import SourceStudy, load_source_study
-from policysim.text import wrap
 
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}

@@ -1,4 +1,15 @@
-"""Policies learned from one part of a log, and their value to the patients of the other.
+"""What a log says about policies: those learned from one part of it, and those made elsewhere.
 
-trial_question   policies compared on a log: what is asked, and the answer
+estimators       what each row adds to an estimate: importance weights, IPS, SNIPS, doubly robust
+estimate_value   from arrays to an estimate, with models fitted without the rows that they predict
+evaluate_log     the same from a data frame
+caveats          what may be wrong with an estimate, in words; log_caveats: with a log
+holes            groups of patients to whom the log never gives an action, in raw counts
+arms             the arms before any model, and a policy against the best of them
+splits           policies from one part of a log, evaluated on the other; means over repeated splits
+held_out         policies compared on held-out patients
+trial_findings, trial_screen, trial_drawings   what a comparison found, and what people see of it
+trial_question   the same as a question
+evaluated_log, evaluated_policy   a log and a policy made elsewhere, ready for each other
+log_evaluation, evaluation_screen, evaluation_question   what the log says about the policy
 """

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from policysim.console import EXIT_CHECK
-from policysim.evaluation.document import evaluation_document
-from policysim.evaluation.evaluated_log import read_log_file, read_study_log
-from policysim.evaluation.result import evaluate
-from policysim.evaluation.screen import evaluation_screen
-from policysim.evaluation.target import Target
-from policysim.offpolicy.outcome_models import LINEAR
+from policysim.files.output import EXIT_CHECK
+from policysim.logs.outcome_models import LINEAR
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
-from policysim.study import LoggedStudy
+from policysim.study.declared import LoggedStudy
+from policysim.trials.evaluated_log import Target, read_log_file, read_study_log
+from policysim.trials.evaluation_screen import evaluation_document, evaluation_screen
+from policysim.trials.log_evaluation import evaluate
 
 
 @dataclass(frozen=True)

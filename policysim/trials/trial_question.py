@@ -12,31 +12,23 @@ import pandas as pd
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
-from policysim import words
-from policysim.comparison import REFERENCES, applies
-from policysim.evaluate import ALL
-from policysim.example_patients import example_patients, example_probabilities
-from policysim.logged.findings import LoggedFindings, find
-from policysim.logged.fitting import problem_of_log
-from policysim.logged.held_out import compare_log
-from policysim.logged.screen import (
-    ASSUMED_PUBLIC,
-    LABELS,
-    PRIVATE,
-    how_estimated,
-    logged_screen,
-    percentages,
-    rows_words,
-)
-from policysim.logs.trial import load_log
+from policysim.decision.comparison import REFERENCES, applies
+from policysim.decision.example_patients import example_patients, example_probabilities
+from policysim.decision.page_values import mechanism_words, witness_rows
+from policysim.decision.slider import choosable, first_policy, make_slider
+from policysim.logs.load_log import load_log
+from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.progress import Progress
-from policysim.question.question import ONLY_OVER_DAYS
-from policysim.report.page import mechanism_words, witness_rows
-from policysim.report.slider import choosable, first_policy, make_slider
-from policysim.study import LoggedStudy
-from policysim.sweep import usable_policies
-from policysim.text import wrap
+from policysim.question.protocol import ONLY_OVER_DAYS
+from policysim.question.words import ALL, wrap
+from policysim.study.basis import PUBLIC_OF_LOG, hidden
+from policysim.study.declared import LoggedStudy
+from policysim.study.study_problem import problem_of_log
+from policysim.study.sweep import usable_policies
+from policysim.trials.held_out import compare_log
+from policysim.trials.trial_findings import LoggedFindings, find
+from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
 
 @dataclass(frozen=True)
@@ -106,12 +98,7 @@ def answer_of_log(
         Told of the example patients.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.logged.drawings import (  # noqa: PLC0415
-        choices_drawing,
-        gain_drawing,
-        groups_drawing,
-        spending_drawing,
-    )
+    from policysim.trials.trial_drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing  # noqa: PLC0415
 
     examples = example_patients(study, problem)
     probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
@@ -230,7 +217,7 @@ def _method(study: LoggedStudy) -> dict[str, str]:
         "outcome's range. Domain and sensitivity are those of the declared levels, never of the rows that are there.",
         "Prior": "The share of each record among the patients, with √n imagined ones spread as independent features "
         "would have them.",
-        "Hidden": f"{words.hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}.",
+        "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {PUBLIC_OF_LOG}.",
         "Value": "Doubly robust and cross-fitted: each patient counts under the version of policy and scores "
         "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "

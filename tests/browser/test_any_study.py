@@ -3,8 +3,8 @@
 import pytest
 from small_studies import SCENARIO, STUDY, write_small_study
 
-from policysim.cli import main
-from policysim.words import policy_odds
+from policysim.cli.main import main
+from policysim.question.words import policy_odds
 
 LONG = "a" * 60
 # A4 (210 mm) less margins of 10 mm at 96 px an inch.

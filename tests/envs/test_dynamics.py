@@ -9,8 +9,8 @@ from brute_force import SCENARIOS, ByHand, scenario
 import envs
 from envs.backup import FLAGS_AT_ONCE, Backup
 from envs.cohort import PatientSampler
-from envs.course import Course
 from envs.dynamics import Dynamics, FlagSum
+from envs.treatment_response import Course
 
 DAYS = 3
 EDGE = 1e-9

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 import envs
 from envs.scenario import DEATH, DeathModel, Rule
-from policysim.utility import expected_utilities
+from policysim.study.study_problem import expected_utilities
 
 FIXED = settings(derandomize=True, deadline=None, database=None)
 ACTIONS = ("a0", "a1", "a2", "a3")

@@ -16,9 +16,9 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import envs
 import policysim  # noqa: F401 - registers the environments
-from envs.payoff import Payoff, utility_of
 from envs.stay import ward_of
 from envs.treatment import TreatmentEnv
+from envs.utility import Payoff, utility_of
 
 ID = "policysim/Treatment-v0"
 SICK = {"covid_positive": 1, "fever": 1, "pneumonia": 1, "blood_clots": 1, "age": "60-79"}

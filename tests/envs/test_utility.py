@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import envs
-from policysim.utility import expected_utilities
+from policysim.study.study_problem import expected_utilities
 
 # facts/seeds.md section 3 and facts/scenario.md
 WEIGHTS = {

@@ -6,17 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from learning_on_private_columns import (
-    CONSTANT,
-    EDGES,
-    LEFT_OUT,
-    REPORTS,
-    TRUE,
-    bins,
-    on_reports,
-    on_true_rows,
-    scores,
-)
+from learning_on_private_columns import CONSTANT, EDGES, LEFT_OUT, REPORTS, TRUE, bins, on_reports, on_true_rows, scores
 from private_columns import Corrected, Rows, _Likelihood, fit_corrected, indicators
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax

@@ -28,7 +28,7 @@ from randomise_or_decide import (
 from small_studies import write_small_study
 
 import policysim as ps
-from policysim.cli import main
+from policysim.cli.main import main
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange, softmax
-from policies.per_problem import once_per_problem
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import once_per_problem
 from policies.reference import Greedy, Uniform
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from random_problems import neighbour_pairs, problems
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, Sensitive, make_policy
-from policies.accounting import concentrated_rho, log_ratio_range
+from policies.accounting import concentrated_rho, log_range, log_ratio_range, loss_and_range
 from policies.calibration import ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import ExponentialFamily
-from policies.log_range import log_range, loss_and_range
 from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.response import RandomizedResponse
+from policies.randomized_response import RandomizedResponse
 
 # At 3000 some actions are out of reach for everyone, at inf all but one.
 EPSILONS = (0, 0.01, 1, 20, 3000, math.inf)

@@ -16,8 +16,8 @@ from policies.accounting import compose, concentrated_rho
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.response import RandomizedResponse
-from policysim.audit import audit, exceeds
+from policies.randomized_response import RandomizedResponse
+from policysim.decision.audit import audit, exceeds
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from policies import DecisionProblem, Sensitive, optimal_ceilings
-from policies.optimal import Optimal
-from policies.optimal_ceilings import best_ceilings
-from policies.optimal_sets import class_weights, members_of, preferences
-from policies.optimal_simplex import solve_packing
+from policies import DecisionProblem, Sensitive
+from policies.optimal import ceilings
+from policies.optimal.ceilings import best_ceilings
+from policies.optimal.optimum import Optimal
+from policies.optimal.programmes import solve_packing
+from policies.optimal.sets import class_weights, members_of, preferences
 from policies.privacy_loss import privacy_loss_of_logs
 
 
@@ -68,7 +69,7 @@ def test_listing_the_sets_that_occur_gives_the_same_optimum_as_listing_all(monke
     rng = np.random.default_rng(2)
     problem = DecisionProblem(rng.normal(size=(30, 4)), rng.dirichlet(np.ones(30)), Sensitive((6, 5), (1,)))
     expected = Optimal(1.0).probabilities(problem)
-    monkeypatch.setattr("policies.optimal_sets._LIST_ALL", 2)
+    monkeypatch.setattr("policies.optimal.sets._LIST_ALL", 2)
     np.testing.assert_allclose(Optimal(1.0).probabilities(problem), expected, atol=1e-9)
 
 
@@ -98,15 +99,15 @@ def test_a_batch_that_errs_is_noticed_and_solved_again(monkeypatch, broken):
     rng = np.random.default_rng(4)
     problem = DecisionProblem(rng.normal(size=(40, 4)), rng.dirichlet(np.ones(40)), Sensitive((8, 5), (1,)))
     expected = problem.value(Optimal(1.0).probabilities(problem))
-    monkeypatch.setattr(optimal_ceilings, "solve_packing", broken)
+    monkeypatch.setattr(ceilings, "solve_packing", broken)
     assert problem.value(Optimal(1.0).probabilities(problem)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_with_every_solver_broken_the_policy_is_still_private_and_no_worse_than_a_constant(monkeypatch):
     rng = np.random.default_rng(5)
     problem = DecisionProblem(rng.normal(size=(40, 4)), rng.dirichlet(np.ones(40)), Sensitive((8, 5), (1,)))
-    monkeypatch.setattr(optimal_ceilings, "solve_packing", wrong_prices)
-    monkeypatch.setattr(optimal_ceilings, "minimise", Mock(return_value=None))
+    monkeypatch.setattr(ceilings, "solve_packing", wrong_prices)
+    monkeypatch.setattr(ceilings, "minimise", Mock(return_value=None))
     logs = Optimal(1.0).log_probabilities(problem)
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= 1.0 + 1e-9
     assert problem.value(np.exp(logs)) >= problem.value(Optimal(0.0).probabilities(problem)) - 1e-12

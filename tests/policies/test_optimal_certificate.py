@@ -11,11 +11,11 @@ from check_certificate import proven_bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import policies.optimal_certificate
+import policies.optimal.certificate
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.listed import Listed
-from policies.optimal import Optimal
-from policies.optimal_certificate import floor_of, optimal_certificate, rounded_down
+from policies.optimal.certificate import floor_of, optimal_certificate, rounded_down
+from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.reference import BestFixed, Greedy
 
@@ -215,7 +215,7 @@ def test_one_feature_over_a_list_of_records_is_refused():
 
 
 def test_more_groups_than_can_be_decided_in_rationals_are_refused(monkeypatch):
-    monkeypatch.setattr(policies.optimal_certificate, "MAX_ENTRIES", 39)
+    monkeypatch.setattr(policies.optimal.certificate, "MAX_ENTRIES", 39)
     base = random_problem(5)
     problem = DecisionProblem(base.utilities, base.prior, Sensitive((4, 10), (0,)))
     with pytest.raises(NotApplicableError, match="at most 9 groups of records with 4 actions, got 40"):

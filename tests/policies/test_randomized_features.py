@@ -11,9 +11,8 @@ from random_problems import neighbour_pairs, problems
 from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.feature_channel import FeatureChannel
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.randomized_features import RandomizedFeatures, bayes_decisions, channel_for
+from policies.randomized_features import FeatureChannel, RandomizedFeatures, bayes_decisions, channel_for
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
 

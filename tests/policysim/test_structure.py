@@ -1,70 +1,126 @@
 """The structure that the design promises, read from the source."""
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"policysim": {"policysim", "envs", "policies"}, "envs": {"envs"}, "policies": {"policies"}}
+# A row imports only rows above it, and the two leaves nothing of each other.
+ROWS = (
+    ("envs", "policies"),
+    ("policysim.question",),
+    ("policysim.files",),
+    ("policysim.figures",),
+    ("policysim.logs",),
+    ("policysim.study",),
+    ("policysim.release",),
+    ("policysim.course",),
+    ("policysim.decision",),
+    ("policysim.trials",),
+    ("policysim.sources",),
+    ("policysim.report",),
+    ("policysim.cli",),
+    ("policysim",),
+)
+TOPS = ("envs", "policies", "policysim")
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for top in TOPS
+    for path in sorted((ROOT / top).rglob("*.py"))
+}
+PACKAGES = {name for name, path in FILES.items() if path.stem == "__init__"}
 
 
-def imported(path):
-    """The full names of the modules that a file imports, wherever in the file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(module):
+    """The modules of ours that a module imports, wherever in the file."""
+    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names if alias.name in FILES)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            assert node.level == 0, f"{module} imports relatively"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in FILES:
+                    yield whole
+                elif node.module in FILES:
+                    yield node.module
+                else:
+                    assert node.module.split(".")[0] not in TOPS, f"{module} imports {node.module}, which is not there"
 
 
-def modules():
-    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+def home(module):
+    """The package of the rows that a module belongs to, and the number of its row; the whole house has the last row."""
+    found = [
+        (len(package), number, package)
+        for number, row in enumerate(ROWS)
+        for package in row
+        if f"{module}.".startswith(f"{package}.")
+    ]
+    _, number, package = max(found)
+    return number, package
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_imports_point_down(path):
-    package = path.relative_to(ROOT).parts[0]
-    ours = {name.split(".")[0] for name in imported(path)} & set(PACKAGES)
-    assert ours <= PACKAGES[package]
-
-
-def test_no_module_imports_itself_in_a_circle():
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules()}
-    # A package's face hands names on and a lazy one imports nothing; neither can close a circle by itself.
-    graph = {
-        name: {other for other in imported(path) if other in names and other != name}
-        for name, path in names.items()
-        if not name.endswith("__init__")
-    }
+def circle(graph):
+    """The first circle of a graph that is found, or None."""
     done, active = set(), []
 
     def visit(name):
-        assert name not in active, " -> ".join([*active, name])
+        if name in active:
+            return [*active[active.index(name) :], name]
         if name in done:
-            return
+            return None
         active.append(name)
-        for other in graph.get(name, ()):
-            visit(other)
+        found = next(filter(None, map(visit, sorted(graph.get(name, ())))), None)
         active.pop()
         done.add(name)
+        return found
 
-    for name in graph:
-        visit(name)
+    return next(filter(None, map(visit, sorted(graph))), None)
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_a_row_imports_only_rows_above_it(module):
+    number, package = home(module)
+    for other in imported(module):
+        row, its_package = home(other)
+        assert row < number or its_package == package, f"{module} imports {other}"
+
+
+def test_only_the_whole_house_has_the_last_row():
+    assert {name for name in FILES if home(name)[1] == "policysim"} == {"policysim", "policysim.__main__"}
+
+
+def test_inside_a_row_nothing_imports_upwards():
+    # A package's face hands names on; by itself it closes no circle.
+    graph = {name: set(imported(name)) - PACKAGES for name in FILES if name not in PACKAGES}
+    assert circle(graph) is None
+
+
+def test_a_circle_would_be_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}}) is None
+
+
+def test_no_module_name_stands_for_two_things():
+    places = defaultdict(list)
+    for name in FILES:
+        places[name.rpartition(".")[2]].append(name)
+    assert {stem: names for stem, names in places.items() if len(names) > 1} == {}
 
 
 def test_each_package_says_what_its_modules_are_for():
     for package in PACKAGES:
-        text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8")))
-        for path in (ROOT / package).glob("*.py"):
-            if not path.stem.startswith("__"):
-                assert path.stem in text, f"{package}/__init__.py does not mention {path.stem}"
+        text = ast.get_docstring(ast.parse(FILES[package].read_text(encoding="utf-8")))
+        for name in FILES:
+            parent, _, stem = name.rpartition(".")
+            if parent == package and not stem.startswith("__"):
+                assert stem in text, f"{package}/__init__.py does not mention {stem}"
 
 
 def test_every_package_is_typed():
-    assert all((ROOT / package / "py.typed").exists() for package in PACKAGES)
+    assert all((ROOT / top / "py.typed").exists() for top in TOPS)
 
 
 def test_every_public_name_can_be_loaded():

@@ -5,7 +5,7 @@ import csv
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from policysim.cli import main
+from policysim.cli.main import main
 
 LEVELS = {"age_band": ("young", "old"), "sex": ("0", "1")}
 COLUMNS = ("--column", "age_band", "--column", "sex")

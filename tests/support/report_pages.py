@@ -9,11 +9,11 @@ from small_studies import write_small_study
 
 import policysim as ps
 from policysim.decision.decision_question import answer_of
-from policysim.findings import Findings, find
-from policysim.prices import price_list
+from policysim.decision.findings import Findings, find
+from policysim.decision.prices import price_list
 from policysim.question.progress import SILENT
 from policysim.report.folder import folder_files
-from policysim.study import ScenarioStudy
+from policysim.study.declared import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from policies import AnyRecord, privacy_loss
-from policysim.processes.tabular import TabularMDP
+from policysim.course.tabular import TabularMDP
 
 
 def random_arrays(rng, n_states=4, n_actions=3, *, ends=0.0, sparse=False):

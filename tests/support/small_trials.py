@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from envs.records import Feature, RecordSpace
-from policysim.logs.binning import Binning
-from policysim.logs.source import LogSource
-from policysim.logs.trial import Log
-from policysim.offpolicy.logged import LoggedData
-from policysim.study import LoggedStudy
+from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_source import Binning, LogSource
+from policysim.study.declared import LoggedStudy
 
 ARMS = ("wait", "pill", "drip")
 SPACE = RecordSpace((Feature("old"), Feature("ill", (0, 1, 2)), Feature("woman")))

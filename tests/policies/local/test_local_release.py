@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import chdtrc
 
 from policies.local import KAry, TwoCoin, Unary, count_reports, privatize
-from policies.local.thresholds import TOTAL, exp_floor
+from policies.local.parameters import TOTAL, exp_floor
 
 RELEASED = [
     TwoCoin(),
@@ -175,7 +175,7 @@ def test_reports_do_not_depend_on_how_values_are_cut_into_chunks(monkeypatch):
         rng = np.random.default_rng(1)
         parts = [privatize(chunk, channel, rng=rng) for chunk in np.array_split(values, 7)]
         assert (np.concatenate(parts) == whole).all()
-        monkeypatch.setattr("policies.local.release.WORDS", 64)
+        monkeypatch.setattr("policies.local.channel.WORDS", 64)
         assert (privatize(values, channel, rng=np.random.default_rng(1)) == whole).all()
         counts = sum(count_reports(part, channel) for part in parts)
         assert counts.tolist() == count_reports(whole, channel).tolist()

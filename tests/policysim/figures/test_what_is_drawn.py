@@ -8,11 +8,11 @@ from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
-from policysim.evaluate import ACHIEVABLE, UNBEATABLE
 from policysim.figures.benefit import BAND
 from policysim.figures.groups import worst_groups
 from policysim.figures.looks import as_dot, is_level, look_of_action, looks
 from policysim.figures.patients import bin_edges, stack
+from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 
 def lines_of(axes):

@@ -12,9 +12,9 @@ from svg_boxes import overlap, text_boxes
 from policies.catalogue import CATALOGUE
 from policies.policy import DASHES, MARKERS, Look
 from policysim import figures
-from policysim.evaluate import ACHIEVABLE, UNBEATABLE
+from policysim.figures.curves import MOST_CURVES, telling
 from policysim.figures.looks import COLOURS, ORDER, as_dot, as_line, is_level, looks
-from policysim.figures.tables import MOST_CURVES, telling
+from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 BUILT_IN = list(CATALOGUE.built_in)
 OWN = [f"own-{letter}" for letter in "abcdef"]

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from envs.toml_reader import open_toml
-from policysim.commands import init
+from policysim.cli import init_command
 from policysim.logs.data_section import read_data_section
-from policysim.logs.trial import load_log
+from policysim.logs.load_log import load_log
 
 SECTION = """
 [data]
@@ -111,7 +111,7 @@ def run_init():
     """`policysim init DATA [--out FILE]`."""
 
     def run(data, out=None, *, json=False):
-        return init.run(argparse.Namespace(data=str(data), out=out and str(out), json=json))
+        return init_command.run(argparse.Namespace(data=str(data), out=out and str(out), json=json))
 
     return run
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from policysim.logs.bad_rows import LogError
+from policysim.files.bad_rows import LogError
 
 
 def refused(load, text, **frames):

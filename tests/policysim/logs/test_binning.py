@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from policysim.logs.binning import Binning
-from policysim.logs.values import level_key, level_of
+from policysim.files.bad_rows import level_key, level_of
+from policysim.logs.log_source import Binning
 
 COLUMNS = {
     "int": pd.Series([0, 1, 1]),

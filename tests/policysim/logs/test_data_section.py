@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from envs.toml_reader import InputFileError
-from policysim.logs import source as light
-from policysim.logs.source import default_range
-from policysim.offpolicy import OUTCOME_MODELS
+from policysim.logs import log_source as light
+from policysim.logs.log_source import default_range
+from policysim.logs.outcome_models import OUTCOME_MODELS
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from scipy.stats import chisquare
 
-from policysim.logs.bad_rows import LogError
+from policysim.files.bad_rows import LogError
+from policysim.logs.guess_columns import summarise
 from policysim.logs.guess_features import guess_features, round_cuts, round_range
 from policysim.logs.guess_roles import guess_roles, reference_first
-from policysim.logs.guess_summary import summarise
 
 N = 400
 

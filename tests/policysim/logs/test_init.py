@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 
 from envs.toml_reader import InputFileError
 from policies.catalogue import CATALOGUE
-from policysim.cli import main
-from policysim.logs.bad_rows import LogError
-from policysim.logs.trial import load_log
-from policysim.question.question import UsageError
+from policysim.cli.main import main
+from policysim.files.bad_rows import LogError
+from policysim.logs.load_log import load_log
+from policysim.question.protocol import UsageError
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.logs.bad_rows import LogError
+from policysim.files.bad_rows import LogError
 
 
 def test_a_csv_file_becomes_arrays(load, section, small_trial):

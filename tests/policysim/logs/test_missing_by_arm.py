@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.logs.frame import read_log
 from policysim.logs.propensities import estimate_propensities, observed_propensities
-from policysim.offpolicy import evaluate_log
+from policysim.logs.read_log import read_log
+from policysim.trials.evaluate_log import evaluate_log
 
 LOGS = 150
 THIRD_ARM = np.array([0, 0, 1.0])

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from envs.toml_reader import InputFileError
+from policysim.logs.log_source import TABLE
+from policysim.logs.log_tables import LogTable, LogTables
 from policysim.logs.outcomes import check_outcomes
-from policysim.logs.reading import LogTable
-from policysim.logs.source import TABLE
-from policysim.logs.tables import LogTables
 
 N = 200
 STUDY = """

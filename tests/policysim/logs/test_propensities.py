@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from policysim.logs.bad_rows import LogError
+from policysim.files.bad_rows import LogError
 from policysim.logs.propensities import FOLDS, estimate_propensities
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.logs.bad_rows import LogError
-from policysim.logs.frame import read_log
-from policysim.offpolicy import evaluate_log
+from policysim.files.bad_rows import LogError
+from policysim.logs.read_log import read_log
+from policysim.trials.evaluate_log import evaluate_log
 
 MORE = ["pid", "age", "sex"]
 

@@ -11,7 +11,7 @@ import pytest
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-from policysim.words import level_name
+from policysim.question.words import level_name
 
 ORDER = [
     "Loss against ε",

@@ -8,8 +8,8 @@ import re
 import pandas as pd
 import pytest
 
-from policysim.report.slider import choosable, first_policy, make_slider
-from policysim.words import odds, policy_odds
+from policysim.decision.slider import choosable, first_policy, make_slider
+from policysim.question.words import odds, policy_odds
 
 
 @pytest.fixture(scope="module")

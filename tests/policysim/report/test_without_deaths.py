@@ -6,7 +6,7 @@ import pytest
 from report_pages import readable
 from small_studies import SCENARIO, STUDY, write_small_study
 
-from policysim.cli import main
+from policysim.cli.main import main
 
 # Nothing is redrawn unless the whole record is hidden.
 QUICK = STUDY.replace("any-record", "one-feature")

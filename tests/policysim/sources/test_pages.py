@@ -7,10 +7,10 @@ import re
 import pandas as pd
 import pytest
 
-from policysim.cli import main
+from policysim.cli.main import main
 from policysim.report.folder import folder_files
 from policysim.sources.source_question import answer_about_source
-from policysim.study_file import FOLDER
+from policysim.study.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

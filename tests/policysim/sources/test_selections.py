@@ -14,13 +14,7 @@ from policies.selection import select
 from policysim.sources import chances
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
-from policysim.sources.largest_industry import (
-    Larger,
-    agreeing_gaps,
-    fewest_candidates,
-    gap_of_one,
-    possible,
-)
+from policysim.sources.largest_industry import Larger, agreeing_gaps, fewest_candidates, gap_of_one, possible
 
 
 def logistic(x):

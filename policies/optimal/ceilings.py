@@ -1,0 +1,197 @@
+"""The least utility loss of a class of records that must all be hard to tell apart, and the ceilings that attain it.
+
+In such a class a policy is epsilon-private if and only if every action has a ceiling M_a with
+e^-epsilon M_a <= p(a|x) <= M_a. The best row for given ceilings fills the floors and pours the rest in order of
+utility up to the ceilings, so the probability of the set T of a record's best actions is
+min(M(T), 1 - e^-epsilon M(not T)), and the class loses, with w_T from `policies.optimal.sets`,
+
+    loss(M) = sum over T of w_T max(1 - M(T), e^-epsilon M(not T)).
+
+This is convex in M >= 0, and sum M < 1 or > e^epsilon never helps: scaling M back loses less. With
+h_Ta = 1 for a in T and e^-epsilon otherwise, its dual (after scaling by e^epsilon) is the packing programme
+
+    maximise e^-epsilon sum_T v_T
+    such that sum_T h_Ta v_T <= the sum of w_T over the T without a, for each a, and 0 <= v_T <= e^epsilon w_T,
+
+and *any* v within these bounds proves that no epsilon-private policy loses less. (For one class and k = 2 the solution
+is the staircase mechanism of Kairouz, Oh & Viswanath 2016, Extremal mechanisms for local differential privacy.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+from policies.optimal.programmes import minimise, solve_packing
+from policies.optimal.sets import comes_before
+
+# e^epsilon is finite up to here; beyond it the bound e^epsilon w_T on v_T cannot bind.
+_LARGEST_EXPONENT = 700.0
+
+# A ceiling below this is the rounding of 0; dropping the action costs less than the last digits of the loss.
+_SMALLEST_CEILING = 1e-12
+
+# An answer counts as proven if the dual agrees to this: relative to the loss, or absolute for weights of sum 1.
+_RELATIVE_GAP, _ABSOLUTE_GAP = 1e-9, 1e-14
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The solution of N classes with k actions and S sets; losses are in the units of the weights.
+
+    Attributes
+    ----------
+    ceilings : array, (N, k)
+        M_a; their sum lies in [1, e^epsilon].
+    losses : array, (N,)
+        What each class loses with these ceilings, against greedy.
+    amounts : array, (N, S)
+        e^-epsilon v_T, in [0, w_T].
+    """
+
+    ceilings: FloatArray
+    losses: FloatArray
+    amounts: FloatArray
+
+    @property
+    def proven(self) -> FloatArray:
+        """What every epsilon-private policy loses at least, (N,)."""
+        least: FloatArray = self.amounts.sum(axis=1)
+        return least
+
+
+def best_ceilings(members: FloatArray, weights: FloatArray, epsilon: float) -> Ceilings:
+    """The best ceilings of each class.
+
+    Parameters
+    ----------
+    members : array, (k, S)
+        1 where an action belongs to a set.
+    weights : array, (N, S)
+        w_T >= 0; in any unit, each class is scaled to a sum of 1.
+    epsilon : float
+        Finite, >= 0.
+    """
+    total = weights.sum(axis=1)
+    programmes = _Programmes(members, weights / np.where(total > 0, total, 1.0)[:, None], epsilon)
+    ceilings, amounts = programmes.constants(), np.zeros_like(programmes.weights)
+    # Where one action is best for all members, it is the optimum and loses nothing.
+    unsolved = np.flatnonzero(programmes.regrets.min(axis=1) > 0)
+    if len(unsolved):
+        ceilings[unsolved], amounts[unsolved] = programmes.part(unsolved).solve()
+    losses = programmes.losses(ceilings)
+    return Ceilings(ceilings, losses * total, amounts * np.exp(-epsilon) * total[:, None])
+
+
+@dataclass(frozen=True)
+class _Programmes:
+    """The packing programmes of N classes, with weights (N, S) of sum 1."""
+
+    members: FloatArray
+    weights: FloatArray
+    epsilon: float
+
+    def part(self, which: IntArray) -> _Programmes:
+        """Some of the classes."""
+        return _Programmes(self.members, self.weights[which], self.epsilon)
+
+    @cached_property
+    def regrets(self) -> FloatArray:
+        """What a constant action loses, (N, k): the weight of the sets without it. Also the capacities."""
+        lost: FloatArray = self.weights @ (1 - self.members).T
+        return lost
+
+    @property
+    def columns(self) -> FloatArray:
+        """h, (k, S)."""
+        columns: FloatArray = self.members + np.exp(-self.epsilon) * (1 - self.members)
+        return columns
+
+    @property
+    def uppers(self) -> FloatArray:
+        """The largest v_T, (N, S). No v_T exceeds the capacity of its own actions, at most 1: 2 stands for no bound."""
+        uppers: FloatArray = np.minimum(np.exp(min(self.epsilon, _LARGEST_EXPONENT)) * self.weights, 2.0)
+        return uppers
+
+    def constants(self) -> FloatArray:
+        """The ceilings of the best constant action, (N, k)."""
+        ceilings: FloatArray = np.eye(len(self.members))[self.regrets.argmin(axis=1)]
+        return ceilings
+
+    def losses(self, ceilings: FloatArray) -> FloatArray:
+        """loss(M), (N,)."""
+        poured = 1 - ceilings @ self.members
+        floors = np.exp(-self.epsilon) * (ceilings @ (1 - self.members))
+        lost: FloatArray = np.einsum("ns,ns->n", self.weights, np.maximum(poured, floors))
+        return lost
+
+    def solve(self) -> tuple[FloatArray, FloatArray]:
+        """Repaired ceilings and v of each class: by the batch, and one by one where that is not proven."""
+        if len(self.weights) == 1:
+            return self._solve_alone()
+        prices, amounts = solve_packing(self.columns, self.regrets, self.uppers)
+        ceilings, amounts = self._repaired(prices, amounts)
+        least = np.exp(-self.epsilon) * amounts.sum(axis=1)
+        losses = self.losses(ceilings)
+        for row in np.flatnonzero(losses - least > _RELATIVE_GAP * losses + _ABSOLUTE_GAP):
+            one = np.array([row])
+            ceilings[one], amounts[one] = self.part(one)._solve_alone()
+        return ceilings, amounts
+
+    def _solve_alone(self) -> tuple[FloatArray, FloatArray]:
+        """One class, by HiGHS."""
+        found = minimise(-np.ones(self.weights.shape[1]), self.columns, self.regrets[0], self.uppers[0])
+        if found is None:
+            # Still a private policy and a true bound, only not known to be the best ones.
+            return self.constants(), np.zeros_like(self.weights)
+        return self._repaired(found.prices[None], found.point[None])
+
+    def _repaired(self, prices: FloatArray, amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Ceilings and v within their constraints, whatever the solver's rounding."""
+        amounts = np.clip(amounts, 0.0, self.uppers)
+        used = np.maximum((amounts @ self.columns.T) / self.regrets, 1.0)
+        amounts = amounts / used.max(axis=1)[:, None]
+        return self._improved(np.where(prices > _SMALLEST_CEILING, prices, 0.0)), amounts
+
+    def _improved(self, ceilings: FloatArray) -> FloatArray:
+        """Ceilings with a sum in [1, e^epsilon], never worse than the best constant action."""
+        constants = self.constants()
+        total = ceilings.sum(axis=1)
+        total = np.where(total > 0, total, 1.0)
+        largest = np.exp(min(self.epsilon, _LARGEST_EXPONENT))
+        ceilings = ceilings * (np.clip(total, 1.0, largest) / total)[:, None]
+        worse = self.losses(ceilings) > self.losses(constants)
+        return np.where(worse[:, None], constants, ceilings)
+
+
+def ceiling_logs(columns: FloatArray, ceilings: FloatArray, epsilon: float) -> FloatArray:
+    """log p(a|x) of the best rows under the ceilings, (k, N, size).
+
+    Entries at a ceiling or floor are exactly log M_a and log M_a - epsilon and the one between is clipped to them, so
+    no rounding of the sums can spend more than epsilon.
+
+    Parameters
+    ----------
+    columns : array, (k, N, size)
+        Utilities of the members of each class.
+    ceilings : array, (N, k)
+        M_a, with a sum in [1, e^epsilon].
+    epsilon : float
+        Finite, >= 0.
+    """
+    logs = np.empty_like(columns)
+    tops = ceilings.T[:, :, None]
+    with np.errstate(divide="ignore"):
+        log_tops = np.log(tops)
+        for action in range(len(columns)):
+            left = np.ones(columns.shape[1:])
+            for other in range(len(columns)):
+                if other != action:
+                    before = comes_before(columns, other, action)
+                    left -= np.where(before, tops[other], np.exp(-epsilon) * tops[other])
+            logs[action] = np.log(np.maximum(left, 0.0))
+            np.clip(logs[action], log_tops[action] - epsilon, log_tops[action], out=logs[action])
+    return logs

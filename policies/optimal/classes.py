@@ -1,0 +1,194 @@
+"""The optimum where every record has one clique of neighbours: any-record and sensitive, class by class.
+
+The optimum where all records are neighbours: they only matter by the order in which they prefer the actions.
+
+Averaging an epsilon-private policy over the records of one order leaves it private, and for given ceilings the best row
+depends on nothing but the order. So at most k! groups stand for any number of records, whatever epsilon is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.adjacency import Adjacency, Partition
+from policies.arrays import FloatArray, IntArray
+from policies.listed import ListedPartition
+from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
+from policies.optimal.sets import class_weights, members_of, preferences
+from policies.problem import DecisionProblem, once_per_problem
+
+# Records, and weights w_T, that are handled at a time.
+_RECORDS, _WEIGHTS = 1 << 17, 1 << 21
+
+
+@dataclass(frozen=True)
+class SolvedClasses:
+    """Some of the classes and their optimum.
+
+    Attributes
+    ----------
+    records : array of int, (n_classes, size)
+        The members of each class.
+    columns : array, (k, n_classes, size)
+        Their utilities.
+    masks : array of int, (S,)
+        The sets of actions, as bit masks.
+    weights : array, (n_classes, S)
+        w_T, for priors divided by `units`.
+    solution : Ceilings
+        In the units of the weights.
+    units : array, (n_classes,)
+        The largest prior of each class; 0 for a class that never comes.
+    """
+
+    records: IntArray
+    columns: FloatArray
+    masks: IntArray
+    weights: FloatArray
+    solution: Ceilings
+    units: FloatArray
+
+    @property
+    def loss(self) -> float:
+        """The expected utility that these classes lose against greedy, at the optimum."""
+        return float(self.units @ self.solution.losses)
+
+    @property
+    def proven_loss(self) -> float:
+        """What they lose under every epsilon-private policy: equal to `loss` up to rounding."""
+        return float(self.units @ self.solution.proven)
+
+
+def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[SolvedClasses]:
+    """Solve the cliques of a partition, some thousands at a time.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its own adjacency is not used.
+    partition : Partition
+        Its cliques are the classes.
+    epsilon : float
+        Finite, >= 0.
+
+    Raises
+    ------
+    ValueError
+        For more than 62 actions.
+    """
+    cliques = partition.by_clique(np.arange(problem.n_records))
+    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(problem.n_actions, 20)))
+    for start in range(0, len(cliques), step):
+        yield _solve_block(problem, cliques[start : start + step], epsilon)
+
+
+def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) -> SolvedClasses:
+    columns = np.stack([column[records] for column in problem.utilities.T])
+    priors = problem.prior[records]
+    units = priors.max(axis=1)
+    # A class that never comes is still protected; it is solved as if its members were equally likely.
+    scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
+    # The cliques of a list are filled up with repetitions of their last row: these weigh nothing.
+    scaled[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
+    masks, weights = class_weights(columns, scaled)
+    solution = best_ceilings(members_of(masks, len(columns)), weights, epsilon)
+    return SolvedClasses(records, columns, masks, weights, solution, units)
+
+
+def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
+    """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
+    if one_clique(partition):
+        return order_logs(problem, epsilon)
+    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    for solved in solve_classes(problem, partition, epsilon):
+        for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
+            table[solved.records, action] = logs
+    return table
+
+
+def one_clique(partition: Partition) -> bool:
+    """Whether all records are neighbours of each other."""
+    if isinstance(partition, ListedPartition):
+        return partition.whole
+    return all(axis in partition.axes or levels == 1 for axis, levels in enumerate(partition.shape))
+
+
+def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:
+    """The partitions that hide something: those with cliques of two or more records, or else the first."""
+    partitions = adjacency.partitions(n_records)
+    hiding = tuple(part for part in partitions if _hides(part))
+    return hiding or partitions[:1]
+
+
+def _hides(partition: Partition) -> bool:
+    if isinstance(partition, ListedPartition):
+        return len(partition.starts) < len(partition.order)
+    return any(partition.shape[axis] > 1 for axis in partition.axes)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The records by the order of their actions.
+
+    Attributes
+    ----------
+    codes : array of int, (n_records,)
+        The group of each record.
+    orders : array of int, (n_groups, k)
+        Best action first.
+    columns : array, (k, 1, n_groups)
+        The utilities of one record of each group.
+    sets : array of int, (n_sets,)
+        The sets of actions that matter, as bit masks.
+    set_weights : array, (1, n_sets)
+        w_T, summed over the records from the gaps between their own actions, which is exact where sums of utilities
+        of 1e6 would not be.
+    """
+
+    codes: IntArray
+    orders: IntArray
+    columns: FloatArray
+    sets: IntArray
+    set_weights: FloatArray
+
+
+@once_per_problem
+def by_order(problem: DecisionProblem) -> Orders:
+    """Group the records of a problem."""
+    codes = np.zeros(problem.n_records, dtype=np.intp)
+    for mask in preferences(problem.utilities.T)[0]:
+        # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
+        codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
+    _, first = np.unique(codes, return_index=True)
+    typical = problem.utilities[first]
+    orders = np.argsort(-typical, axis=1, kind="stable")
+    sets, set_weights = class_weights(problem.utilities.T[:, None, :], problem.prior[None, :])
+    columns = np.ascontiguousarray(typical.T[:, None, :])
+    return Orders(codes, orders, columns, sets, set_weights)
+
+
+def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:
+    """The sets of actions, (S,), their weights w_T, (1, S), and the optimum; epsilon finite, >= 0."""
+    groups = by_order(problem)
+    members = members_of(groups.sets, problem.n_actions)
+    return groups.sets, groups.set_weights, best_ceilings(members, groups.set_weights, epsilon)
+
+
+def order_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
+    """log p(a|x) of the optimum if all records are neighbours, (n_records, n_actions), column-major."""
+    codes = by_order(problem).codes
+    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    for column, logs in zip(table.T, group_logs(problem, epsilon).T, strict=True):
+        np.take(logs, codes, out=column)
+    return table
+
+
+def group_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
+    """The distinct rows of `order_logs`, (n_groups, n_actions): all that its privacy depends on."""
+    groups = by_order(problem)
+    ceilings = solve_orders(problem, epsilon)[2].ceilings
+    rows: FloatArray = ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T
+    return rows

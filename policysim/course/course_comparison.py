@@ -1,0 +1,212 @@
+"""The comparison of policies over epsilon, over all days of a process, as one tidy table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
+from policies.policy import Policy, constant_logs, two_values
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.process import InfiniteLossWarning, Process
+from policysim.course.step_problems import Course, optimal_course
+from policysim.question.progress import SILENT, Progress
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, ratio
+
+
+@dataclass(frozen=True)
+class CourseReferences:
+    """What losses are measured against: the best policy, the uniform one, and the best constant action if any."""
+
+    best: CourseResult
+    uniform: CourseResult
+    fixed: CourseResult | None
+
+
+def compare_process(
+    process: Process,
+    *,
+    policies: Sequence[str | Policy] | None = None,
+    epsilons: Sequence[float] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> pd.DataFrame:
+    """Evaluate policies exactly over the whole course of a process, at several epsilons.
+
+    On each day the policy decides by that day's Q-values under optimal continuation, over all states as records
+    (any-record: the only adjacency that composes over days). Policies that need a prior get the distribution of the
+    state on that day under the best policy. greedy is the best policy; uniform is so over admissible actions;
+    best-fixed takes the constant action that is worth most over the course (where none is admissible everywhere and
+    has a value, it decides day by day like the others).
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP`, or treatment over days.
+    policies, epsilons, by, advance
+        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
+        called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, epsilon and group (everyone first, as group = level = "all").
+
+        policy, epsilon, group, level : what the row is about; epsilon is that of one decision
+        share : probability of the group
+        horizon : the number of decisions; inf without a horizon
+        value : V, the expected return. Where rewards may go on for ever under the policy, -inf if these are all <= 0,
+            inf if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
+        loss : V(best) - V
+        normalized_loss : loss / (V(best) - V(uniform)); NaN where there is nothing to gain, or uniform has no value
+        benefit_kept : (V - V(fixed)) / (V(best) - V(fixed)), where fixed is the best constant action, the same on all
+            days; NaN where there is nothing to gain, or no constant action is admissible everywhere and has a value
+        expected_*, extra_* : each outcome of the process over the course, not discounted, and its excess over the best
+        epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
+            actions are told apart by them, unless the mask is public
+        total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
+            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
+
+    Raises
+    ------
+    ValueError
+        As `policysim.compare` and `plan` do.
+
+    Warns
+    -----
+    FutureWarning
+        For a policy asked for as "optimal".
+    InfiniteLossWarning
+        If every policy that was to be private at a finite epsilon has an infinite loss.
+
+    Notes
+    -----
+    Once a process ends it takes no more actions, which shows: when it ends is taken as public. A process in which an
+    absorbing state takes the place of the end hides it for as long as there are decisions.
+
+    "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
+    best for the course, neither the best of the policies compared nor a limit: Q-values count on optimal actions
+    later, which a private policy does not take. Without a
+    horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
+    so neither do policies other than greedy; a discount below 1 tells them apart.
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
+    templates, values = asked_for(_catalogue_names(policies), epsilons, by)
+    course = optimal_course(process)
+    evaluator = ProcessEvaluator(process, course, by)
+    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
+    progress = Progress.of(advance)
+    progress.expect(len(jobs))
+    references, results = evaluate_all(evaluator, course, list(jobs), progress.advance)
+    frames = [
+        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references)
+        for template in templates
+        for epsilon in values
+    ]
+    _warn_if_all_infinite(results)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
+    """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
+    if policies is None or isinstance(policies, str):
+        return policies
+    if Optimal.name in [item for item in policies if isinstance(item, str)]:
+        message = (
+            f"over the decisions of a process the policy {Optimal.name!r} is called {OPTIMAL_DAILY!r}: it is the best "
+            "private choice of each day's Q-values, not the best mechanism for the course."
+        )
+        warnings.warn(message, FutureWarning, stacklevel=4)
+    return [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+
+
+def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
+    """InfiniteLossWarning if no policy keeps the finite epsilon that it was asked for."""
+    private = [policy for policy in results if policy.uses_epsilon and policy.epsilon < np.inf]
+    if private and all(max(results[policy].spent) == np.inf for policy in private):
+        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=4)
+
+
+def evaluate_all(
+    evaluator: ProcessEvaluator, course: Course, policies: list[Policy], advance: Callable[[], object]
+) -> tuple[CourseReferences, dict[Policy, CourseResult]]:
+    """The references and each policy; `advance` is called once for each policy."""
+    process = evaluator.process
+    n_actions = len(process.actions)
+    constants = [a for a in range(n_actions) if process.admissible is None or process.admissible[:, a].all()]
+    behaviours: dict[Hashable, DailyTables] = {
+        Greedy(): lambda day: _one_hot(course, day, n_actions),
+        Uniform(): lambda day: course.plain[day].tables(Uniform()),
+        **{action: _constant(process, action) for action in constants},
+        **{policy: _private(course, policy) for policy in policies if policy not in (Greedy(), Uniform())},
+    }
+
+    def run(job: Hashable) -> CourseResult:
+        result = evaluator.evaluate(behaviours[job])
+        if job in policies:
+            advance()
+        return result
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        results = dict(zip(behaviours, pool.map(run, behaviours), strict=True))
+    with_value = [action for action in constants if np.isfinite(results[action].means[0, 0])]
+    fixed = max(with_value, key=lambda action: float(results[action].means[0, 0]), default=None)
+    references = CourseReferences(results[Greedy()], results[Uniform()], None if fixed is None else results[fixed])
+    found = {policy: results[policy] for policy in policies}
+    if references.fixed is not None and BestFixed() in found:
+        found[BestFixed()] = references.fixed
+    return references, found
+
+
+def _one_hot(course: Course, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
+    return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
+
+
+def _constant(process: Process, action: int) -> DailyTables:
+    row = np.full(len(process.actions), -np.inf)
+    row[action] = 0.0
+    # Made anew each day: the tables of all actions at once may not fit into memory.
+    return lambda _: (constant_logs(row, len(process.initial)), constant_logs(np.exp(row), len(process.initial)))
+
+
+def _private(course: Course, policy: Policy) -> DailyTables:
+    return lambda day: course.decisions(policy)[day].tables(policy)
+
+
+def course_rows(
+    evaluator: ProcessEvaluator, template: Policy, epsilon: float, result: CourseResult, references: CourseReferences
+) -> pd.DataFrame:
+    """The rows of one policy at one epsilon, a group each."""
+    value, best, uniform = (found.means[:, 0] for found in (result, references.best, references.uniform))
+    nobody = np.full(len(best), np.nan)
+    fixed = nobody if references.fixed is None else references.fixed.means[:, 0]
+    horizon, groups = evaluator.process.horizon, evaluator.groups
+    columns: dict[str, object] = {
+        "policy": daily_name(template.name),
+        "epsilon": epsilon,
+        "group": [group.feature for group in groups],
+        "level": [group.level for group in groups],
+        "share": [group.share for group in groups],
+        "horizon": np.inf if horizon is None else horizon,
+        "value": value,
+        "loss": best - value,
+        "normalized_loss": ratio(best - value, best - uniform, np.abs(best)),
+        "benefit_kept": ratio(value - fixed, best - fixed, np.abs(best)),
+    }
+    for position, metric in enumerate(evaluator.metrics[1:], start=1):
+        columns[metric] = result.means[:, position]
+        columns[metric.replace("expected_", "extra_", 1)] = (
+            result.means[:, position] - references.best.means[:, position]
+        )
+    total = sum(result.spent)
+    columns["epsilon_spent"] = max(result.spent)
+    columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf
+    return pd.DataFrame(columns)

@@ -1,0 +1,187 @@
+"""Treatment over days against the total privacy budget: which mechanism, at which total epsilon and horizon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from policies.catalogue import make_policy
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed
+from policysim.course.budget import DailyBudget, PrivacyBudget
+from policysim.course.course_comparison import course_rows, evaluate_all
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.step_problems import Course, optimal_course
+from policysim.course.treatment_course import build_course
+from policysim.question.progress import SILENT, Progress
+from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.study.declared import ScenarioStudy
+
+# How many horizons are compared: one day, the whole course, and between them in equal ratios.
+N_HORIZONS = 4
+# How often a daily epsilon that is worth less than a smaller one is halved.
+HALVINGS = 3
+
+
+@dataclass(frozen=True)
+class DaysQuestion:
+    """What is asked about treatment over days.
+
+    Attributes
+    ----------
+    horizon : int
+        Days.
+    totals : tuple of float
+        Total epsilons of a patient's course, rising.
+    delta : float
+        Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
+        may be above e^epsilon times that under another record. With 0 only basic composition is used.
+    length_public : bool
+        Whether when a patient's stay ends is declared public.
+    """
+
+    horizon: int
+    totals: tuple[float, ...]
+    delta: float
+    length_public: bool
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The horizons that are compared, rising; the last one is `horizon`."""
+        steps = [round(self.horizon ** (i / (N_HORIZONS - 1))) for i in range(N_HORIZONS)]
+        return tuple(sorted({*steps, self.horizon}))
+
+
+def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progress = SILENT) -> pd.DataFrame:
+    """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario, utility, policies and groups.
+    question : DaysQuestion
+        Horizons and budgets.
+    progress : Progress, optional
+        Told of the days that were evaluated.
+
+    Returns
+    -------
+    DataFrame
+        One row per horizon, policy (and `policysim.course.course_evaluation`), total epsilon and group, with the
+        columns of
+        `policysim.course.course_comparison.compare_process`, where the optimum of each day is called "optimal-daily",
+        and these about privacy:
+
+        horizon : days
+        total_epsilon : the budget of the course, with the question's delta
+        epsilon : the epsilon of one day: the largest that the total affords, or a smaller one (that of a smaller
+            total, 0, or a half) whose course is worth more; so `value` for everyone never falls as the total rises
+        composition : what proves the total (`PrivacyBudget.daily`), whichever lets more through
+        epsilon_spent : the largest exact privacy loss of one day
+        total_spent : what the course spends at most: the sum of the days' exact losses, or what their rho converts to
+
+    Raises
+    ------
+    ValueError
+        For a horizon or adjacency that `build_course` refuses.
+    """
+    progress.expect(sum(question.horizons) * (1 + sum(_number_of_budgets(name, question) for name in study.policies)))
+    frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
+    process = build_course(study, horizon, length_public=question.length_public)
+    course = optimal_course(process)
+    evaluator = ProcessEvaluator(process, course, study.by)
+    searches = [_Search(make_policy(name), question, course, evaluator) for name in study.policies]
+    start = [problem.best_fixed_action for problem in _problems(course, BestFixed())]
+    schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
+    progress.advance(horizon)
+    asked = [budget.policy for search in searches for budget in search.budgets]
+    policies = list(dict.fromkeys(asked))
+    references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
+    progress.advance(horizon * (len(asked) - len(policies)))
+    frames = []
+    for total in question.totals:
+        rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)
+        frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
+    for search in searches:
+        for total, budget in search.never_falling(results):
+            result = results[budget.policy]
+            rows = course_rows(evaluator, search.template, budget.epsilon, result, references)
+            rows["total_epsilon"] = total
+            rows["total_spent"] = min(budget.total_epsilon, math.fsum(result.spent))
+            rows["composition"] = budget.composition
+            frames.append(rows)
+    return pd.concat(frames, ignore_index=True)
+
+
+class _Search:
+    """The daily budget of one policy at each total: the one whose course is worth most.
+
+    A policy that trusts the Q-values of another continuation may be worth less with more epsilon. So at each total
+    the largest daily epsilon competes with what was best at the smaller totals, all of which it affords too, and at
+    first with 0; where it is worth less than these, its halves are tried as well. The choice looks at the model and
+    the prior only, which are public.
+    """
+
+    def __init__(self, template: Policy, question: DaysQuestion, course: Course, evaluator: ProcessEvaluator) -> None:
+        self.template = template
+        self._question, self._course, self._evaluator = question, course, evaluator
+        self._problems = _problems(course, template)
+        self._nothing = PrivacyBudget(0.0).spending(template, self._problems, 0.0) if template.uses_epsilon else None
+        self._largest = [
+            PrivacyBudget(total, question.delta).daily(template, self._problems) for total in question.totals
+        ]
+
+    @property
+    def budgets(self) -> list[DailyBudget]:
+        """What is evaluated in any case, in the order of their totals, 0 first."""
+        return [*([] if self._nothing is None else [self._nothing]), *self._largest]
+
+    def never_falling(self, results: dict[Policy, CourseResult]) -> Iterator[tuple[float, DailyBudget]]:
+        """Each total, rising, and its budget; what else is evaluated joins the results."""
+        best = self.budgets[0]
+        for total, budget in zip(self._question.totals, self._largest, strict=True):
+            found = budget
+            for _ in range(HALVINGS):
+                if self._worth(found, results) >= self._worth(best, results):
+                    break
+                half = self._half(total, found)
+                if half is None:
+                    break
+                found = half
+            if self._worth(found, results) >= self._worth(best, results):
+                best = found
+            yield total, best
+
+    def _half(self, total: float, budget: DailyBudget) -> DailyBudget | None:
+        """With half of the daily epsilon; None for none, or if its tables spend more than the total."""
+        if not 0 < budget.epsilon < math.inf:
+            return None
+        within = PrivacyBudget(total, self._question.delta)
+        half = within.spending(self.template, self._problems, budget.epsilon / 2)
+        return half if half.total_epsilon <= total else None
+
+    def _worth(self, budget: DailyBudget, results: dict[Policy, CourseResult]) -> float:
+        policy = budget.policy
+        if policy not in results:
+            decisions = self._course.decisions(policy)
+            results[policy] = self._evaluator.evaluate(lambda day: decisions[day].tables(policy))
+        return float(results[policy].means[0, 0])
+
+
+def _number_of_budgets(name: str, question: DaysQuestion) -> int:
+    return len(question.totals) + make_policy(name).uses_epsilon
+
+
+def _problems(course: Course, policy: Policy) -> list[DecisionProblem]:
+    """The decision of each day; every patient allows every treatment."""
+    problems = [day.whole for day in course.decisions(policy)]
+    assert all(problem is not None for problem in problems)
+    return [problem for problem in problems if problem is not None]

@@ -1,0 +1,232 @@
+"""Planning: the best that can be done in a process, and what a policy is worth in it, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.arrays import FloatArray, IntArray, probability_table
+from policies.policy import Policy
+from policysim.course.chain import EndlessError, chain_values, chain_visits
+from policysim.course.planning_infinite import solve_infinite
+from policysim.course.process import Process
+from policysim.course.step_problems import backward, decision, reference_priors, require_tabular
+
+Tables = ArrayLike | Sequence[ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What each state and action is worth.
+
+    Attributes
+    ----------
+    q_values : array, (H, n, k), or (n, k) for an infinite horizon
+        The expected return of an action if what follows is optimal (or as the private policy does it); -inf for
+        inadmissible actions.
+    values : array, (H, n) or (n,)
+        The expected return from each state.
+    value : float
+        The expected return from the initial distribution.
+    """
+
+    q_values: FloatArray
+    values: FloatArray
+    value: float
+    _actions: IntArray | None = None
+
+    @cached_property
+    def actions(self) -> IntArray:
+        """A best action in each state, (H, n) or (n,).
+
+        Without a horizon, the largest Q-value is not enough: of actions that are equally good, some may put off the
+        end for ever. These do not.
+        """
+        best: IntArray = self.q_values.argmax(axis=-1) if self._actions is None else self._actions
+        return best
+
+
+def plan(process: Process, *, policy: Policy | None = None) -> Plan:
+    """Q-values of a process under optimal continuation, or under a private policy's own.
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP`, or the course of a treatment.
+    policy : Policy, optional
+        A private policy, used on every day on that day's Q-values under its own continuation. Policies that need a
+        prior get the distribution of the state under optimal actions.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        For a process without a horizon or a discount that never ends from some state, or in which the reward grows
+        for ever (names the state); for a policy without a horizon.
+
+    References
+    ----------
+    Puterman (1994), Markov decision processes: backward induction, section 4.5; policy iteration, 6.4 and 7.2.
+
+    Examples
+    --------
+    One more day of waiting in state 0 is worth less than moving on to state 1, which earns 2 a day:
+
+    >>> from policysim.course.tabular import TabularMDP
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> plan(mdp).q_values.tolist()
+    [[[3.0, 4.0], [6.0, 6.0]], [[2.0, 2.0], [4.0, 4.0]], [[1.0, 0.0], [2.0, 2.0]]]
+    >>> plan(mdp).value
+    4.0
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"plan takes a process, such as a TabularMDP, got {process!r}.")
+    if policy is not None and not isinstance(policy, Policy):
+        raise ValueError(f"policy must be a Policy, as make_policy makes it, got policy={policy!r}.")
+    if process.horizon is None:
+        if policy is not None:
+            raise ValueError(
+                "Q-values under a private policy need a horizon: without one they would have to be found together with "
+                "the policy that is made of them, which need not be possible. Give a horizon."
+            )
+        q_values, values, actions = solve_infinite(require_tabular(process))
+        return Plan(q_values, values, float(process.initial @ values), actions)
+    n, k = process.rewards.shape
+    columns, values = np.empty((process.horizon, k, n)), np.empty((process.horizon, n))
+    private = None if policy is None else _private(process, policy)
+
+    def decide(day: int, q_values: FloatArray) -> FloatArray:
+        values[day] = q_values.max(axis=1) if private is None else private(day, q_values)
+        best: FloatArray = values[day]
+        return best
+
+    first = backward(process, decide, columns)
+    return Plan(columns.transpose(0, 2, 1), values, float(process.initial @ first))
+
+
+def policy_value(process: Process, probabilities: Tables) -> float:
+    """The exact expected return of a policy from the initial distribution.
+
+    Parameters
+    ----------
+    process : Process
+    probabilities : array, (n, k), or (H, n, k)
+        p(a|s) for every decision, or for each day of a finite horizon (also as a sequence of H tables).
+
+    Raises
+    ------
+    ValueError
+        For rows that are no distribution, a probability other than 0 at an inadmissible action, or, without a horizon
+        and a discount, a policy under which rewards go on for ever (names the state).
+
+    Examples
+    --------
+    >>> from policysim.course.tabular import TabularMDP
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> policy_value(mdp, [[0.5, 0.5], [0.5, 0.5]])
+    3.375
+    """
+    values = policy_values(process, probabilities)
+    possible = np.flatnonzero(process.initial)
+    endless = possible[~np.isfinite(values[possible])]
+    if endless.size:
+        raise EndlessError(
+            f"from state {int(endless[0])} the process may go on for ever, with rewards that are not 0: under this "
+            "policy it has no value."
+        )
+    return float(process.initial[possible] @ values[possible])
+
+
+def policy_values(process: Process, probabilities: Tables) -> FloatArray:
+    """The exact expected return of a policy from each first state, (n,); see `policy_value`.
+
+    Without a horizon and a discount, states from which rewards may go on for ever have -inf if these are <= 0, inf if
+    they are >= 0, and NaN if they are mixed.
+    """
+    table = _daily_tables(process, probabilities)
+    if process.horizon is None:
+        return chain_values(require_tabular(process), table(0))
+    return backward(process, lambda day, q_values: expected(process, table(day), q_values))
+
+
+def occupancy(process: Process, probabilities: Tables) -> FloatArray:
+    """The distribution of the state.
+
+    Parameters
+    ----------
+    process, probabilities
+        As for `policy_value`.
+
+    Returns
+    -------
+    array, (H, n), or (n,) for an infinite horizon
+        The mass of each state on each day, whose sum is less than 1 once the process may have ended. For an infinite
+        horizon the share of each state in the expected decisions, discounted as rewards are, before the process ends
+        or settles in states that it never leaves; the initial distribution if it has settled at once.
+    """
+    table = _daily_tables(process, probabilities)
+    if process.horizon is None:
+        visits = chain_visits(require_tabular(process), table(0))
+        return visits / visits.sum() if visits.sum() > 0 else np.array(process.initial)
+    mass = np.empty((process.horizon, len(process.initial)))
+    mass[0] = process.initial
+    for day in range(1, process.horizon):
+        mass[day] = process.push(mass[day - 1], table(day - 1))
+    return mass
+
+
+def expected(process: Process, probabilities: FloatArray, q_values: FloatArray) -> FloatArray:
+    """The sum over admissible actions of p(a|s) q(s, a), (n,)."""
+    values = np.zeros(len(q_values))
+    for action, (chance, column) in enumerate(zip(probabilities.T, q_values.T, strict=True)):
+        values += chance * (
+            column if process.admissible is None else np.where(process.admissible[:, action], column, 0)
+        )
+    return values
+
+
+def _private(process: Process, policy: Policy) -> Callable[[int, FloatArray], FloatArray]:
+    """The values of a day under a private policy."""
+    priors = reference_priors(process) if policy.uses_prior else [process.initial]
+
+    def choose(day: int, q_values: FloatArray) -> FloatArray:
+        problem = decision(process, q_values, priors[min(day, len(priors) - 1)])
+        return expected(process, problem.tables(policy)[1], q_values)
+
+    return choose
+
+
+def _daily_tables(process: Process, probabilities: Tables) -> Callable[[int], FloatArray]:
+    """The checked table of each day, (n, k), checked when it is asked for: all at once may not fit into memory."""
+    given: Any = probabilities
+    if not isinstance(given, (np.ndarray, Sequence)) or len(given) == 0:
+        raise ValueError(f"probabilities must be (n, k), or (H, n, k), got {type(given).__name__} without rows.")
+    if np.ndim(given[0]) < 2:
+        table = _checked(process, given, "probabilities")
+        return lambda _: table
+    if len(given) != process.horizon:
+        raise ValueError(f"probabilities must hold {process.horizon} days or be one table, got {len(given)} tables.")
+    return lambda day: _checked(process, given[day], f"probabilities[{day}]")
+
+
+def _checked(process: Process, values: ArrayLike, name: str) -> FloatArray:
+    table = probability_table(values, name)
+    if table.shape != process.rewards.shape:
+        raise ValueError(f"{name} must have shape {process.rewards.shape}, got {table.shape}.")
+    if process.admissible is not None:
+        refused = np.argwhere((table > 0) & ~process.admissible)
+        if refused.size:
+            state, action = (int(i) for i in refused[0])
+            raise ValueError(
+                f"{name}[{state}, {action}] must be 0, got {float(table[state, action])!r}: "
+                f"state {state} does not allow {process.actions[action]}."
+            )
+    return table

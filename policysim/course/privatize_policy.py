@@ -1,0 +1,204 @@
+"""A private policy of anybody's Q-values: a table over all states, or a network with declared bounds."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.arrays import FloatArray, IntArray
+from policies.catalogue import CATALOGUE, make_policy
+from policies.masked import admissible_mask, masked_problem
+from policies.policy import Policy, draw_actions
+from policies.randomized_response import RandomizedResponse
+from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
+from policysim.course.process import InfiniteLossWarning
+
+# Widths of declared bounds whose products with any scale stay normal numbers.
+LEAST_WIDTH, MOST_WIDTH = 1e-150, 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTable:
+    """A private policy over all states.
+
+    Attributes
+    ----------
+    probabilities : array, (S, A), or (H, S, A) for a table of each day
+        p(a|s); 0 at inadmissible actions.
+    guarantee : float
+        What one decision is claimed not to lose; inf for masks that differ and are not public.
+    epsilon_spent : float
+        The exact privacy loss of one decision between any two states: the largest over the days.
+    """
+
+    probabilities: FloatArray
+    guarantee: float
+    epsilon_spent: float
+
+    def act(self, states: ArrayLike, rng: np.random.Generator, *, day: int | None = None) -> IntArray:
+        """Draw an action for each state number, (m,); `day` counts from 0, for a table of each day.
+
+        Floating point: for simulation, not for a release.
+        """
+        if (day is None) != (self.probabilities.ndim == 2):
+            raise ValueError(f"day must be given for a table of each day, and only then, got day={day!r}.")
+        table = self.probabilities if day is None else self.probabilities[_number(day, len(self.probabilities), "day")]
+        rows = [_number(state, len(table), "states") for state in np.atleast_1d(states).tolist()]
+        return draw_actions(table[np.array(rows, dtype=np.intp)], rng)
+
+
+@overload
+def privatize_policy(
+    q_values: QNetwork,
+    epsilon: float,
+    *,
+    policy: str = ...,
+    lower: float | None = ...,
+    upper: float | None = ...,
+    mask_public: bool = ...,
+) -> PrivateNetwork: ...
+
+
+@overload
+def privatize_policy(
+    q_values: ArrayLike,
+    epsilon: float,
+    *,
+    policy: str = ...,
+    admissible: ArrayLike | None = ...,
+    mask_public: bool = ...,
+) -> PrivateTable: ...
+
+
+def privatize_policy(
+    q_values: ArrayLike | QNetwork,
+    epsilon: float,
+    *,
+    policy: str = "exponential-tight",
+    lower: float | None = None,
+    upper: float | None = None,
+    admissible: ArrayLike | None = None,
+    mask_public: bool = False,
+) -> PrivateTable | PrivateNetwork:
+    """Make a private policy of Q-values: who sees one action can hardly tell the state (or observation) behind it.
+
+    Parameters
+    ----------
+    q_values : array, (S, A) or (H, S, A), or callable
+        A table over *all* states, such as `plan(mdp).q_values`: its exact sensitivity is used. -inf stands for an
+        action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such as a
+        Q-network, or the log-probabilities of an actor, which 0 bounds from above: any scores of which larger is
+        better, as an array or a tensor that NumPy can read (detached, on the CPU). The scores of an observation must
+        not depend on the others in its batch: batch normalisation must be in evaluation mode.
+    epsilon : float
+        The privacy parameter of one decision, >= 0.
+    policy : str, optional
+        A mechanism that needs no prior; for a network one of `FOR_NETWORKS`.
+    lower, upper : float, optional
+        For a network: bounds of its scores, declared without looking at anybody's observations; scores outside are
+        clipped. "randomized-response" needs none. Bounds as narrow as the scores allow give the least noise.
+    admissible : array of bool, (S, A), optional
+        For a table: which actions each state allows. For a network, give the mask with each batch.
+    mask_public : bool, optional
+        Whether it is public which actions a state allows. If not, the privacy loss of masks that differ is infinite.
+
+    Returns
+    -------
+    PrivateTable or PrivateNetwork
+
+    Raises
+    ------
+    ValueError
+        For a policy that cannot be used so, bounds that are missing, not finite or in the wrong order, or a table
+        whose admissible entries are not finite.
+
+    Warns
+    -----
+    InfiniteLossWarning
+        If the loss of the table is infinite although epsilon is finite.
+
+    Notes
+    -----
+    A table of some of the states, or a network, says nothing about how far scores can differ between states that were
+    not seen; the sensitivity of what was seen is no bound. With declared bounds, any two rows of scores lie in the box
+    [lower, upper]^A. Over the box, one score differs by at most Delta = upper - lower, and d_a = q_a - q'_a ranges
+    over at most Gamma = 2 Delta: (upper, lower, ...) against (lower, upper, ...) attains both. So
+    "exponential" and "exponential-bounded-range" have the same scale, 2 Delta / epsilon. For a scale s, p(a|q) is
+    largest where q_a = upper and all others = lower, and smallest the other way round, so with t = Delta / s
+
+        exact loss = t + log((A - 1 + e^-t) / (1 + (A - 1) e^-t)),
+
+    and "exponential-tight" takes the t at which this is epsilon: for two actions t = epsilon, half the noise. It
+    rises with A, so that fewer admissible actions lose no more.
+
+    Examples
+    --------
+    >>> private = privatize_policy([[0.0, 1.0], [1.0, 0.0]], 1.0)
+    >>> private.probabilities.round(3).tolist()
+    [[0.269, 0.731], [0.731, 0.269]]
+    >>> network = privatize_policy(lambda batch: [[0.0, 9.0], [1.0, 0.5]], 1.0, lower=0, upper=1)
+    >>> network.probabilities(["first", "second"]).round(3).tolist()
+    [[0.269, 0.731], [0.622, 0.378]]
+    """
+    mechanism = make_policy(policy, epsilon=epsilon)
+    if not callable(q_values):
+        if lower is not None or upper is not None:
+            raise ValueError(
+                "lower and upper are for a function: a table of all states needs none. For a table of some of them, "
+                "pass lambda states: q_values[states]."
+            )
+        return _private_table(np.array(q_values, dtype=np.float64), mechanism, admissible, mask_public)
+    if admissible is not None:
+        raise ValueError("admissible is for a table: give a network's mask with each batch of observations.")
+    if policy not in FOR_NETWORKS:
+        raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
+    if policy != RandomizedResponse.name and not _ordered(lower, upper):
+        raise ValueError(
+            f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
+            f"apart, got lower={lower!r}, upper={upper!r}."
+        )
+    return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
+
+
+def _private_table(
+    q_values: FloatArray, policy: Policy, admissible: ArrayLike | None, mask_public: bool
+) -> PrivateTable:
+    if policy.uses_prior:
+        names = ", ".join(sorted(name for name, kind in CATALOGUE.items() if not kind.uses_prior))
+        raise ValueError(f"policy must be one of {names}: {policy.name} needs a prior; policysim.compare gives it one.")
+    if q_values.ndim not in (2, 3) or 0 in q_values.shape:
+        raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")
+    days = q_values if q_values.ndim == 3 else q_values[None]
+    mask = admissible_mask(~np.isneginf(days[0]) if admissible is None else admissible, days[0].shape)
+    tables = np.empty((len(days), days.shape[2], days.shape[1]))
+    spent = 0.0
+    for day, scores in enumerate(days):
+        problem = masked_problem(scores, uniform_prior(len(scores)), mask, mask_public=mask_public)
+        logs, probabilities = problem.tables(policy)
+        tables[day] = probabilities.T
+        spent = max(spent, problem.epsilon_spent(logs))
+    result = tables.transpose(0, 2, 1)
+    told_apart = len(problem.classes) > 1 and not mask_public
+    if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
+        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
+    return PrivateTable(result if q_values.ndim == 3 else result[0], np.inf if told_apart else policy.guarantee, spent)
+
+
+def _number(value: Any, size: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
+        raise ValueError(f"{name} must be whole numbers from 0 to {size - 1}, got {value!r}.")
+    return int(value)
+
+
+def _ordered(lower: float | None, upper: float | None) -> bool:
+    """Whether the bounds are finite numbers whose distance is one too, and neither 0 nor lost in rounding."""
+    numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in (lower, upper)]
+    if not all(numbers) or lower is None or upper is None:
+        return False
+    width = float(upper) - float(lower)
+    return bool(np.isfinite([lower, upper]).all()) and LEAST_WIDTH <= width <= MOST_WIDTH

@@ -1,0 +1,208 @@
+"""Process: a decision process over days, as the questions that planning asks of it.
+
+The arrays of a decision process: as users give them, checked, in the form that solvers work on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from policies.arrays import SUM_TOLERANCE, FloatArray, finite_table
+from policies.problem import Records
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+class InfiniteLossWarning(UserWarning):
+    """No finite epsilon holds: states that allow different actions are told apart by the actions that are taken."""
+
+    EXPLAINED: ClassVar[str] = (
+        "the privacy loss is infinite at every epsilon: an action that only some states allow tells them from the "
+        "others. Give mask_public=True if it is public which actions a state allows; or make the process with "
+        "admissible=True if every state can take every action."
+    )
+
+
+class Process(Protocol):
+    """A decision process: each day one state (the record) is seen, one action is taken, and the state moves on.
+
+    Tables are column-major, (n_states, n_actions): whoever works on a process goes along columns, day by day, and
+    never asks for a matrix of states by states.
+    """
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of decisions, or None for a process that goes on until it ends by itself."""
+
+    @property
+    def discount(self) -> float:
+        """What a reward is worth one decision later, in (0, 1]."""
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The names of the k actions."""
+
+    @property
+    def records(self) -> Records:
+        """Words and groups for the states."""
+
+    @property
+    def initial(self) -> FloatArray:
+        """The distribution of the first state, (n,)."""
+
+    @property
+    def rewards(self) -> FloatArray:
+        """The expected reward of one step, (n, k), read-only and column-major; 0 at inadmissible actions."""
+
+    @property
+    def admissible(self) -> BoolArray | None:
+        """Which actions each state allows, (n, k); None if every state allows all."""
+
+    @property
+    def mask_public(self) -> bool:
+        """Whether which actions a state allows is public, so that only states that allow the same are hidden."""
+
+    def continuation(self, values: FloatArray) -> FloatArray:
+        """E[values(next state)], (n, k), of the (n,) values; a step that ends the process adds nothing.
+
+        Not discounted. Anything finite may stand at inadmissible actions.
+        """
+
+    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+        """The mass of the next state, (n,), if states have mass `distribution`, (n,), and act by `probabilities`.
+
+        `probabilities` is (n, k) with 0 at inadmissible actions. Mass that ends with the step is left out, so that
+        the result sums to at most what it was given.
+        """
+
+
+Table: TypeAlias = "ArrayLike | Sequence[sparse.sparray | sparse.spmatrix]"
+# scipy's matrices have no static types that serve here.
+Matrix: TypeAlias = Any
+
+# A sum of rewards below this share of what was added up is the rounding of 0.
+CANCELLED = 1e-15
+
+
+def is_sparse(table: Any) -> bool:
+    """Whether a table is given as sparse matrices, one per action."""
+    return isinstance(table, (list, tuple)) and any(map(sparse.issparse, table))
+
+
+def stack_actions(table: Any, name: str) -> Matrix:
+    """(A * S, S) from (S, A, S) or from A sparse matrices."""
+    if is_sparse(table):
+        parts: list[Matrix] = [sparse.coo_array(part) for part in table]
+        shapes = {part.shape for part in parts}
+        if len(shapes) != 1 or parts[0].shape[0] != parts[0].shape[1]:
+            raise ValueError(f"{name} must be sparse (S, S) matrices, one per action, got shapes {sorted(shapes)}.")
+        stacked: Matrix = sparse.vstack(parts, format="csr", dtype=np.float64)
+        stacked.sum_duplicates()
+    else:
+        dense: FloatArray = np.asarray(table if not sparse.issparse(table) else 0, dtype=np.float64)
+        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+            raise ValueError(
+                f"{name} must be (S, A, S), or a list of A sparse (S, S) matrices, got shape {dense.shape}."
+            )
+        stacked = sparse.csr_array(dense.transpose(1, 0, 2).reshape(-1, dense.shape[2]))
+    stacked.eliminate_zeros()
+    return stacked
+
+
+def clear_rows(stacked: Matrix, where: BoolArray) -> None:
+    """Empty the rows of some states and actions, (S, A), in place, whatever stood there."""
+    stacked.data[np.repeat(where.T.ravel(), np.diff(stacked.indptr))] = 0.0
+    stacked.eliminate_zeros()
+
+
+def checked_ends(ends: ArrayLike, mask: BoolArray | None, shape: tuple[int, int]) -> FloatArray:
+    """The probabilities that a step ends the process, (S, A); 0 at inadmissible actions."""
+    last: FloatArray = np.array(ends, dtype=np.float64)
+    if last.shape != shape:
+        raise ValueError(f"ends must have shape {shape}, got {last.shape}.")
+    if mask is not None:
+        last[~mask] = 0.0
+    _refuse(last, ~(last >= 0) | (last == np.inf), "ends[{state}, {action}] must be finite and >= 0, got {entry}.")
+    return last
+
+
+def require_distributions(stacked: Matrix, last: FloatArray, mask: BoolArray | None) -> None:
+    """ValueError for a state and action whose transitions and ends are no distribution."""
+    bad = np.flatnonzero(~(stacked.data >= 0) | (stacked.data == np.inf))
+    if bad.size:
+        row = int(np.searchsorted(stacked.indptr, bad[0], side="right")) - 1
+        action, state = divmod(row, stacked.shape[1])
+        raise ValueError(
+            f"transitions[{state}, {action}, {int(stacked.indices[bad[0]])}] must be finite and >= 0, "
+            f"got {float(stacked.data[bad[0]])!r}."
+        )
+    sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T + last
+    wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    if mask is not None:
+        wrong &= mask
+    beside = " and ends[{state}, {action}]" if last.any() else ""
+    _refuse(sums, wrong, "transitions[{state}, {action}]" + beside + " must sum to 1, got {entry:.10g}.")
+
+
+def expected_rewards(rewards: Any, stacked: Matrix, last: FloatArray, mask: BoolArray | None) -> FloatArray:
+    """(S, A), 0 at inadmissible actions; transitions that never happen do not count."""
+    shape = last.shape
+    if is_sparse(rewards):
+        expected = _mean_rewards(stack_actions(rewards, "rewards"), stacked, last)
+    else:
+        given: FloatArray = np.array(rewards, dtype=np.float64)
+        if given.shape == (*shape, shape[0]):
+            expected = _mean_rewards(given, stacked, last)
+        elif given.shape == shape:
+            expected = given
+        else:
+            raise ValueError(f"rewards must have shape {shape} or {(*shape, shape[0])}, got {given.shape}.")
+    if mask is not None:
+        expected[~mask] = 0.0
+    _refuse(expected, ~np.isfinite(expected), "rewards[{state}, {action}] must be finite, got {entry}.")
+    return finite_table(expected, "rewards")
+
+
+def _mean_rewards(rewards: FloatArray | Matrix, stacked: Matrix, last: FloatArray) -> FloatArray:
+    """The mean of rewards that depend on the next state, (S, A)."""
+    if last.any():
+        raise ValueError("rewards must be (S, A) if there are ends: a step that ends has no next state.")
+    n_states, shape = stacked.shape[1], stacked.shape
+    if not isinstance(rewards, np.ndarray) and rewards.shape != shape:
+        raise ValueError(f"rewards must have the shapes of transitions, got {rewards.shape} in place of {shape}.")
+    moves = stacked.tocoo()
+    row, following = moves.coords
+    flat = rewards if not isinstance(rewards, np.ndarray) else rewards.transpose(1, 0, 2).reshape(shape)
+    parts = moves.data * np.asarray(flat[row, following]).ravel()
+    total = np.bincount(row, weights=parts, minlength=shape[0])
+    total[np.abs(total) <= CANCELLED * np.bincount(row, weights=np.abs(parts), minlength=shape[0])] = 0.0
+    return np.array(total.reshape(-1, n_states).T)
+
+
+def _refuse(table: FloatArray, bad: BoolArray, message: str) -> None:
+    places = np.argwhere(bad)
+    if places.size:
+        state, action = (int(i) for i in places[0])
+        raise ValueError(message.format(state=state, action=action, entry=float(table[state, action])))
+
+
+def checked_discount(discount: float) -> float:
+    """The discount as a float; ValueError unless it is in (0, 1]."""
+    if isinstance(discount, bool) or not isinstance(discount, Real) or not 0 < float(discount) <= 1:
+        raise ValueError(f"discount must be > 0 and <= 1, got discount={discount!r}.")
+    return float(discount)
+
+
+def checked_horizon(horizon: int | None) -> int | None:
+    """The horizon as an int or None; ValueError unless it is a whole number >= 1."""
+    if horizon is None:
+        return None
+    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
+        raise ValueError(f"horizon must be a whole number >= 1, or None, got horizon={horizon!r}.")
+    return int(horizon)

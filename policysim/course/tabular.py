@@ -1,0 +1,210 @@
+"""TabularMDP: any decision process that is given as arrays, or by an environment that shows its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.arrays import FloatArray, probability_vector, read_only
+from policies.masked import admissible_mask
+from policies.problem import NumberedRecords, Records
+from policysim.course.process import (
+    BoolArray,
+    Matrix,
+    Table,
+    checked_discount,
+    checked_ends,
+    checked_horizon,
+    clear_rows,
+    expected_rewards,
+    require_distributions,
+    stack_actions,
+)
+from policysim.course.tabular_env import EnvTable, chosen_mask, read_env
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class TabularMDP:
+    """A decision process over a table of states; the states are the records of its decisions.
+
+    Parameters
+    ----------
+    transitions : array, (S, A, S), or sequence of A scipy sparse matrices, (S, S)
+        The probability of the next state, for each state and action.
+    rewards : array, (S, A) or (S, A, S), or sequence of A scipy sparse matrices, (S, S)
+        The expected reward of each state and action, or the reward of each transition.
+    initial : array, (S,)
+        The distribution of the first state.
+    discount : float, optional
+        What a reward is worth one decision later, in (0, 1].
+    horizon : int, optional
+        The number of decisions, >= 1; by default the process goes on until it ends or rests at rewards of 0.
+    actions : sequence of str, optional
+        Names; a0, a1, ... by default.
+    admissible : array of bool, (S, A), or True, optional
+        Which actions each state allows; all by default, and with True. Whatever stands at the others is ignored.
+    mask_public : bool, optional
+        Whether it is public which actions a state allows. If not, states that allow different actions are told apart
+        by the actions taken, at an infinite privacy loss.
+    ends : array, (S, A), optional
+        The probability that the process ends with a step; 0 by default. It makes up a row's sum of 1 together with
+        the transitions. When a process ends is public. Hide it by an absorbing state instead.
+    records : Records, optional
+        Words and groups for states; numbers by default.
+
+    Attributes
+    ----------
+    stacked : scipy.sparse.csr_array, (A * S, S)
+        The transitions; row a * S + s is that of action a in state s. All zero where a is not admissible.
+
+    Raises
+    ------
+    ValueError
+        For arrays that do not fit together, a row that is no distribution, or a reward that is not finite (each names
+        the state and the action), a discount or a horizon out of range.
+
+    Examples
+    --------
+    Wait in state 0 for a reward of 1 a day, or move to state 1, where waiting earns 2:
+
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> mdp.continuation(np.array([10.0, 20.0])).tolist()
+    [[10.0, 20.0], [20.0, 20.0]]
+    """
+
+    stacked: Matrix
+    ends: FloatArray
+    rewards: FloatArray
+    initial: FloatArray
+    discount: float
+    horizon: int | None
+    actions: tuple[str, ...]
+    admissible: BoolArray | None
+    mask_public: bool
+    records: Records
+    outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        transitions: Table,
+        rewards: Table,
+        initial: ArrayLike,
+        discount: float = 1.0,
+        horizon: int | None = None,
+        *,
+        actions: Sequence[str] | None = None,
+        admissible: ArrayLike | bool | None = None,
+        mask_public: bool = False,
+        ends: ArrayLike | None = None,
+        records: Records | None = None,
+    ) -> None:
+        """Check the arrays and keep read-only copies of them."""
+        stacked = stack_actions(transitions, "transitions")
+        n_states = stacked.shape[1]
+        n_actions = stacked.shape[0] // n_states
+        mask = admissible_mask(None if admissible is True else admissible, (n_states, n_actions))
+        if mask is not None:
+            clear_rows(stacked, ~mask)
+        last = np.zeros((n_states, n_actions)) if ends is None else checked_ends(ends, mask, (n_states, n_actions))
+        require_distributions(stacked, last, mask)
+        names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
+        if len(names) != n_actions or len(set(names)) != n_actions:
+            raise ValueError(f"actions must be {n_actions} distinct names, got actions={names!r}.")
+        for key, value in {
+            "stacked": stacked,
+            "ends": read_only(np.asfortranarray(last)),
+            "rewards": expected_rewards(rewards, stacked, last, mask),
+            "initial": probability_vector(initial, "initial", n_states),
+            "discount": checked_discount(discount),
+            "horizon": checked_horizon(horizon),
+            "actions": names,
+            "admissible": mask,
+            "mask_public": bool(mask_public),
+            "records": NumberedRecords() if records is None else records,
+            "outcomes": {},
+        }.items():
+            object.__setattr__(self, key, value)
+
+    @classmethod
+    def from_env(
+        cls,
+        env: Any,
+        *,
+        discount: float = 1.0,
+        horizon: int | None = None,
+        admissible: ArrayLike | Literal["listed"] | bool | None = None,
+        mask_public: bool = False,
+    ) -> TabularMDP:
+        """The process of an environment that shows its table.
+
+        Parameters
+        ----------
+        env : gymnasium.Env
+            Wrappers are looked through: what they change, such as rewards, is not in the table.
+            Either with Gymnasium's toy-text table `P[s][a] = [(probability, next state, reward, terminated), ...]` and
+            `initial_state_distrib`: a terminated transition ends the process; an action that P[s] lacks is
+            inadmissible. Or with a mapping `dynamics` of arrays, as medical environments show it: transitions
+            (or tx_mat), (S, A, S); rewards (r_mat), (S, A) or (S, A, S); initial (d_0), (S,); and optionally
+            admissible (admissible_actions): (S, A) of bool, or a list of each state's action numbers. What such a
+            list means is what the environment does with the other actions: see `admissible`.
+        discount, horizon : optional
+            As for `TabularMDP`. A limit on the number of steps that a wrapper sets is not part of the table: give it
+            as the horizon, if it is meant.
+        admissible : optional
+            Which actions each state allows. By default what the environment does with an action that it does not
+            list: if it takes it, and the table says what follows, every action is admissible; if it raises (it has
+            `inadmissible_action_strategy` "raise_exception") or the table has no transitions there, the list is a
+            hard mask, and tells states apart. "listed": the list is a hard mask whatever the environment does. True:
+            every action. Or an array of bool, (S, A), or a list of each state's action numbers, in place of what the
+            environment says. A method `action_mask` is not asked: Taxi's only marks actions that would have no
+            effect, and its table says what they do all the same.
+        mask_public : bool, optional
+            As for `TabularMDP`.
+
+        Raises
+        ------
+        ValueError
+            For an environment without such a table, or one that does not follow its table at actions that it does not
+            list; the message says what is needed.
+
+        Examples
+        --------
+        >>> import gymnasium
+        >>> TabularMDP.from_env(gymnasium.make("FrozenLake-v1")).rewards.shape
+        (16, 4)
+        """
+        table: EnvTable = read_env(env)
+        return cls(
+            table.transitions,
+            table.rewards,
+            table.initial,
+            discount,
+            horizon,
+            ends=table.ends,
+            admissible=chosen_mask(table, admissible),
+            mask_public=mask_public,
+        )
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return len(self.initial)
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return len(self.actions)
+
+    def continuation(self, values: FloatArray) -> FloatArray:
+        """E[values(next state)], (S, A), of the (S,) values; not discounted. 0 at inadmissible actions."""
+        expected: FloatArray = self.stacked @ values
+        return expected.reshape(self.n_actions, self.n_states).T
+
+    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+        """The mass of the next state, (S,), from that of this one, (S,), and p(a|s), (S, A)."""
+        mass: FloatArray = (distribution * probabilities.T).ravel() @ self.stacked
+        return mass

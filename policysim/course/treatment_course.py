@@ -1,0 +1,156 @@
+"""Treatment over days as a process: the records of a study's scenario, and one more for who is no longer treated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from envs.backup import Backup
+from envs.cohort import prior
+from envs.records import RecordSpace
+from envs.scenario import DEATH
+from envs.treatment_response import Course, ResponseModel
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray, read_only
+from policysim.study.declared import ScenarioStudy
+from policysim.study.study_problem import expected_utilities
+
+ABSORBED = "no longer treated: recovered or dead"
+
+
+@dataclass(frozen=True)
+class CourseRecords:
+    """The records of a scenario, then one for a patient who is no longer treated."""
+
+    space: RecordSpace
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features of a record."""
+        return self.space.names
+
+    def describe(self, record: int) -> str:
+        """One record in words."""
+        return ABSORBED if record == self.space.size else self.space.describe(record)
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The level of each record; the last one, which nobody has on the first day, is put with the first level."""
+        codes, labels = self.space.groups(feature)
+        return np.append(codes, 0), labels
+
+
+@dataclass(frozen=True, eq=False)
+class TreatmentCourse:
+    """A scenario's patients over several days: a `policysim.course.process.Process`.
+
+    Each day one treatment is published for each patient. That treatments stop would tell that a patient has died or
+    recovered; so they are published through the last day, and "no longer treated" is one more record, the last one:
+    it is among the records that the published action hides, and no treatment changes anything for it.
+
+    Use `build_course`. The immediate reward is the expected utility of the day; `outcomes` are further expectations.
+
+    Attributes
+    ----------
+    horizon : int
+        Days.
+    length_public : bool
+        Whether the length of stay is declared public; then there is no last record, and the process just ends.
+    actions : tuple of str
+    initial : array, (n,)
+        The distribution on the first morning.
+    rewards : array, (n, k)
+        The expected utility of a day.
+    outcomes : mapping of str to array (n, k)
+        Expected deaths on a day.
+    """
+
+    horizon: int
+    length_public: bool
+    actions: tuple[str, ...]
+    records: RecordSpace | CourseRecords
+    initial: FloatArray
+    rewards: FloatArray
+    outcomes: dict[str, FloatArray]
+    backup: Backup
+    discount: float = field(default=1.0, init=False)
+    admissible: None = field(default=None, init=False)
+    mask_public: bool = field(default=False, init=False)
+
+    def continuation(self, values: FloatArray) -> FloatArray:
+        """E[values(next morning)], (n,) -> (n, k)."""
+        if self.length_public:
+            return self.backup.continuation(values)
+        # Averaged as distances from the last record's value: what is lost by ending then needs no word.
+        last = float(values[-1])
+        result = np.zeros(self.rewards.shape, order="F")
+        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1])
+        return result + last if last else result
+
+    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+        """The distribution of the next morning, (n,)."""
+        if self.length_public:
+            return self.backup.push(distribution, probabilities)
+        staying = self.backup.push(distribution[:-1], probabilities[:-1])
+        return np.append(staying, distribution.sum() - staying.sum())
+
+
+def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = False) -> TreatmentCourse:
+    """Treatment over `horizon` days of a study's scenario.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario and utility.
+    horizon : int
+        Days, >= 1. The hazard of death of one decision is spread evenly over them; weights and costs count each day.
+    length_public : bool, optional
+        Whether when a patient's stay ends is public.
+
+    Raises
+    ------
+    ValueError
+        For a horizon that is not a whole number >= 1, and for other adjacencies than any-record.
+
+    Examples
+    --------
+    >>> from policysim.study.study_file import load_study
+    >>> build_course(load_study("covid"), 14).rewards.shape
+    (1310721, 4)
+    """
+    scenario = study.scenario
+    course = Course(ResponseModel(scenario), horizon)
+    require_any_record(study)
+    tables = {
+        "rewards": expected_utilities(course.response, study.utility),
+        "deaths": course.response.probability(DEATH),
+    }
+    initial = prior(scenario)
+    if not length_public:
+        tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
+        initial = np.append(initial, 0.0)
+    return TreatmentCourse(
+        horizon=course.horizon,
+        length_public=length_public,
+        actions=scenario.actions,
+        records=scenario.space if length_public else CourseRecords(scenario.space),
+        initial=read_only(initial),
+        rewards=read_only(tables["rewards"]),
+        outcomes={"deaths": read_only(tables["deaths"])},
+        backup=Backup(course),
+    )
+
+
+def require_any_record(study: ScenarioStudy) -> None:
+    """ValueError for another adjacency: none but any-record composes over days."""
+    if study.adjacency != AnyRecord.name:
+        raise ValueError(
+            f"over days only the adjacency any-record composes, got {study.adjacency}: a feature that differs today "
+            "makes several differ tomorrow, so that the days together lose more than was claimed"
+        )
+
+
+def _with_last_row(table: FloatArray, value: float) -> FloatArray:
+    longer = np.empty((len(table) + 1, table.shape[1]), order="F")
+    longer[:-1], longer[-1] = table, value
+    return longer

@@ -1,0 +1,170 @@
+"""The screen that `policysim choose` prints."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from policysim.decision.choose import Choice, Choices, Verdict, Wish
+from policysim.question.words import LEAST_EVENTS, cells, events, percent, population, rounded_down, rounded_up, wrap
+from policysim.study.basis import basis, hidden
+from policysim.study.declared import LoggedStudy, Study
+
+COLUMNS = (26, 10, 15, 28, 21)
+DEATHS = 3
+# How many of the groups that force a bound are named.
+GROUPS_NAMED = 3
+# Digits of a bound and of what is allowed: two could be equal.
+SHOWN = 6
+UNPROVEN = (
+    "No mechanism was found that does that within what is allowed; a proof that none exists could not be checked, so "
+    "there is no verdict."
+)
+GUESS_BOUND = (
+    "Bound on guesses: of 100 guesses which of two such patients a published treatment was given to, no mechanism with "
+    "this ε lets more be right; 50 is guessing blind."
+)
+UNUSED = (
+    "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said about what hiding it "
+    "costs."
+)
+NO_SHARES = (
+    "Benefit kept: –. One treatment for all is so close to the best for each patient that shares of the difference say "
+    "little."
+)
+
+
+def choices_screen(study: Study, choices: Choices, certificate_file: str | None) -> list[str]:
+    """The answer first, then what each policy needs, then the proof if there is one."""
+    lines = [
+        study.title,
+        basis(study).disclaimer,
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
+        "",
+        *(wrap(UNUSED) if not choices.used else ()),
+        *wrap(answer(choices)),
+        "",
+        *_table(study, choices),
+    ]
+    if any(row.epsilon < math.inf and not row.allowed for row in choices.rows):
+        lines.append("* more than is allowed")
+    lines += wrap(GUESS_BOUND)
+    if not choices.has_shares:
+        lines += wrap(NO_SHARES)
+    if choices.certificate is not None and certificate_file is not None:
+        lines += ["", *proof(choices.certificate, certificate_file)]
+    return lines
+
+
+def asked(wish: Wish) -> str:
+    """The demands in words."""
+    parts = []
+    if wish.keep is not None:
+        parts.append(f"keep {percent(wish.keep)} of the benefit")
+    if wish.max_loss is not None:
+        parts.append(f"lose at most {wish.max_loss:g} of what choosing by lot loses")
+    if wish.max_extra_deaths is not None:
+        parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
+    if wish.max_guess is not None:
+        parts.append(
+            f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
+            f"(ε ≤ {wish.max_epsilon:.3g})"
+        )
+    return "; ".join(parts)
+
+
+def answer(choices: Choices) -> str:
+    """In a sentence or two: that one treatment for all does it, or which policy needs least, or that none can."""
+    if choices.one_for_all is not None:
+        return "One treatment for all meets this already, and costs no privacy."
+    if choices.least is not None:
+        beside = f", but is {worse(choices)}" if worse(choices) else ""
+        least = rounded_up(choices.least.epsilon)
+        return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}"
+    if choices.verdict is Verdict.NONE:
+        return UNPROVEN
+    if choices.verdict is Verdict.MAY:
+        return f"None of these policies can within what is allowed; another mechanism may.{_none_below(choices)}"
+    if choices.limit == math.inf:
+        return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
+    return (
+        f"No mechanism can: that takes ε = {rounded_down(choices.limit)} at least, whatever the mechanism, and "
+        f"{rounded_up(choices.wish.max_epsilon, 3)} is allowed."
+    )
+
+
+def _none_below(choices: Choices) -> str:
+    """A sentence on what is proven of all mechanisms, after a space; none where every epsilon may do."""
+    if choices.limit == 0:
+        return ""
+    if not choices.limit_proven:
+        return " What any other mechanism needs is not proven."
+    return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
+
+
+def worse(choices: Choices) -> str:
+    """Where the policy that needs least costs more deaths than one treatment for all, which reveals nothing: so much.
+
+    Empty where it costs no more, where deaths are not counted, and where one treatment for all is what is chosen.
+    """
+    least = choices.least
+    if least is None or choices.one_for_all is not None:
+        return ""
+    more = least.extra_deaths - choices.best_fixed.extra_deaths
+    count = population([more])
+    # NaN, where deaths are not counted, is not more.
+    if not more * count >= LEAST_EVENTS:
+        return ""
+    where = "in deaths and in privacy" if least.epsilon > 0 else "in deaths"
+    return (
+        f"worse {where} than one treatment for all: it costs {events(more, count)} more deaths per {count:,} patients"
+    )
+
+
+def proof(certificate: dict[str, Any], file: str) -> list[str]:
+    """Where the proof is, and which patients force it."""
+    objective = certificate["objective"]["utility"]
+    lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
+    lines = wrap(
+        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
+        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
+        f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
+        "treatments that suits the patients best:"
+    )
+    loss = sum(group["lambda"] for group in certificate["groups"])
+    for group in certificate["groups"][:GROUPS_NAMED]:
+        share = group["lambda"] / loss if loss > 0 else math.nan
+        lines.append(
+            f"    {' > '.join(group['order'])}: {percent(group['prior'])} of patients, {percent(share)} of the loss"
+        )
+    return lines
+
+
+def _table(study: Study, choices: Choices) -> list[str]:
+    """What each policy needs; a log has no deaths."""
+    rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
+    count = population(row.extra_deaths for row in rows_shown)
+    rows = [
+        ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "bound on guesses"],
+        ["any mechanism at all", limit_shown(choices), "", "", ""],
+        *(_row(row, count, choices.has_shares) for row in rows_shown),
+    ]
+    shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
+    widths = tuple(COLUMNS[place] for place in shown)
+    return [cells([row[place] for place in shown], widths) for row in rows]
+
+
+def limit_shown(choices: Choices) -> str:
+    """The epsilon below which nothing does it, in a table; – if that is not proven."""
+    return rounded_down(choices.limit) if choices.limit_proven else "–"
+
+
+def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
+    name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
+    return [
+        name,
+        rounded_up(row.epsilon),
+        percent(row.benefit_kept if has_shares else math.nan),
+        events(row.extra_deaths, count, sign=True),
+        "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
+    ]

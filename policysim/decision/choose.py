@@ -1,0 +1,231 @@
+"""Which epsilon, which mechanism: the least epsilon of each policy that meets what is asked for."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from policies.arrays import FloatArray
+from policies.catalogue import make_policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.decision.limit import Limit
+from policysim.decision.prices import uses_hidden
+from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
+from policysim.question.progress import SILENT, Progress
+from policysim.study.sweep import N_THREADS, Gain, checked_tables
+
+
+class Verdict(StrEnum):
+    """What was found out about a wish.
+
+    CAN: a mechanism that was compared does it. CANNOT: a checked proof says that none does. MAY: none that was compared
+    does it, but the limit leaves room. NONE: no mechanism was found, and no proof that there is none.
+    """
+
+    CAN = "can"
+    CANNOT = "cannot"
+    MAY = "may"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for.
+
+    Attributes
+    ----------
+    keep, max_loss : float or None
+        Shares, as in `smallest_epsilon`.
+    max_extra_deaths : float or None
+        Per patient.
+    max_guess : float or None
+        The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right.
+    """
+
+    keep: float | None = None
+    max_loss: float | None = None
+    max_extra_deaths: float | None = None
+    max_guess: float | None = None
+
+    @property
+    def max_epsilon(self) -> float:
+        """The epsilon at which the better guess is right `max_guess` of the time: e^eps / (1 + e^eps)."""
+        if self.max_guess is None or self.max_guess >= 1:
+            return math.inf
+        return math.log(self.max_guess / (1 - self.max_guess))
+
+    @property
+    def epsilon_to_refute(self) -> float:
+        """An epsilon that is at least the true `max_epsilon`, whatever the rounding of the logarithm."""
+        return self.max_epsilon * (1 + 2.0**-50) + 2.0**-50
+
+    def demand(self, problem: DecisionProblem) -> Demand:
+        """The demand on value and deaths."""
+        return make_demand(problem, keep=self.keep, max_loss=self.max_loss, max_extra_deaths=self.max_extra_deaths)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One policy at the least epsilon that meets the demand.
+
+    `epsilon` is inf, and the rest NaN, where no epsilon does; `allowed` says whether the wished limit on guessing
+    allows that epsilon.
+    """
+
+    policy: str
+    epsilon: float
+    benefit_kept: float
+    extra_deaths: float
+    right_guesses: float
+    allowed: bool
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The answer to a wish.
+
+    Attributes
+    ----------
+    wish : Wish
+        What was asked for.
+    rows : list of Choice
+        The policy that needs least first.
+    one_for_all : Choice or None
+        The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
+        to be chosen.
+    best_fixed : Choice
+        The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
+    has_shares : bool
+        Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
+    used : bool
+        Whether the model uses anything of what is hidden: if not, no choice between treatments depends on it, and
+        nothing can be said about its price.
+    limit : float
+        No mechanism meets the demand at this epsilon or a smaller one; inf if none does at any, 0 if nothing is known.
+    limit_proven : bool
+        Whether that is proven: by a certificate that rational arithmetic has accepted. If not, it is only computed.
+    certificate : dict or None
+        Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
+    """
+
+    wish: Wish
+    rows: list[Choice]
+    one_for_all: Choice | None
+    best_fixed: Choice
+    has_shares: bool
+    used: bool
+    limit: float
+    limit_proven: bool
+    certificate: dict[str, Any] | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether some mechanism can do what is asked for: nothing is said to be impossible without a proof."""
+        if self.least is not None:
+            return Verdict.CAN
+        if self.certificate is not None:
+            return Verdict.CANNOT
+        return Verdict.MAY if self.limit < self.wish.max_epsilon else Verdict.NONE
+
+    @property
+    def possible(self) -> bool | None:
+        """True and False as proven by a mechanism or by a certificate; None where neither is there."""
+        return {Verdict.CAN: True, Verdict.CANNOT: False}.get(self.verdict)
+
+    @property
+    def least(self) -> Choice | None:
+        """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
+        return self.one_for_all or next((row for row in self.rows if row.allowed), None)
+
+
+def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: Progress = SILENT) -> Choices:
+    """Find what each policy needs.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided; with the outcome "deaths" if the wish limits them.
+    wish : Wish
+        What is asked for.
+    policies : list of str
+        Names from the catalogue.
+    progress : Progress, optional
+        Told of each policy and of the limit.
+
+    Raises
+    ------
+    ValueError
+        For a demand that is no number, or none.
+    ClaimError
+        For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
+    """
+    demand = wish.demand(problem)
+    progress.expect(len(policies) + 1)
+    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+
+    def row(name: str) -> Choice:
+        choice = _choice(problem, demand, name, wish.max_epsilon)
+        progress.advance()
+        return choice
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
+    limit = Limit(problem, demand)
+    least = limit.last_impossible(near=wish.max_epsilon)
+    proven = least == 0 or limit.certificate(least) is not None
+    progress.advance()
+    fixed = BestFixed().probabilities(problem)
+    best_fixed = _row(problem, BestFixed.name, fixed, 0.0)
+    one_for_all = best_fixed if demand.margin(problem, fixed) >= 0 else None
+    found = one_for_all is not None or any(row.allowed for row in rows)
+    may = found or least < wish.max_epsilon * (1 - TOLERANCE)
+    return Choices(
+        wish=wish,
+        rows=rows,
+        one_for_all=one_for_all,
+        best_fixed=best_fixed,
+        has_shares=Gain.of(problem).has_shares,
+        used=uses_hidden(problem),
+        limit=least,
+        limit_proven=proven,
+        certificate=None if may else limit.certificate(wish.epsilon_to_refute),
+    )
+
+
+def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
+    def table_at(epsilon: float) -> FloatArray:
+        return make_policy(name, epsilon=epsilon).probabilities(problem)
+
+    curve = Curve(name, lambda at: demand.margin(problem, table_at(at)))
+    try:
+        epsilon = curve.first_reaching(0.0, near=max_epsilon)
+        if epsilon > max_epsilon and curve(max_epsilon) >= 0:
+            # The search ends a little above the least epsilon, and what is allowed may lie between the two.
+            epsilon = max_epsilon
+    except UnreachableError:
+        return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+    _, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
+    return _row(problem, name, table, epsilon, max_epsilon)
+
+
+def _row(
+    problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, max_epsilon: float = math.inf
+) -> Choice:
+    """What a table of probabilities, which needs that epsilon, keeps and costs."""
+    best = Greedy().probabilities(problem)
+    return Choice(
+        policy=name,
+        epsilon=epsilon,
+        benefit_kept=Gain.of(problem).kept(problem.value(table)),
+        extra_deaths=(
+            expected_deaths(problem, table) - expected_deaths(problem, best)
+            if "deaths" in problem.outcomes
+            else math.nan
+        ),
+        right_guesses=1 / (1 + math.exp(-epsilon)),
+        allowed=epsilon <= max_epsilon,
+    )

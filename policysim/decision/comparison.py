@@ -1,0 +1,196 @@
+"""The comparison of policies over epsilon, as one tidy table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policies.optimal.optimum import Optimal
+from policies.optimal.value_limit import value_limit
+from policies.policy import NotApplicableError, Policy
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.course.course_comparison import compare_process
+from policysim.course.process import Process
+from policysim.decision.evaluate import Evaluator
+from policysim.decision.notebook import Comparison
+from policysim.question.progress import SILENT, Progress
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, ratio
+
+REFERENCES = (Greedy(), BestFixed(), Uniform())
+
+
+@dataclass(frozen=True)
+class Result:
+    """One policy, evaluated: its means, (n_groups, n_metrics), and its exact privacy loss."""
+
+    means: FloatArray
+    epsilon_spent: float
+
+
+@dataclass(frozen=True)
+class References:
+    """The means, (n_groups, n_metrics), of the policies that losses are measured against; `Evaluator.magnitudes`."""
+
+    greedy: FloatArray
+    best_fixed: FloatArray
+    uniform: FloatArray
+    magnitudes: FloatArray
+
+
+def compare(
+    problem: DecisionProblem | Process,
+    *,
+    policies: Sequence[str | Policy] | None = None,
+    epsilons: Sequence[float] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> pd.DataFrame:
+    """Evaluate policies exactly at several epsilons, overall and per group.
+
+    Parameters
+    ----------
+    problem : DecisionProblem or Process
+        What is to be decided. For a process (a `TabularMDP`, treatment over days), see `compare_process`: its table
+        has other columns.
+    policies : sequence of str or Policy, optional
+        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
+        exponential-tight, randomized-response and the optimum by default. Where the
+        optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some policy
+        reaches, and "optimal-unbeatable", one that none exceeds; the other columns of these rows are empty.
+    epsilons : sequence of float, optional
+        Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
+    by : sequence of str, optional
+        Features of the problem's records whose levels are evaluated one by one.
+    advance : callable or Progress, optional
+        Called after each policy and epsilon that is evaluated.
+
+    Returns
+    -------
+    DataFrame
+        Which notebooks show below its figure (`policysim.decision.notebook.Comparison`).
+        One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
+        group, under the prior; V is the expected utility.
+
+        policy, epsilon, group, level : what the row is about
+        share : probability of the group
+        value : V
+        loss : V(greedy) - V
+        normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
+        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference is
+            0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number still,
+            but pages and screens do not print it (`policysim.study.sweep.Gain`)
+        best_action_rate : probability of the best action
+        worse_than_untreated : probability of an action worse than the first, which is no treatment
+        p_* : probability of each action
+        expected_*, extra_* : each outcome of the problem, and its excess over greedy
+        epsilon_spent : exact privacy loss under the problem's adjacency, the same for all groups
+        guarantee : the privacy loss that the policy claims not to exceed
+        loss_bound : upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+
+    Raises
+    ------
+    ValueError
+        For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
+        epsilon that is not a number >= 0.
+    """
+    if not isinstance(problem, DecisionProblem):
+        return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    progress = Progress.of(advance)
+    templates, values = asked_for(policies, epsilons, by)
+    bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
+    evaluator = Evaluator(problem, by)
+    greedy, best_fixed, uniform = (evaluator.means(policy.probabilities(problem)) for policy in REFERENCES)
+    references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
+    jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
+    progress.expect(len(jobs) + len(bounded) * len(values))
+    results = _run_all(evaluator, jobs, progress)
+    frames = []
+    for template in templates:
+        for epsilon in values:
+            if template in bounded:
+                frames.append(_interval_rows(problem, epsilon, references))
+                progress.advance()
+            else:
+                policy = at(template, epsilon)
+                frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
+    return Comparison(pd.concat(frames, ignore_index=True))
+
+
+def applies(policy: Policy, problem: DecisionProblem) -> bool:
+    """Whether a policy can be used on a problem."""
+    try:
+        policy.check(problem)
+    except NotApplicableError:
+        return False
+    return True
+
+
+def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:
+    """The limit where only bounds of it can be computed: a value that is reached, and one that nothing exceeds."""
+    limit = value_limit(problem, epsilon)
+    value = np.array([limit.achievable, limit.unbeatable])
+    greedy, fixed, uniform = (means[0, 0] for means in (references.greedy, references.best_fixed, references.uniform))
+    return pd.DataFrame(
+        {
+            "policy": [ACHIEVABLE, UNBEATABLE],
+            "epsilon": epsilon,
+            "group": ALL,
+            "level": ALL,
+            "share": 1.0,
+            "value": value,
+            "loss": greedy - value,
+            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), references.magnitudes[:1]),
+            "benefit_kept": ratio(value - fixed, np.full(2, greedy - fixed), references.magnitudes[:1]),
+        }
+    )
+
+
+def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -> dict[Policy, Result]:
+    """Means and exact privacy loss of each policy."""
+    problem = evaluator.problem
+    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+
+    def run(policy: Policy) -> Result:
+        logs, probabilities = checked_tables(policy, problem)
+        spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+        means = evaluator.means(probabilities)
+        progress.advance()
+        return Result(means, spent)
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return dict(zip(policies, pool.map(run, policies), strict=True))
+
+
+def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, references: References) -> pd.DataFrame:
+    """The rows of one policy at one epsilon, a group each."""
+    means = result.means
+    groups = evaluator.groups
+    value, greedy = means[:, 0], references.greedy[:, 0]
+    fixed, uniform = references.best_fixed[:, 0], references.uniform[:, 0]
+    columns: dict[str, object] = {
+        "policy": policy.name,
+        "epsilon": epsilon,
+        "group": [group.feature for group in groups],
+        "level": [group.level for group in groups],
+        "share": [group.share for group in groups],
+        "value": value,
+        "loss": greedy - value,
+        "normalized_loss": ratio(greedy - value, greedy - uniform, references.magnitudes),
+        "benefit_kept": ratio(value - fixed, greedy - fixed, references.magnitudes),
+    }
+    for position, metric in enumerate(evaluator.metrics[1:], start=1):
+        columns[metric] = means[:, position]
+        if metric.startswith("expected_"):
+            columns[metric.replace("expected_", "extra_", 1)] = means[:, position] - references.greedy[:, position]
+    columns["epsilon_spent"] = result.epsilon_spent
+    columns["guarantee"] = policy.guarantee
+    columns["loss_bound"] = policy.loss_bound(evaluator.problem)
+    return pd.DataFrame(columns)

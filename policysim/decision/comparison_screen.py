@@ -1,0 +1,186 @@
+"""The screen that `policysim compare` prints."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from policies.problem import DecisionProblem
+from policies.sensitivity import Witness
+from policysim.decision.findings import KEEP, Findings, Row
+from policysim.question.words import (
+    ASSUMED_PUBLIC,
+    DISCLAIMER,
+    UNBEATABLE,
+    cells,
+    events,
+    level_name,
+    odds,
+    percent,
+    percent_1,
+    percent_up,
+    plain,
+    population,
+    rounded,
+    sensitivity,
+    unused,
+    wrap,
+)
+from policysim.study.basis import hidden
+from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.sweep import benefit
+
+HEADINGS = (
+    ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
+    ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "one for all", "{keep}"),
+)
+COLUMNS: tuple[int, ...] = (28, 9, 14, 17, 8, 13, 11)
+# Which of them is left out where no record can die.
+DEATHS = 2
+PRICE_COLUMNS = (28, 14, 28)
+
+
+def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings, *, answer: str) -> list[str]:
+    """Everything that a reader needs to choose, on one screen; `answer` is the first sentence of the page's."""
+    deaths = findings.deaths
+    count = population(deaths.values())
+    titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
+    labels = {"one for all": f"one for all ({', '.join(titles)})"}
+    shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
+    return [
+        study.title,
+        f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
+        "",
+        *wrap(answer),
+        "",
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
+        *([f"Deaths per {count:,}:   {shown}"] if deaths else []),
+        "",
+        *policy_table(findings),
+        *wrap(benefit(findings.gain)),
+        "",
+        *wrap(odds(findings.epsilon, findings.right_guesses)),
+        *wrap(worst_off(findings)),
+        *wrap(why(problem, findings)),
+        *wrap(robust(findings)),
+        *wrap(prevalence(findings)),
+    ]
+
+
+def policy_table(findings: Findings) -> list[str]:
+    """A row per policy at the study's epsilon."""
+    count = population(row.extra_deaths for row in findings.rows)
+    heading = {"epsilon": plain(findings.epsilon), "count": count, "keep": percent(KEEP)}
+    rows = [[cell.format(**heading) for cell in row] for row in HEADINGS]
+    rows += [_row_cells(row, count) for row in findings.rows]
+    widths = COLUMNS
+    if not findings.deaths:
+        widths = (*COLUMNS[:DEATHS], *COLUMNS[DEATHS + 1 :])
+        rows = [[*row[:DEATHS], *row[DEATHS + 1 :]] for row in rows]
+    return [cells(row, widths) for row in rows]
+
+
+def robust(findings: Findings) -> str:
+    """Whether the ranking depends on the illustrative effects."""
+    found = findings.robustness
+    if found is None or len(found.ranking) < 2:
+        return ""
+    return (
+        f"Robust? With the illustrative effects redrawn {found.redraws} times (odds and costs times "
+        f"e^({found.spread:g} z), z normal) this ranking holds in {found.holds} of {found.redraws}: "
+        f"{' > '.join(found.ranking)}."
+    )
+
+
+def prevalence(findings: Findings) -> str:
+    """What the optimum, which trusts the prior, keeps when the prevalence is another one."""
+    if not findings.prevalence:
+        return ""
+    kept = [
+        f"{name} {', '.join(percent(share) for share in shares.values())}"
+        for name, shares in findings.prevalence.items()
+    ]
+    factors = ", ".join(next(iter(findings.prevalence.values())))
+    return f"Wrong prior? Benefit kept if the prevalence is {factors} times the assumed one: {'; '.join(kept)}."
+
+
+def worst_off(findings: Findings) -> str:
+    """Who bears the loss."""
+    worst = findings.worst
+    if worst is None or rounded(worst.loss) == "0":
+        return ""
+    count = population([worst.extra_deaths])
+    group = level_name(worst.group, worst.level)
+    deaths = f", {events(worst.extra_deaths, count, sign=True)} deaths per {count:,}" if findings.deaths else ""
+    return (
+        f"Worst off under {worst.policy}: {group} ({percent(worst.share)} of patients), who lose "
+        f"{rounded(worst.loss)} in utility each (all: {rounded(worst.overall_loss)}){deaths}."
+    )
+
+
+def why(problem: DecisionProblem, findings: Findings) -> str:
+    """What drives the cost of calibrating to the sensitivity."""
+    found = problem.sensitivity
+    return (
+        f"Why: half of the patients have {rounded(findings.typical_stake)} or less in utility at stake, but "
+        f"the exponential mechanism's noise follows the sensitivity {sensitivity(found.value)} (range "
+        f"{sensitivity(found.range)})."
+    )
+
+
+def price_lines(prices: pd.DataFrame, *, deaths: bool = True) -> list[str]:
+    """The price list: what hiding each feature costs at best, dearest first; without deaths where nobody can die."""
+    count = population(prices["extra_deaths"])
+    epsilon = plain(prices["epsilon"].iloc[0])
+    shown = 3 if deaths else 2
+    widths = PRICE_COLUMNS[:shown]
+    lines = [
+        f"What the best mechanism costs at ε = {epsilon} if only this is hidden, all else public:",
+        cells(["", "benefit kept", f"extra deaths per {count:,}"][:shown], widths),
+    ]
+    priced = prices[prices["used"]]
+    for hides, kept, extra in zip(priced["hides"], priced["benefit_kept"], priced["extra_deaths"], strict=True):
+        values = [str(hides).replace("_", " "), percent_1(kept), events(extra, count, sign=True)]
+        lines.append(cells(values[:shown], widths))
+    without = prices.loc[~prices["used"], "hides"].tolist()
+    return [*lines, *(wrap(unused(without)) if without else ())]
+
+
+def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
+    """What `policysim sensitivity` prints."""
+    found = problem.sensitivity
+    lines = [
+        f"{study.title} Hidden: {hidden(study)}.",
+        "",
+        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility moves",
+        *witness_words(problem, found.witness),
+        f"Range Γ = {found.range:.6g}: the most that the difference between two actions moves (at most 2Δ)",
+        *witness_words(problem, found.range_witness),
+        f"Monotone: {'yes' if found.monotone else 'no'}"
+        + ("" if found.monotone_witness is None else ": one action gains where another loses"),
+    ]
+    if found.monotone_witness is not None:
+        lines += witness_words(problem, found.monotone_witness)
+    return lines
+
+
+def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
+    """Two neighbours and what they show, a line each."""
+    actions = [problem.actions[action] for action in witness.actions]
+    utilities = problem.utilities
+    return [
+        f"    {problem.records.describe(record)}\n        "
+        + ", ".join(f"u({problem.actions[a]}) = {utilities[record, a]:.6g}" for a in witness.actions)
+        for record in (witness.record, witness.neighbour)
+    ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
+
+
+def _row_cells(row: Row, count: int) -> list[str]:
+    return [
+        row.policy,
+        percent_up(row.benefit_kept) if row.policy == UNBEATABLE else percent(row.benefit_kept),
+        events(row.extra_deaths, count, sign=True),
+        rounded(row.worse_than_untreated * 1000),
+        rounded(row.epsilon_spent),
+        rounded(row.better_from),
+        rounded(row.keeps_from),
+    ]

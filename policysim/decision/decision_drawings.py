@@ -1,0 +1,166 @@
+"""The figures of a study with their words and their data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from policysim import figures
+from policysim.figures.looks import is_level
+from policysim.question import words
+from policysim.question.answer import DataTable, Drawing, Panel, wide
+from policysim.question.words import ALL
+
+
+def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float) -> list[Drawing]:
+    """The figures over epsilon.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A comparison.
+    choices : DataFrame
+        From `example_probabilities`, of one policy.
+    epsilon : float
+        The study's: where it is decided which policies are drawn, if they are many.
+    """
+    drawn = figures.over_epsilon(table)
+    if drawn.empty:
+        return []
+    epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
+    deaths = " and extra deaths" if anybody_dies(table) else ""
+    has_shares = drawn["benefit_kept"].notna().any()
+    shown = (
+        "Benefit kept (0 % is one treatment for all, 100 % the best for each)"
+        if has_shares
+        else "Utility lost per patient"
+    )
+    region = "; where the limit is known, what no mechanism can reach is shaded" if has_shares else ""
+    drawings = [
+        Drawing(
+            "loss-vs-epsilon",
+            "Loss against ε",
+            f"{shown}{deaths} against ε, a line for each of at most six policies{region}.",
+            lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
+            _loss_data(drawn),
+            epsilons,
+        )
+    ]
+    spending = figures.spenders(table)
+    if not spending.empty:
+        drawings.append(
+            Drawing(
+                "spent-vs-claimed",
+                "Privacy spent against privacy claimed",
+                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
+                "the diagonal uses all of it, one below wastes some.",
+                lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
+                _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
+                epsilons,
+            )
+        )
+    (policy,) = choices["policy"].unique()
+    drawings.append(
+        Drawing(
+            "action-probabilities",
+            f"What example patients get under {policy}",
+            f"The probability of each treatment over ε under {policy}, a panel for each example patient.",
+            lambda size: figures.action_probabilities(choices, size=size),
+            _over_epsilon(
+                [
+                    Panel(str(patient), rows, "probability", words.percent)
+                    for patient, rows in choices.groupby("patient", sort=False)
+                ],
+                "action",
+            ),
+            epsilons,
+        )
+    )
+    return drawings
+
+
+def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
+    """Who bears the loss; None without groups."""
+    rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return None
+    return Drawing(
+        "loss-by-group",
+        "Who bears the loss",
+        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses "
+        "most under a policy is named.",
+        lambda size: figures.loss_by_group(rows, size=size),
+        None,
+    )
+
+
+def weights_drawing(drivers: pd.DataFrame) -> Drawing:
+    """Which outcome drives the sensitivity."""
+    return Drawing(
+        "sensitivity-by-weight",
+        "What drives the sensitivity",
+        "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
+        "sensitivity it makes between the two that attain it.",
+        lambda size: figures.sensitivity_by_weight(drivers, size=size),
+        DataTable(
+            ("outcome", "weight", "of itself", "in the sensitivity", "share"),
+            tuple(
+                (
+                    str(row["outcome"]).replace("_", " "),
+                    words.rounded(row["weight"]),
+                    words.sensitivity(row["sensitivity"]),
+                    words.sensitivity(row["contribution"]),
+                    words.percent(row["share"]),
+                )
+                for row in drivers.to_dict("records")
+            ),
+            (("in units of utility", 3), ("of Δ", 1)),
+        ),
+    )
+
+
+def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
+    """How losses vary between patients."""
+    per = losses.groupby("policy").size().max()
+    return Drawing(
+        "patient-losses",
+        f"How much single patients lose, at ε = {words.plain(epsilon)}",
+        f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
+        lambda size: figures.patient_losses(losses, size=size),
+        wide(
+            [Panel("utility that a patient loses at most", losses, "loss", words.rounded)],
+            index="quantile",
+            columns="policy",
+            name_index=lambda share: f"{100 * share:g} %",
+        ),
+    )
+
+
+def anybody_dies(table: pd.DataFrame) -> bool:
+    """Whether a comparison has deaths to tell: not on a log, nor where no record can die."""
+    return "expected_deaths" in table and bool((table["expected_deaths"] > 0).any())
+
+
+def _loss_data(drawn: pd.DataFrame) -> DataTable:
+    """What follows epsilon as columns, and what is the same at every epsilon in words."""
+    level = drawn["policy"].map(is_level)
+    lines = drawn if level.all() else drawn[~level]
+    panels = [
+        Panel("benefit kept", lines, "benefit_kept", words.percent)
+        if drawn["benefit_kept"].notna().any()
+        else Panel("utility lost per patient", lines, "loss", words.rounded)
+    ]
+    if anybody_dies(drawn):
+        count = words.population(drawn["extra_deaths"])
+        title = f"extra deaths per {count:,}"
+        panels.append(Panel(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
+    said = [
+        f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
+        for row in drawn[level].drop_duplicates("policy").to_dict("records")
+    ]
+    return _over_epsilon(panels, "policy", note=f"The same at every ε: {'; '.join(said)}." if said else "")
+
+
+def _over_epsilon(panels: Sequence[Panel], columns: str, note: str = "") -> DataTable:
+    return wide(panels, index="epsilon", columns=columns, name_index=words.plain, note=note)

@@ -1,0 +1,267 @@
+"""Patients with a name, to see what a policy does to one: from every symptom at 60 to nothing present.
+
+How losses vary between patients: exact quantiles of the loss at one epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from envs.records import Feature, RecordSpace
+from policies.arrays import FloatArray, blocks
+from policies.catalogue import make_policy
+from policies.optimal.optimum import Optimal
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policysim.decision.comparison import applies
+from policysim.question.progress import SILENT, Progress
+from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.sweep import N_THREADS, asked_for, at
+
+AGE = "age"
+# Years: the patient of the project's first example, and a young adult.
+OLDER, YOUNGER = 60, 25
+# Shares of a level that differ by less are equal: the first level stands for both.
+EQUAL_SHARES = 9  # decimals
+
+
+@dataclass(frozen=True)
+class ExamplePatient:
+    """A patient that a page shows.
+
+    Attributes
+    ----------
+    label : str
+        Who it is, in a few words.
+    record : int
+        Index in the study's records.
+    """
+
+    label: str
+    record: int
+
+
+def example_patients(study: Study, problem: DecisionProblem) -> list[ExamplePatient]:
+    """The patients that show what a policy does, each record once.
+
+    Parameters
+    ----------
+    study : Study
+        Its records are described by features.
+    problem : DecisionProblem
+        Built from it.
+
+    Returns
+    -------
+    list of ExamplePatient
+        The patient aged 60 with every symptom and comorbidity, a healthy young one, the most common record, and the
+        two that the sensitivity is attained between. Where a feature "age" has no level for 60 or 25 years, the last
+        and the first level stand for them; other features have their most common level.
+    """
+    found = problem.sensitivity.witness
+    named = [
+        *_by_features(study, problem),
+        ("the most common patient", int(problem.prior.argmax())),
+        ("sets the sensitivity (1 of 2)", found.record),
+        ("sets the sensitivity (2 of 2)", found.neighbour),
+    ]
+    labels: dict[int, str] = {}
+    for label, record in named:
+        labels[record] = f"{labels[record]}; {label}" if record in labels else label
+    return [ExamplePatient(label, record) for record, label in labels.items()]
+
+
+def example_probabilities(
+    problem: DecisionProblem,
+    examples: Sequence[ExamplePatient],
+    policies: Sequence[str],
+    epsilons: Sequence[float],
+    progress: Progress = SILENT,
+) -> pd.DataFrame:
+    """What each policy gives the example patients at each epsilon, exactly.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Their records are its rows.
+    examples : sequence of ExamplePatient
+        From `example_patients`.
+    policies : sequence of str
+        Names from the catalogue that can be used on the problem.
+    epsilons : sequence of float
+        Values >= 0.
+    progress : Progress, optional
+        Told of each policy and epsilon.
+
+    Returns
+    -------
+    DataFrame
+        policy, epsilon, patient (the label), action, probability; a policy that ignores epsilon repeats at each.
+    """
+    records = np.array([example.record for example in examples])
+    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+
+    def rows(policy: Policy) -> FloatArray:
+        chosen: FloatArray = policy.probabilities(problem)[records]
+        progress.advance()
+        return chosen
+
+    jobs = dict.fromkeys(at(make_policy(name), epsilon) for name in policies for epsilon in epsilons)
+    progress.expect(len(jobs))
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        tables = dict(zip(jobs, pool.map(rows, jobs), strict=True))
+    n_patients, n_actions = len(examples), problem.n_actions
+    cells = n_patients * n_actions
+    return pd.DataFrame(
+        {
+            "policy": np.repeat(policies, len(epsilons) * cells),
+            "epsilon": np.tile(np.repeat(epsilons, cells), len(policies)),
+            "patient": np.tile(
+                np.repeat([example.label for example in examples], n_actions), len(policies) * len(epsilons)
+            ),
+            "action": np.tile(problem.actions, len(policies) * len(epsilons) * n_patients),
+            "probability": np.concatenate(
+                [tables[at(make_policy(name), epsilon)].ravel() for name in policies for epsilon in epsilons]
+            ),
+        }
+    )
+
+
+def _by_features(study: Study, problem: DecisionProblem) -> list[tuple[str, int]]:
+    """Every symptom and comorbidity at 60, and nothing at 25; empty where the records have neither flags nor ages."""
+    space = study.space
+    flags = [feature.name for feature in space.features if feature.flag]
+    if not flags and AGE not in space.names:
+        return []
+    present = set(_symptoms_and_comorbidities(study, flags))
+    others = {
+        feature.name: _most_common(feature, problem)
+        for feature in space.features
+        if not feature.flag and feature.name != AGE
+    }
+    patients = []
+    for years, words, ill in ((OLDER, "every symptom and comorbidity", True), (YOUNGER, "healthy", False)):
+        values = {**others, **{name: int(ill and name in present) for name in flags}}
+        parts = [words] if flags else []
+        if AGE in space.names:
+            place, age = _age_level(space, years)
+            values[AGE] = space.feature(AGE).levels[place]
+            parts = [age, *parts]
+        patients.append((", ".join(parts), space.record(values)))
+    return patients
+
+
+def _symptoms_and_comorbidities(study: Study, flags: Sequence[str]) -> list[str]:
+    """What treatment can change and what makes death likelier, in a scenario; every flag of a log."""
+    if not isinstance(study, ScenarioStudy):
+        return list(flags)
+    scenario = study.scenario
+    return [name for name in flags if name in scenario.transient or name in scenario.death.relative_risk]
+
+
+def _most_common(feature: Feature, problem: DecisionProblem) -> str | int:
+    codes, _ = problem.records.groups(feature.name)
+    shares = np.bincount(codes, weights=problem.prior, minlength=len(feature.levels))
+    return feature.levels[int(shares.round(EQUAL_SHARES).argmax())]
+
+
+def _age_level(space: RecordSpace, years: int) -> tuple[int, str]:
+    """The place of the level that holds an age, and words for it."""
+    levels = space.feature(AGE).levels
+    for place, level in enumerate(levels):
+        low, high = _bounds(str(level))
+        if low <= years <= high:
+            return place, f"aged {years}"
+    place = len(levels) - 1 if years == OLDER else 0
+    return place, f"age {levels[place]}"
+
+
+def _bounds(level: str) -> tuple[float, float]:
+    """The whole years that a level means ("60-79", "80+", "< 28", "28 to < 34", "≥ 41", "60"); none for other words."""
+    numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", level)]
+    if len(numbers) == 2:
+        # Below the upper end, if that is said.
+        return numbers[0], numbers[1] - (0.5 if "<" in level else 0)
+    if len(numbers) != 1 or not re.fullmatch(r"(?:[<>≥≤]|>=|<=)?\s*[\d.]+\s*\+?", level.strip()):
+        return math.inf, -math.inf
+    (number,) = numbers
+    if level.strip().startswith("<") and "=" not in level:
+        return -math.inf, number - 0.5
+    if level.strip().startswith(("≤", "<=")):
+        return -math.inf, number
+    if level.strip().startswith(">") and "=" not in level:
+        return number + 0.5, math.inf
+    return number, math.inf if level.strip().startswith(("≥", ">=")) or level.strip().endswith("+") else number
+
+
+N_QUANTILES = 50
+
+
+def patient_losses(problem: DecisionProblem, policies: Sequence[str | Policy], epsilon: float) -> pd.DataFrame:
+    """Quantiles of the patients' losses L(x) = sum_a p(a|x) (max_b u(x, b) - u(x, a)) under the prior, exactly.
+
+    They say how the loss varies between patients: there is no sampling error in them.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Utilities and prior.
+    policies : sequence of str or Policy
+        As for `compare`. The optimum is left out where it can only be bounded: no table of it is known there.
+    epsilon : float
+        >= 0.
+
+    Returns
+    -------
+    DataFrame
+        policy, quantile (1 %, 3 %, ..., 99 %) and loss, in units of utility: the least l with P(L <= l) >= quantile.
+
+    Raises
+    ------
+    ValueError
+        For an unknown policy, one that cannot be used on the problem, or an epsilon that is not a number >= 0.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord
+    >>> problem = DecisionProblem([[0.0, 1.0], [3.0, 0.0]], [0.9, 0.1], AnyRecord())
+    >>> table = patient_losses(problem, ["uniform"], 1.0)
+    >>> table["loss"].value_counts().to_dict()
+    {0.5: 45, 1.5: 5}
+    """
+    templates, (value,) = asked_for(policies, [epsilon], ())
+    known = [policy for policy in templates if not isinstance(policy, Optimal) or applies(policy, problem)]
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    frames = [
+        pd.DataFrame({"policy": policy.name, "quantile": levels, "loss": _quantiles(problem, policy, levels)})
+        for policy in (at(template, value) for template in known)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _quantiles(problem: DecisionProblem, policy: Policy, levels: FloatArray) -> FloatArray:
+    losses = losses_of(problem, policy.probabilities(problem))
+    order = losses.argsort()
+    below = problem.prior[order].cumsum()
+    # Both ends are known exactly; what is left is the rounding of a sum.
+    places = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
+    quantiles: FloatArray = losses[order[places]]
+    return quantiles
+
+
+def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray:
+    """L(x) of each record, (n_records,)."""
+    losses = np.empty(problem.n_records)
+    for rows in blocks(problem.n_records):
+        utilities = problem.utilities[rows]
+        # Regrets are never negative, and exactly 0 for the best action: who loses nothing is seen to.
+        regrets = utilities.max(axis=1, keepdims=True) - utilities
+        losses[rows] = (probabilities[rows] * regrets).sum(axis=1)
+    return losses

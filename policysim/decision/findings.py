@@ -1,0 +1,256 @@
+"""What a comparison found at one epsilon: the numbers behind the printed screen, the report and --json."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from policies.catalogue import make_policy
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policies.randomized_features import RandomizedFeatures
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed
+from policysim.decision.comparison import applies
+from policysim.decision.prices import unused_features, uses_hidden
+from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
+from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
+from policysim.question.progress import SILENT, Progress
+from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
+from policysim.study.declared import ScenarioStudy
+from policysim.study.sweep import N_THREADS, Gain
+
+# The benefit kept that the printed table asks for.
+KEEP = 0.8
+# The searched epsilons of a policy that does not depend on epsilon.
+NEITHER = (math.nan, math.nan)
+# The policy that trusts the prior, and one that does not.
+ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy at the study's epsilon; rates are per patient.
+
+    `better_from` is the least epsilon from which it is worth more than the best single treatment for all, beyond
+    rounding (`Gain.beaten_from`), and `keeps_from` the least at which it keeps `KEEP` of the benefit; 0 where every
+    epsilon above 0 will do, NaN for policies that do not depend on epsilon, inf where no epsilon reaches it.
+    `benefit_kept` and `keeps_from` are NaN where shares of the benefit say little (`Gain.has_shares`).
+    """
+
+    policy: str
+    benefit_kept: float
+    extra_deaths: float
+    worse_than_untreated: float
+    epsilon_spent: float
+    better_from: float
+    keeps_from: float
+
+
+@dataclass(frozen=True)
+class WorstGroup:
+    """The group that loses most per patient under one policy."""
+
+    policy: str
+    group: str
+    level: str
+    share: float
+    loss: float
+    overall_loss: float
+    extra_deaths: float
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study found at its epsilon.
+
+    Attributes
+    ----------
+    epsilon : float
+        The one that it is about.
+    deaths : mapping of str to float
+        Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
+    one_for_all : str
+        The best single action.
+    rows : list of Row
+        The policies of the study.
+    right_guesses : float
+        e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
+    worst : WorstGroup or None
+        Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups, or
+        if none loses anything.
+    typical_stake : float
+        Median over patients of the difference in utility between their best and worst action.
+    prevalence : mapping of policy to mapping of factor to float
+        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.decision.robustness`.
+        Without policies of which no share says anything.
+    robustness : Robustness or None
+        How often the ranking holds when the illustrative effects are redrawn.
+    gain : Gain
+        What the best treatment for each gains over one for all, of which `benefit_kept` is a share.
+    unused : tuple of str
+        Hidden features that tell no treatments apart in this model: see `unused_features`.
+    used : bool
+        Whether the model uses anything of what is hidden.
+    """
+
+    epsilon: float
+    deaths: dict[str, float]
+    one_for_all: str
+    rows: list[Row]
+    right_guesses: float
+    worst: WorstGroup | None
+    typical_stake: float
+    prevalence: dict[str, dict[str, float]]
+    robustness: Robustness | None
+    gain: Gain
+    unused: tuple[str, ...]
+    used: bool
+
+
+def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
+    """Sum up a comparison.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        What was asked.
+    problem : DecisionProblem
+        Built from it.
+    table : DataFrame
+        From `compare`, with the study's policies, epsilons and groups.
+    progress : Progress, optional
+        Told of the search for the epsilons of each policy, and of each redraw.
+    """
+    overall = table[table["group"] == ALL]
+    at_epsilon = table[table["epsilon"] == study.epsilon]
+    applied = [name for name in _private(study) if applies(make_policy(name), problem)]
+    on_prevalence = [name for name in ON_PREVALENCE if name in applied]
+    gain = Gain.of(problem)
+    ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
+        redraws = pool.submit(robustness, study, problem, ranked, progress)
+        searches = _search_all(applied, problem, gain, overall, progress)
+        prevalence = _prevalence(study, problem, on_prevalence)
+    rows = [
+        Row(
+            policy=str(row["policy"]),
+            benefit_kept=float(row["benefit_kept"]) if gain.has_shares else math.nan,
+            extra_deaths=float(row["extra_deaths"]),
+            worse_than_untreated=float(row["worse_than_untreated"]),
+            epsilon_spent=float(row["epsilon_spent"]),
+            better_from=searches.get(str(row["policy"]), NEITHER)[0],
+            keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
+        )
+        for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
+        if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
+    ]
+    return Findings(
+        epsilon=study.epsilon,
+        deaths=_deaths(problem),
+        one_for_all=problem.actions[problem.best_fixed_action],
+        rows=rows,
+        right_guesses=guesses(study.epsilon),
+        worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
+        typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
+        prevalence=prevalence,
+        robustness=redraws.result(),
+        gain=gain,
+        unused=unused_features(study, problem, study.sensitive),
+        used=uses_hidden(problem),
+    )
+
+
+def _prevalence(study: ScenarioStudy, problem: DecisionProblem, names: list[str]) -> dict[str, dict[str, float]]:
+    table = wrong_prior(study, problem, names)
+    return {
+        name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
+        for name in names
+        if (rows := table[table["policy"] == name])["benefit_kept"].notna().any()
+    }
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """The smallest value at which the weights of all values up to it reach half."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
+
+
+def _private(study: ScenarioStudy) -> list[str]:
+    return [name for name in study.policies if make_policy(name).uses_epsilon]
+
+
+def _search_all(
+    names: list[str], problem: DecisionProblem, gain: Gain, overall: pd.DataFrame, progress: Progress
+) -> dict[str, tuple[float, float]]:
+    """The least epsilon from which each private policy is worth more than one for all, and at which it keeps `KEEP`."""
+    progress.expect(len(names))
+    enough = make_demand(problem, keep=KEEP).value
+
+    def search(name: str) -> tuple[float, float]:
+        rows = overall[overall["policy"] == name]
+        known = dict(zip(rows["epsilon"], rows["value"], strict=True))
+        curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
+        found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
+        progress.advance()
+        return found
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return dict(zip(names, pool.map(search, names), strict=True))
+
+
+def _reach(curve: Curve, needed: float) -> float:
+    if needed == math.inf:
+        return math.inf
+    try:
+        found = curve.first_reaching(needed)
+    except UnreachableError:
+        return math.inf
+    # The search ends here where every epsilon above 0 will do.
+    return found if found > STEP * LOWEST else 0.0
+
+
+def _deaths(problem: DecisionProblem) -> dict[str, float]:
+    deaths = problem.outcomes["deaths"]
+    if not deaths.any():
+        return {}
+    best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
+    choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
+    return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
+
+
+def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:
+    """The group that loses most under the best of some policies; None without groups, policies, or losses.
+
+    Parameters
+    ----------
+    at_epsilon : DataFrame
+        Rows of a comparison at one epsilon.
+    among : set of str
+        Names of policies.
+    """
+    candidates = at_epsilon[at_epsilon["policy"].isin(among)]
+    groups = candidates[(candidates["group"] != ALL) & (candidates["share"] > 0)]
+    if groups.empty:
+        return None
+    overall = candidates[candidates["group"] == ALL]
+    best = overall.iloc[int(overall["value"].argmax())]
+    mine = groups[groups["policy"] == best["policy"]]
+    worst = mine.iloc[int(mine["loss"].argmax())]
+    if worst["loss"] <= NEGLIGIBLE:
+        return None
+    return WorstGroup(
+        policy=str(best["policy"]),
+        group=str(worst["group"]),
+        level=str(worst["level"]),
+        share=float(worst["share"]),
+        loss=float(worst["loss"]),
+        overall_loss=float(best["loss"]),
+        extra_deaths=float(worst["extra_deaths"]),
+    )

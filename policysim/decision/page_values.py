@@ -1,0 +1,186 @@
+"""The page of a study of a scenario: one file, nothing fetched from anywhere.
+
+Tables of the page: who bears the loss, what is wrong where the prevalence is, and all findings as one table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from policies.catalogue import CATALOGUE
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed
+from policies.sensitivity import Witness
+from policysim.decision.findings import KEEP, Findings, worst_group
+from policysim.decision.slider import Slider
+from policysim.question import words
+from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, level_name
+from policysim.study.basis import hidden
+from policysim.study.declared import ScenarioStudy, Study
+
+# What rows are that are no policies.
+BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds"}
+
+
+def page_values(
+    study: ScenarioStudy,
+    problem: DecisionProblem,
+    findings: Findings,
+    table: pd.DataFrame,
+    *,
+    slider: Slider,
+    prices: pd.DataFrame | None,
+) -> dict[str, Any]:
+    """What the page of a comparison shows beside what all pages have.
+
+    Parameters
+    ----------
+    study, problem, findings, table
+        As in `answer_of`.
+    slider : Slider
+        What follows epsilon.
+    prices : DataFrame or None
+        The price list, if it was asked for.
+    """
+    at_epsilon = table[table["epsilon"] == study.epsilon]
+    overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
+    return {
+        "study": study,
+        "problem": problem,
+        "findings": findings,
+        "slider": slider,
+        "overall": overall,
+        "worst": worst_group(at_epsilon, {slider.policy}),
+        "groups": group_losses(at_epsilon, losing(study)),
+        "losing": losing(study),
+        "deaths_count": words.population(findings.deaths.values()),
+        "extra_count": words.population(row.extra_deaths for row in findings.rows),
+        "witness": witness_rows(problem, problem.sensitivity.witness),
+        "limit": limit_kind(overall),
+        "bounds": (overall.get(ACHIEVABLE), overall.get(UNBEATABLE)),
+        "unbeatable": UNBEATABLE,
+        "keep": KEEP,
+        "prices": [] if prices is None else prices.to_dict("records"),
+        "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),
+        "method": _method(study),
+        "infinity": math.inf,
+        "catalogue": CATALOGUE,
+        "glosses": {**{name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}, **BOUNDS},
+    }
+
+
+def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
+    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
+    return [
+        (problem.records.describe(record), problem.utilities[record].tolist())
+        for record in (witness.record, witness.neighbour)
+    ]
+
+
+def limit_kind(overall: Mapping[str, Any]) -> str:
+    """What is known of the limit: "exact", "bounded", or "unknown" where it was not asked for."""
+    if Optimal.name in overall:
+        return "exact"
+    return "bounded" if UNBEATABLE in overall else "unknown"
+
+
+def mechanism_words(name: str) -> str:
+    """A policy in words, with its formula and the works that it is from."""
+    kind = CATALOGUE[name]
+    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
+    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])
+
+
+def _method(study: ScenarioStudy) -> dict[str, str]:
+    return {
+        "Study": f"{study.name} (SHA-256 {study.digest}), scenario {study.scenario.name}, seed {study.seed}.",
+        "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {words.ASSUMED_PUBLIC}.",
+        "Value": "The expected utility of a policy over all records, each with its probability. Loss: what it is less "
+        "than that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
+        "the best for each − that of one treatment for all).",
+        **{name: mechanism_words(name) for name in study.policies},
+        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
+    }
+
+
+@dataclass(frozen=True)
+class GroupLoss:
+    """A group of patients: its name, its share, its loss per patient under each policy, and where it is worst off."""
+
+    name: str
+    share: float
+    losses: dict[str, float]
+    worst: frozenset[str]
+
+
+def losing(study: Study) -> tuple[str, ...]:
+    """The policies whose losses are told apart by group and patient: those that spend epsilon, and one for all."""
+    return (*(name for name in study.policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
+
+
+def group_losses(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> list[GroupLoss]:
+    """The loss of each group under each policy, everyone first; empty without groups.
+
+    Parameters
+    ----------
+    at_epsilon : DataFrame
+        Rows of a comparison at one epsilon.
+    policies : sequence of str
+        Those to show.
+    """
+    rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return []
+    losses = rows.pivot_table(index=["group", "level"], columns="policy", values="loss", sort=False)
+    shares = rows.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
+    grouped = losses[losses.index.get_level_values("group") != ALL]
+    worst = {name: grouped[name].idxmax() for name in grouped if grouped[name].max() > NEGLIGIBLE}
+    return [
+        GroupLoss(
+            "everyone" if group == ALL else level_name(str(group), str(level)),
+            float(shares[(group, level)]),
+            {name: float(losses.loc[(group, level), name]) for name in policies if name in losses},
+            frozenset(str(name) for name, key in worst.items() if key == (group, level)),
+        )
+        for group, level in losses.index
+    ]
+
+
+def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame:
+    """What the page says beyond the comparison: quantity, subject ("" for none) and value; no row for NaN."""
+    found = problem.sensitivity
+    rows: list[tuple[str, str, float]] = [
+        ("epsilon", "", findings.epsilon),
+        ("right_guesses", "", findings.right_guesses),
+        *(("deaths", name, rate) for name, rate in findings.deaths.items()),
+        *(("epsilon_to_beat_one_for_all", row.policy, row.better_from) for row in findings.rows),
+        *(("epsilon_to_keep", row.policy, row.keeps_from) for row in findings.rows),
+        ("typical_stake", "", findings.typical_stake),
+        ("sensitivity", "", found.value),
+        ("range", "", found.range),
+        *(
+            ("utility_at_sensitivity", f"{name}, record {place} of 2", problem.utilities[record, action])
+            for place, record in enumerate((found.witness.record, found.witness.neighbour), start=1)
+            for action, name in enumerate(problem.actions)
+        ),
+        *(
+            ("benefit_kept_at_prevalence", f"{name} × {factor}", kept)
+            for name, shares in findings.prevalence.items()
+            for factor, kept in shares.items()
+        ),
+    ]
+    if findings.robustness is not None:
+        redrawn = findings.robustness
+        rows += [
+            ("redraws", "", redrawn.redraws),
+            ("redraws_with_this_ranking", " > ".join(redrawn.ranking), redrawn.holds),
+            ("redraws_with_this_first", redrawn.ranking[0], redrawn.first_holds),
+        ]
+    kept = [(name, subject, float(value)) for name, subject, value in rows if not math.isnan(value)]
+    return pd.DataFrame(kept, columns=["quantity", "subject", "value"])

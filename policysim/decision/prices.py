@@ -1,0 +1,159 @@
+"""The privacy price list: what hiding each feature costs at best.
+
+What drives the sensitivity: how much of it each outcome's weight makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from envs.records import RecordSpace
+from envs.treatment_response import ResponseModel
+from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
+from policies.arrays import ROUNDING
+from policies.optimal.optimum import Optimal
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+from policies.reference import Greedy
+from policysim.decision.search import expected_deaths
+from policysim.question.progress import SILENT, Progress
+from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.sweep import Gain
+
+WHOLE_RECORD = "whole record"
+
+
+def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILENT) -> pd.DataFrame:
+    """What the best private policy costs if one feature is hidden, for each feature, and if the whole record is.
+
+    Parameters
+    ----------
+    study : Study
+        Its epsilon is the one that the prices are at.
+    problem : DecisionProblem
+        Built from it; its adjacency does not matter here.
+    progress : Progress, optional
+        Told of each price.
+
+    Returns
+    -------
+    DataFrame
+        hides, epsilon, value, loss, benefit_kept, extra_deaths, epsilon_spent, used; dearest first. It is the optimum
+        under `sensitive = [feature]`: everything else about a patient is public, and no mechanism costs less. A feature
+        that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
+        benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
+    """
+    greedy = Greedy().probabilities(problem)
+    gain = Gain.of(problem)
+    least_deaths = expected_deaths(problem, greedy)
+    unused = unused_features(study, problem, study.space.names)
+    prices: list[dict[str, object]] = []
+    protections = _protections(study.space)
+    progress.expect(len(protections))
+    for name, adjacency in protections:
+        if name in unused:
+            prices.append({"hides": name, "epsilon": study.epsilon, "used": False})
+            progress.advance()
+            continue
+        logs = Optimal(study.epsilon).log_probabilities(problem.with_adjacency(adjacency))
+        table = np.exp(logs)
+        value = problem.value(table)
+        prices.append(
+            {
+                "hides": name,
+                "epsilon": study.epsilon,
+                "value": value,
+                "loss": gain.best - value,
+                "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
+                "extra_deaths": expected_deaths(problem, table) - least_deaths,
+                "epsilon_spent": privacy_loss_of_logs(logs, adjacency).epsilon,
+                "used": True,
+            }
+        )
+        progress.advance()
+    columns = ["hides", "epsilon", "value", "loss", "benefit_kept", "extra_deaths", "epsilon_spent", "used"]
+    table_of_prices = pd.DataFrame(prices, columns=columns)
+    return table_of_prices.sort_values("loss", ascending=False, kind="stable", ignore_index=True)
+
+
+def unused_features(study: Study, problem: DecisionProblem, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of some features that tell no treatments apart in this model, so that it cannot say what hiding them costs.
+
+    Such a feature alone moves no difference between two treatments' utilities by more than rounding: the range of the
+    utilities under `sensitive = [feature]` is 0. The best choice is then the same whatever it is, and its price of 0 is
+    that of the model, which leaves out what the feature may really change.
+    """
+    hidden = {name: Sensitive(study.space.shape, (study.space.axis(name),)) for name in names}
+    return tuple(name for name, adjacency in hidden.items() if not uses_hidden(problem.with_adjacency(adjacency)))
+
+
+def uses_hidden(problem: DecisionProblem) -> bool:
+    """Whether any difference between two treatments' utilities depends on what is hidden, by more than rounding."""
+    largest = max(float(problem.utilities.max()), -float(problem.utilities.min()))
+    return problem.sensitivity.range > ROUNDING * largest
+
+
+def _protections(space: RecordSpace) -> list[tuple[str, Adjacency]]:
+    """What can be hidden: each feature by itself, and everything."""
+    single: list[tuple[str, Adjacency]] = [
+        (name, Sensitive(space.shape, (axis,))) for axis, name in enumerate(space.names)
+    ]
+    return [*single, (WHOLE_RECORD, AnyRecord())]
+
+
+COSTS = "costs of treatments"
+
+
+def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
+    """Each outcome's own sensitivity, and its part in the overall one.
+
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the difference of u between two records is the sum of
+    those of the outcomes; the costs are the same for all records and make none of it.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its outcomes and weights.
+    problem : DecisionProblem
+        Built from it.
+
+    Returns
+    -------
+    DataFrame
+        The outcomes that have a weight, the largest contribution first, and last the costs.
+
+        outcome : its name
+        weight : in units of utility; NaN for the costs
+        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|
+        contribution : to the difference of u between the two neighbours and under the action that attain the overall
+            sensitivity; these add up to it. Negative for what makes it smaller
+        share : contribution / sensitivity of the problem; 0 where that is 0
+
+    Examples
+    --------
+    >>> import policysim as ps
+    >>> study = ps.load_study("covid")
+    >>> table = sensitivity_by_outcome(study, ps.build_problem(study))
+    >>> table.loc[0, "outcome"]
+    'death'
+    """
+    scenario, adjacency = study.scenario, problem.adjacency
+    response = ResponseModel(scenario)
+    found = problem.sensitivity
+    pair = [found.witness.record, found.witness.neighbour]
+    # (n_outcomes,): less of an outcome is more utility.
+    differences = -np.subtract(*response.outcome_probabilities(pair)[:, found.witness.action, :])
+    rows = []
+    for outcome, difference in zip(scenario.outcomes, differences, strict=True):
+        weight = float(study.utility.weights.get(outcome, 0.0))
+        if weight:
+            columns = response.probability(outcome).T
+            largest = max(largest_difference(column, adjacency).value for column in columns)
+            rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
+    rows.sort(key=lambda row: -row[3])
+    rows.append((COSTS, np.nan, 0.0, 0.0))
+    table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
+    return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)

@@ -1,0 +1,227 @@
+"""The decision record as a page: one file, one sheet of paper, the same bytes for the same run.
+
+The parts of the decision record, as text: what was decided, on what terms, and what else could have been.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from policies.catalogue import CATALOGUE, make_policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.decision.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
+from policysim.decision.choose import Choice, Choices
+from policysim.decision.methods import Price, methods, shown
+from policysim.decision.search import expected_deaths
+from policysim.question.words import events, level_name, odds, percent, population, rounded, rounded_up
+from policysim.study.basis import basis, hidden
+from policysim.study.declared import Study
+
+# Lines for those who decide.
+SIGNATURES = 3
+
+
+def record_values(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, Any]:
+    """What the page shows; it holds no date but the lines to write one on.
+
+    Parameters
+    ----------
+    study : Study
+        What was asked.
+    problem : DecisionProblem
+        Built from it.
+    choices : Choices
+        What was found.
+    price : Price or None
+        Of the least choice; None if there is none.
+    """
+    count, rows = alternatives(problem, choices)
+    return {
+        "study": study,
+        "disclaimer": basis(study).disclaimer,
+        "decided": decided(problem, choices),
+        "made": choices.least is not None,
+        "terms": terms(study, problem, choices, price),
+        "has_deaths": DEATHS in problem.outcomes,
+        "count": count,
+        "rows": rows,
+        "not_guaranteed": not_guaranteed(study, choices),
+        "certificate": choices.certificate is not None,
+        "methods": methods(study, problem, choices, price),
+        "signatures": SIGNATURES,
+        "inputs": _inputs(study),
+    }
+
+
+def _inputs(study: Study) -> dict[str, str]:
+    """The digest of each file that the numbers depend on."""
+    identity = study.identity
+    inputs = {f"study {study.name}": study.digest}
+    if "scenario" in identity:
+        inputs[f"scenario {identity['scenario']}"] = identity["scenario_sha256"]
+    return inputs | {f"data {name}": digest for name, digest in identity.get("data", {}).items()}
+
+
+# A factor beyond this is no protection that anybody could feel: only its size is said.
+LARGEST_FACTOR = 1e6
+DEATHS = "deaths"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A row of the table of alternatives, in words."""
+
+    policy: str
+    epsilon: str
+    benefit_kept: str
+    extra_deaths: str
+    right_guesses: str
+    remark: str
+
+
+def decided(problem: DecisionProblem, choices: Choices) -> str:
+    """The decision in one sentence, or that there is none and why."""
+    least = choices.least
+    if least is None:
+        return f"No decision was made. {answer(choices)}"
+    if not choices.used:
+        return f"{UNUSED} {_decided(problem, choices, least)}"
+    return _decided(problem, choices, least)
+
+
+def _decided(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
+    if choices.one_for_all is not None:
+        return f"Everybody gets {problem.actions[problem.best_fixed_action]} ({least.policy}). {answer(choices)}"
+    beside = f", {worse(choices)}" if worse(choices) else ""
+    return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
+
+
+def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, str]:
+    """What is hidden from whom, what was asked for, and what was found: heading to text."""
+    least = choices.least
+    public = {"Must be public": _sentence(basis(study).public)}
+    found = {
+        "Hidden": _sentence(hidden(study)),
+        "From": _sentence(study.hidden_from),
+        "Asked for": _sentence(asked(choices.wish)),
+    }
+    if least is None or price is None:
+        allowed = choices.wish.max_epsilon
+        return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
+    found["Privacy"] = privacy(least.epsilon)
+    found["Mechanism"] = (
+        f"{least.policy}: {CATALOGUE[least.policy].words}. Exact privacy loss: {shown(price.epsilon_spent)}."
+    )
+    found["Price"] = _price(study, problem, price)
+    if price.worst is not None:
+        found["Worst off"] = _worst(price)
+    return {**found, **public}
+
+
+def privacy(epsilon: float) -> str:
+    """What epsilon means: guesses between two patients, and odds."""
+    guesses = odds(float(shown(epsilon)), 1 / (1 + math.exp(-epsilon)))
+    factor = rounded(math.exp(epsilon)) if epsilon < math.log(LARGEST_FACTOR) else "more than a million"
+    return f"{guesses} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
+
+
+def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[Alternative]]:
+    """The number of patients that deaths are counted among, and a row per policy between one for all and no privacy."""
+    best = Greedy().probabilities(problem)
+    fixed = BestFixed().probabilities(problem)
+    extra = expected_deaths(problem, fixed) - expected_deaths(problem, best) if DEATHS in problem.outcomes else math.nan
+    count = population([extra, *(row.extra_deaths for row in choices.rows)])
+    meets = choices.wish.demand(problem).margin
+    one_for_all = f"one for all ({problem.actions[problem.best_fixed_action]})"
+    none = "–" if math.isnan(extra) else "0"
+    return count, [
+        Alternative(
+            one_for_all, "0", percent(0.0 if choices.has_shares else math.nan), events(extra, count, sign=True), "50",
+            "chosen" if choices.one_for_all else "not enough",
+        ),
+        Alternative("any mechanism at all", *_any_mechanism(choices)),
+        *(_alternative(row, count, row is choices.least, choices.has_shares) for row in choices.rows),
+        Alternative(
+            "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), none, "100",
+            "no privacy" if meets(problem, best) >= 0 else "no privacy, and not enough",
+        ),
+    ]  # fmt: skip
+
+
+def not_guaranteed(study: Study, choices: Choices) -> list[str]:
+    """What nobody may take from this page."""
+    once = (
+        "ε holds for the published treatment of one patient, once: further treatments, or related patients, add to it."
+    )
+    least = choices.least
+    trusts = least is not None and make_policy(least.policy).uses_prior
+    prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
+    release = "Treatments to be published need a sampler made for release: policysim's own samplers simulate."
+    return [once, *prior, *basis(study).not_guaranteed, release]
+
+
+def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
+    fixed = problem.actions[problem.best_fixed_action]
+    kept = (
+        NO_SHARES
+        if math.isnan(price.benefit_kept)
+        else f"Benefit kept: {percent(price.benefit_kept)} ({percent(0)}: one treatment for all, {fixed}; "
+        f"{percent(1)}: the best for each)."
+    )
+    parts = [
+        f"{kept} Utility lost per patient: {rounded(price.loss)}.",
+        f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get something worse than "
+        f"{basis(study).untreated}.",
+    ]
+    if not math.isnan(price.deaths):
+        count = population([price.extra_deaths])
+        parts.insert(
+            0,
+            f"Deaths per {count:,} patients: {events(price.extra_deaths, count, sign=True)} beyond the best treatment "
+            f"for each, {events(price.deaths, count)} in all.",
+        )
+    return " ".join(parts)
+
+
+def _worst(price: Price) -> str:
+    worst = price.worst
+    assert worst is not None
+    text = (
+        f"{_sentence(level_name(worst.group, worst.level))[:-1]} ({percent(worst.share)} of patients): "
+        f"{rounded(worst.loss)} in utility each (all: {rounded(price.loss)})"
+    )
+    if math.isnan(worst.extra_deaths):
+        return f"{text}."
+    count = population([worst.extra_deaths])
+    return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."
+
+
+def _alternative(row: Choice, count: int, chosen: bool, has_shares: bool) -> Alternative:
+    remark = "chosen" if chosen else "cannot" if row.epsilon == math.inf else "" if row.allowed else "more than allowed"
+    return Alternative(
+        policy=row.policy,
+        epsilon=_least(row.epsilon),
+        benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
+        extra_deaths=events(row.extra_deaths, count, sign=True),
+        right_guesses="–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
+        remark=remark,
+    )
+
+
+def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str]:
+    """The cells of the limit: what is not proven is not said."""
+    if not choices.limit_proven:
+        return "–", "", "", "", "not proven"
+    least = "none" if choices.limit == math.inf else limit_shown(choices)
+    return least, "", "", "", "none can do it below"
+
+
+def _least(epsilon: float) -> str:
+    return "none" if epsilon == math.inf else rounded_up(epsilon)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,249 @@
+"""How far a ranking of policies depends on the illustrative treatment effects: they are redrawn many times.
+
+What the optimum costs when the prior that it trusts is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from envs.cohort import sample_patients
+from envs.scenario import Treatment, complements
+from envs.treatment_response import ResponseModel
+from envs.utility import Utility
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray
+from policies.catalogue import make_policy
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policysim.question.progress import SILENT, Progress
+from policysim.study.declared import ScenarioStudy
+from policysim.study.sweep import Gain
+
+REDRAWS = 200
+# Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
+SPREAD = 0.3
+N_PATIENTS = 10_000
+# Differences between values that only rounding makes: of their range, and of the largest of them.
+TIE, ROUNDING = 1e-9, 1e-12
+# Records of the whole domain that are kept for each extreme, so that sensitivities stay those of the domain.
+N_EXTREME = 100
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """In how many of the redraws the policies came in the same order.
+
+    Attributes
+    ----------
+    ranking : tuple of str
+        By value at the study's epsilon, best first, with the effects as stated; ties as in `ranked`.
+    holds, redraws : int
+        It held in `holds` of `redraws`.
+    first_holds : int
+        The first of the ranking was the first in so many.
+    n_patients : int
+        Sampled patients on which each redraw was evaluated.
+    spread : float
+        Of the redraws, as a standard deviation on the log scale.
+    """
+
+    ranking: tuple[str, ...]
+    holds: int
+    redraws: int
+    first_holds: int
+    n_patients: int
+    spread: float
+
+
+def robustness(
+    study: ScenarioStudy,
+    problem: DecisionProblem,
+    policies: tuple[str, ...],
+    progress: Progress = SILENT,
+) -> Robustness | None:
+    """Redraw the effects, side effects and costs of all treatments, and rank the policies again.
+
+    Hazards and population figures stay. Each redraw is evaluated on the same sampled patients; privacy is over them
+    and the records with the most extreme utilities. Only under any-record: elsewhere the result is None, as a sample of
+    records has no neighbours that differ in one feature.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its seed and epsilon are used.
+    problem : DecisionProblem
+        Built from it.
+    policies : tuple of str
+        Names from the catalogue.
+    progress : Progress, optional
+        Told of each redraw.
+    """
+    if not isinstance(problem.adjacency, AnyRecord):
+        return None
+    progress.expect(REDRAWS)
+    patients, effects = np.random.default_rng(study.seed).spawn(2)
+    sample = _sample(problem, patients)
+    response = ResponseModel(study.scenario)
+    stated = _ranking(sample.problem(response, study.utility), study, policies)
+    same = first = 0
+    for _ in range(REDRAWS):
+        treatments = redraw(study.scenario.treatments, effects)
+        costs = {name: cost * np.exp(SPREAD * effects.normal()) for name, cost in study.utility.costs.items()}
+        redrawn = sample.problem(response.with_treatments(treatments), replace(study.utility, costs=costs))
+        ranking = _ranking(redrawn, study, policies)
+        same += ranking == stated
+        first += ranking[0] == stated[0]
+        progress.advance()
+    return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD)
+
+
+def redraw(treatments: Mapping[str, Treatment], rng: np.random.Generator) -> dict[str, Treatment]:
+    """Treatments whose effects have odds multiplied by exp(SPREAD * normal); combined ones follow their parts."""
+    drawn: dict[str, Treatment] = {}
+    for name, treatment in treatments.items():
+        if treatment.combines:
+            parts = [drawn[part] for part in treatment.combines]
+            clears = complements(*(part.clears for part in parts))
+            side_effects = complements(*(part.side_effects for part in parts))
+        else:
+            clears, side_effects = _redrawn(treatment.clears, rng), _redrawn(treatment.side_effects, rng)
+        drawn[name] = replace(treatment, clears=clears, side_effects=side_effects)
+    return drawn
+
+
+def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str, float]:
+    factors = np.exp(SPREAD * rng.normal(size=len(effects)))
+    # p -> odds p/(1-p) times the factor; 0 stays 0 and 1 stays 1.
+    return {
+        name: float(p * factor / (1 - p + p * factor))
+        for (name, p), factor in zip(effects.items(), factors, strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The records that redraws are evaluated on, (m,), and the share of patients that each stands for, (m,)."""
+
+    records: IntArray
+    shares: FloatArray
+
+    def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
+        """The decision problem of these records."""
+        scenario = response.scenario
+        outcomes = response.outcome_probabilities(self.records)
+        utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - utility.cost_vector(scenario.actions)
+        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions)
+
+
+def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
+    patients = sample_patients(problem.prior, N_PATIENTS, rng)
+    records, where = np.unique(np.concatenate([_extremes(problem.utilities), patients]), return_inverse=True)
+    return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
+
+
+def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
+    made = {name: make_policy(name, epsilon=study.epsilon) for name in policies}
+    return ranked({name: problem.value(policy.probabilities(problem)) for name, policy in made.items()})
+
+
+def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
+    """Names by value, best first; of equal ones the optimum, which no private policy can exceed, then as given.
+
+    Values are equal that differ by less than what rounding makes of one number: `TIE` of what lies between the best and
+    the worst, or `ROUNDING` of the largest.
+
+    Examples
+    --------
+    >>> ranked({"best-fixed": -1.0, "exponential": -2.0, "optimal": -1.0000000000000002})
+    ('optimal', 'best-fixed', 'exponential')
+    """
+    names = list(values)
+    found: FloatArray = np.asarray([values[name] for name in names])
+    if not names:
+        return ()
+    negligible = max(TIE * np.ptp(found), ROUNDING * np.abs(found).max())
+    order = np.argsort(-found, kind="stable")
+    # The rank grows only where the next value is less by more than rounding.
+    ranks = np.zeros(len(names), dtype=int)
+    ranks[order[1:]] = np.cumsum(-np.diff(found[order]) > negligible)
+    return tuple(sorted(names, key=lambda name: (ranks[names.index(name)], name != Optimal.name, names.index(name))))
+
+
+def _extremes(utilities: FloatArray) -> NDArray[np.intp]:
+    """Records with the largest and smallest utility of each action and difference of two actions."""
+    k = utilities.shape[1]
+    columns = [utilities[:, a] for a in range(k)]
+    columns += [utilities[:, a] - utilities[:, b] for a in range(k) for b in range(a)]
+    kept = []
+    count = min(N_EXTREME, len(utilities) - 1)
+    for column in columns:
+        order = np.argpartition(column, (count, len(column) - 1 - count))
+        kept += [order[: count + 1], order[-count - 1 :]]
+    return np.unique(np.concatenate(kept))
+
+
+# The true prevalence as a multiple of the assumed one.
+FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
+
+
+def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
+    """Evaluate policies that were made for the assumed prevalence at others.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario says what is prevalent: the condition that makes outcomes dangerous. Its epsilon is used.
+    problem : DecisionProblem
+        Built from it, with the assumed prior.
+    policies : sequence of str
+        Names from the catalogue; those that do not use the prior stay private and unchanged whatever it is.
+
+    Returns
+    -------
+    DataFrame
+        policy, epsilon, factor, prevalence, value, loss, benefit_kept: greedy and the best single treatment, against
+        which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
+        prevalence say little (`policysim.study.sweep.Gain`). Empty if the scenario names no condition.
+    """
+    ill = _prevalent(study, problem)
+    assumed = float(problem.prior @ ill)
+    if not 0 < assumed < 1:
+        return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
+    tables = {name: make_policy(name, epsilon=study.epsilon).probabilities(problem) for name in policies}
+    rows = []
+    for factor in FACTORS.values():
+        prevalence = min(factor * assumed, 1.0)
+        weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
+        prior = problem.prior * weights
+        true = problem.with_prior(prior / prior.sum())
+        gain = Gain.of(true)
+        for name, table in tables.items():
+            value = true.value(table)
+            rows.append(
+                {
+                    "policy": name,
+                    "epsilon": study.epsilon,
+                    "factor": factor,
+                    "prevalence": prevalence,
+                    "value": value,
+                    "loss": gain.best - value,
+                    "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _prevalent(study: ScenarioStudy, problem: DecisionProblem) -> FloatArray:
+    """1 for the records with the condition, (n_records,)."""
+    ill = np.ones(problem.n_records)
+    for name, levels in study.scenario.death.acute.items():
+        codes, _ = study.scenario.space.groups(name)
+        among = np.array([level in levels for level in study.scenario.space.feature(name).levels], dtype=np.float64)
+        ill *= among[codes]
+    return ill

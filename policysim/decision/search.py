@@ -1,0 +1,246 @@
+"""The smallest epsilon at which a policy is good enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import brentq
+
+from policies.arrays import ROUNDING, FloatArray
+from policies.catalogue import make_policy
+from policies.policy import Policy
+from policies.problem import DecisionProblem, once_per_problem
+
+# Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
+# thousands where the utilities have a long tail.
+TOLERANCE = 1e-4
+LOWEST, HIGHEST = 1e-6, 1e9
+STEP = 4.0
+
+
+class UnreachableError(ValueError):
+    """No epsilon makes the policy good enough."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a policy must reach: both limits are rounded up, so that what is met but for the rounding of sums is met.
+
+    Attributes
+    ----------
+    loss : float
+        The most expected utility that may be lost against the best action for each record; inf if none is demanded.
+        It never depends on a constant that is added to a record's utilities, however large.
+    deaths : float
+        The most expected deaths per patient; inf if none are demanded.
+    value : float
+        The least expected utility that `loss` leaves, V(greedy) - loss, as a float: -inf if none is demanded.
+    """
+
+    loss: float
+    deaths: float
+    value: float
+
+    def margin(self, problem: DecisionProblem, probabilities: FloatArray) -> float:
+        """At least 0 if and only if a policy meets the demand; p(a|x) is (n_records, n_actions)."""
+        margin = self.loss - expected_loss(problem, probabilities)
+        if self.deaths < math.inf:
+            margin = min(margin, self.deaths - expected_deaths(problem, probabilities))
+        return margin
+
+
+def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
+    """V(greedy) - V of a policy, summed from what each record loses; p(a|x) is (n_records, n_actions)."""
+    # np.sum adds pairwise: its error stays far below ROUNDING at any number of records.
+    columns = zip(_weighted_regrets(problem), probabilities.T, strict=True)
+    return sum(float(np.sum(weighted * chosen)) for weighted, chosen in columns)
+
+
+@once_per_problem
+def _weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
+    """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
+    best = problem.utilities.max(axis=1)
+    return tuple(problem.prior * (best - column) for column in problem.utilities.T)
+
+
+def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
+    """Deaths per patient under a policy; p(a|x) is (n_records, n_actions)."""
+    columns = zip(problem.outcomes["deaths"].T, probabilities.T, strict=True)
+    return sum(float(np.dot(problem.prior, deaths * chosen)) for deaths, chosen in columns)
+
+
+def make_demand(
+    problem: DecisionProblem,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> Demand:
+    """The demand that all given limits make together; the same parameters as `smallest_epsilon`."""
+    limits = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    if not given:
+        raise ValueError(f"at least one demand is needed: {', '.join(limits)}.")
+    for name, limit in given.items():
+        if not math.isfinite(limit):
+            raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
+    allowed, deaths = [], math.inf
+    if keep is not None:
+        allowed.append((1 - Fraction(keep)) * min(_fixed_losses(problem)))
+    if max_loss is not None:
+        allowed.append(Fraction(max_loss) * sum(_fixed_losses(problem)) / problem.n_actions)
+    if max_extra_deaths is not None:
+        if "deaths" not in problem.outcomes:
+            raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
+        best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
+        deaths = _with_rounding(Fraction(math.fsum(problem.prior * best)) + Fraction(max_extra_deaths))
+    loss = _with_rounding(min(allowed)) if allowed else math.inf
+    greedy = float(problem.prior @ problem.utilities.max(axis=1))
+    return Demand(loss, deaths, greedy - loss)
+
+
+@once_per_problem
+def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+    """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
+    return tuple(Fraction(math.fsum(lost)) for lost in _weighted_regrets(problem))
+
+
+def _with_rounding(limit: Fraction) -> float:
+    """A limit made larger by ROUNDING, which is more than was lost when it was computed."""
+    return float(limit + Fraction(ROUNDING) * abs(limit))
+
+
+def smallest_epsilon(
+    problem: DecisionProblem,
+    policy: str | Policy,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> float:
+    """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    policy : str or Policy
+        A name from the catalogue, or a policy whose epsilon is replaced.
+    max_loss : float, optional
+        The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
+    keep : float, optional
+        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
+    max_extra_deaths : float, optional
+        The most deaths per patient beyond those of greedy; needs a problem with the outcome "deaths". At least one of
+        the three is required, and all that are given must be met.
+
+    Returns
+    -------
+    float
+        0 if every epsilon will do.
+
+    Raises
+    ------
+    UnreachableError
+        A ValueError: no epsilon up to 1e9 will do.
+    ValueError
+        For a demand that is not a finite number, or none given.
+
+    Notes
+    -----
+    The value of each policy of the catalogue does not fall as epsilon rises. Deaths may rise: a policy that is worth
+    more can cost more lives. With `max_extra_deaths` the demand is met at the epsilon found, and not just below it.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord, DecisionProblem
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
+    2.197
+    """
+    demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths)
+    template = make_policy(policy) if isinstance(policy, str) else policy
+
+    def margin(epsilon: float) -> float:
+        return demand.margin(problem, replace(template, epsilon=epsilon).probabilities(problem))
+
+    return Curve(template.name, margin).first_reaching(0.0)
+
+
+class Curve:
+    """Something that rises with epsilon; no epsilon is evaluated twice.
+
+    Parameters
+    ----------
+    name : str
+        What it is of, for messages.
+    measure : callable
+        From an epsilon to the number that should be large.
+    known : mapping of float to float, optional
+        The measure at some epsilons, from an earlier evaluation.
+    """
+
+    def __init__(
+        self, name: str, measure: Callable[[float], float], known: Mapping[float, float] | None = None
+    ) -> None:
+        self._name = name
+        self._measure = measure
+        self._known = dict(known or {})
+
+    def __call__(self, epsilon: float) -> float:
+        """The measure at an epsilon."""
+        if epsilon not in self._known:
+            self._known[epsilon] = self._measure(epsilon)
+        return self._known[epsilon]
+
+    def first_reaching(self, needed: float, *, near: float = 1.0) -> float:
+        """The least epsilon, to 1e-4 relative and never below it, with a measure >= needed.
+
+        UnreachableError if there is none.
+        """
+        return self.between(needed, near=near)[1]
+
+    def between(self, needed: float, *, near: float = 1.0) -> tuple[float, float]:
+        """Two epsilons at most 1e-4 apart, relative: the first does not reach what is needed, the second does.
+
+        (0, 0) if every epsilon does. UnreachableError if none does. Where no epsilon is known, the search begins at
+        `near`, if it is positive and finite. A measure that wavers by more than its slope may leave them further apart.
+        """
+        if self(0.0) >= needed:
+            return 0.0, 0.0
+        low, high = self._bracket(needed, near if 0 < near < HIGHEST else 1.0)
+        if low < LOWEST:
+            return (low if self(low) < needed else 0.0), high
+        # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
+        first, last = math.log(low), math.log(high)
+        ends = {first: low, last: high}
+        root = brentq(lambda log: self(ends.get(log, math.exp(log))) - needed, first, last, xtol=TOLERANCE / 4)
+        # The root is known to within TOLERANCE / 4: step to the sides. A measure that wavers leaves the bracket.
+        for side in (-TOLERANCE / 2, 0.0, TOLERANCE / 2):
+            epsilon = math.exp(root + side)
+            if self(epsilon) >= needed:
+                high = min(high, epsilon)
+                break
+            low = max(low, epsilon)
+        return low, high
+
+    def _bracket(self, needed: float, near: float) -> tuple[float, float]:
+        """Two epsilons between which the demand begins to be met, found among the known or by steps from `near`."""
+        finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
+        high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
+        low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
+        if math.isnan(high):
+            high = near if math.isnan(low) else low * STEP
+            while self(high) < needed:
+                if high > HIGHEST:
+                    raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
+                low, high = high, high * STEP
+        if math.isnan(low):
+            low = high / STEP
+            while self(low) >= needed and low >= LOWEST:
+                low, high = low / STEP, low
+        return low, high

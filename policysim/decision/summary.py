@@ -1,0 +1,236 @@
+"""The answer in three sentences: what choosing privately costs here, with which mechanism, at which epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from policies.catalogue import CATALOGUE
+from policies.optimal.optimum import Optimal
+from policies.reference import BestFixed
+from policysim.decision.findings import KEEP, Findings, Row
+from policysim.decision.slider import best_first
+from policysim.question.shown import events, percent, percent_up, plain, rounded
+from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, population, unused
+
+# How exact the searches for an epsilon are, relative to it: closer ones are equal.
+SEARCHED = 1e-3
+BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
+
+
+def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
+    """Three sentences with numbers, or fewer where there is less to say.
+
+    Where one treatment for all costs fewer deaths than the mechanism that is named, the same sentence says so.
+
+    Parameters
+    ----------
+    findings : Findings
+        Of the study.
+    table : DataFrame
+        From `compare`, with the references.
+    """
+    private = private_rows(findings)
+    at_epsilon = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
+    rows = {str(row["policy"]): row for row in at_epsilon.to_dict("records")}
+    if findings.unused and not findings.used:
+        return [Markup.escape(unused(findings.unused))]
+    if not private:
+        none = Markup("No private mechanism was compared: one treatment for all costs no privacy at all.")
+        return [none, *_bounds(findings, rows)]
+    found = {row.policy: row for row in private if not math.isnan(row.benefit_kept)}
+    if not found and findings.gain.exists:
+        return [_little(findings), _lost(private, rows, findings)]
+    if not found:
+        return [
+            Markup(
+                "One treatment for all, “{}”, is as good as the best for each patient here: privacy need not cost "
+                "anything, whatever ε is."
+            ).format(findings.one_for_all)
+        ]
+    known = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
+    said = [_kept(known, rows, findings), _cost(known, rows, findings), _which_epsilon(known)]
+    return [*said, Markup.escape(unused(findings.unused))] if findings.unused else said
+
+
+def private_rows(findings: Findings) -> list[Row]:
+    """The rows of policies that spend epsilon, without the bounds of the limit."""
+    return [row for row in findings.rows if row.policy in CATALOGUE and CATALOGUE[row.policy].uses_epsilon]
+
+
+def _bounds(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> list[Markup]:
+    """A sentence on the limit where only bounds of it are known."""
+    if UNBEATABLE not in rows or math.isnan(rows[UNBEATABLE]["benefit_kept"]) or not findings.gain.has_shares:
+        return []
+    opening = Markup("At ε = {} ").format(plain(findings.epsilon))
+    return [opening + _between(rows) + Markup(" {}.").format(BEYOND)]
+
+
+def _between(rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
+    """What can be kept, and what cannot be exceeded."""
+    most = Markup("none can keep more than {}").format(percent_up(rows[UNBEATABLE]["benefit_kept"]))
+    if ACHIEVABLE not in rows:
+        return most
+    return Markup("some policy keeps {}, and ").format(percent(rows[ACHIEVABLE]["benefit_kept"])) + most
+
+
+def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+    """How much the best mechanism keeps, and how much any could."""
+    best = known[0]
+    worse = best.benefit_kept < -NEGLIGIBLE
+    if worse:
+        opening = (
+            "At ε = {} the only mechanism compared is worth less than one treatment for all: {} keeps {} "
+            if len(known) == 1
+            else "At ε = {} none of the mechanisms compared is worth as much as one treatment for all: the best, {}, "
+            "keeps {} "
+        )
+    elif best.policy == Optimal.name:
+        nothing = round(100 * best.benefit_kept) == 0
+        opening = "At ε = {} " + ("even " if nothing else "") + "the best mechanism, {}, keeps {} "
+    else:
+        opening = (
+            "At ε = {} the only mechanism compared, {}, keeps {} "
+            if len(known) == 1
+            else "At ε = {} the best of the mechanisms compared, {}, keeps {} "
+        )
+    kept = Markup(opening).format(plain(findings.epsilon), best.policy, percent(best.benefit_kept)) + BEYOND
+    lives = _lives(best.policy, rows, _counted(known, rows, findings))
+    joined = Markup(", {} ").format("and" if worse else "but") + lives if lives else Markup("")
+    return kept + joined + _limit(best, rows, after="; " if lives else ", and ")
+
+
+def _counted(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
+    """Among how many patients deaths are counted, so that those of the named policies show; 0 where none are known."""
+    named = [BestFixed.name, *(row.policy for row in known[:2])]
+    if not findings.deaths or any(math.isnan(rows[name].get("extra_deaths", math.nan)) for name in named):
+        return 0
+    return population(float(rows[name]["extra_deaths"]) for name in named)
+
+
+def _more(rate: float, count: int) -> Markup:
+    """30 more, no more, 2 fewer."""
+    if abs(rate) * count < LEAST_EVENTS:
+        return Markup("no more")
+    return Markup("{} {}").format(events(abs(rate), count), "more" if rate > 0 else "fewer")
+
+
+def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int) -> Markup:
+    """What a policy costs in lives, and one treatment for all; empty where that costs no fewer, or nobody can die."""
+    if not count:
+        return Markup("")
+    mine, fixed = (float(rows[name]["extra_deaths"]) for name in (policy, BestFixed.name))
+    if (mine - fixed) * count < LEAST_EVENTS:
+        return Markup("")
+    said = _more(mine, count), _more(fixed, count)
+    # Two digits may not tell them apart.
+    other = said[1] if said[0].striptags() != said[1].striptags() else Markup("slightly fewer")
+    return Markup(
+        "costs {} deaths per {} patients than the best treatment for each, where one treatment for all costs {}"
+    ).format(said[0], f"{count:,}", other)
+
+
+def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
+    if best.policy == Optimal.name:
+        return Markup("{}none can keep more.").format(after)
+    if UNBEATABLE in rows:
+        return Markup("; " if ACHIEVABLE in rows else after) + _between(rows) + Markup(".")
+    return Markup("; what no mechanism can exceed was not computed.")
+
+
+def _little(findings: Findings) -> Markup:
+    """That one treatment for all is nearly as good as the best for each."""
+    gain = findings.gain
+    return Markup(
+        "One treatment for all, “{}”, is nearly as good as the best for each patient here: it loses {} in utility per "
+        "patient, where choosing by lot loses {}, too little to say shares of it."
+    ).format(findings.one_for_all, rounded(gain.best - gain.fixed), rounded(gain.best - gain.by_lot))
+
+
+def _lost(private: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+    """The utility that the best mechanism loses, where no share of the benefit is said."""
+    found = {row.policy: row for row in private}
+    ordered = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
+    best = ordered[0].policy
+    of = "the best of the mechanisms compared" if len(ordered) > 1 else "the only mechanism compared"
+    lives = _lives(best, rows, _counted(ordered, rows, findings))
+    lost = Markup("At ε = {} {}, {}, loses {} in utility per patient").format(
+        plain(findings.epsilon), of, best, rounded(float(rows[best]["loss"]))
+    )
+    return lost + (Markup(" and ") + lives if lives else Markup("")) + "."
+
+
+def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+    """What that means in deaths (or utility), beside one treatment for all and the next mechanism."""
+    best, *others = known
+    count = _counted(known, rows, findings)
+    following = (
+        Markup(" the next mechanism, {} (benefit kept {}), ").format(others[0].policy, percent(others[0].benefit_kept))
+        if others
+        else Markup("")
+    )
+    if _lives(best.policy, rows, count):
+        # The deaths of both are said already: what this buys is utility.
+        sentence = Markup("In utility it loses {} per patient, and one treatment for all {}").format(
+            *(rounded(float(rows[name]["loss"])) for name in (best.policy, BestFixed.name))
+        )
+        if others:
+            sentence += Markup(";{}loses {} and costs {} deaths").format(
+                following, rounded(float(rows[others[0].policy]["loss"])), _more_of(others[0].policy, rows, count)
+            )
+        return sentence + "."
+
+    def cost(name: str) -> Markup:
+        if not count:
+            return Markup("{} in utility").format(rounded(float(rows[name]["loss"])))
+        return _more_of(name, rows, count)
+
+    per = Markup(" deaths per {} patients").format(f"{count:,}") if count else Markup(" per patient")
+    sentence = Markup(
+        "Compared with the best treatment for each patient, which hides nothing, it costs {}{}; one treatment for all, "
+        "which needs no privacy, costs {}"
+    ).format(cost(best.policy), per, cost(BestFixed.name))
+    if others:
+        sentence += Markup(", and{}{}").format(following, cost(others[0].policy))
+    return sentence + "."
+
+
+def _more_of(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int) -> Markup:
+    return _more(float(rows[policy]["extra_deaths"]), count)
+
+
+def _which_epsilon(known: Sequence[Row]) -> Markup:
+    """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
+    reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
+    keep = percent(KEEP)
+    if not reaching:
+        sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
+    else:
+        first, *more = [Markup("{} with {}").format(rounded(row.keeps_from), row.policy) for row in reaching]
+        sentence = Markup("To keep {} takes ε = {}").format(keep, first)
+        if len(more) == 1:
+            sentence += Markup(", or {}").format(more[0])
+        elif more:
+            sentence += Markup(", {}, and as much as {}").format(more[0], more[-1])
+    # Of several that are as good at this epsilon, the one that is worth more from the least epsilon on.
+    equal = [row for row in known if math.isclose(row.benefit_kept, known[0].benefit_kept, abs_tol=NEGLIGIBLE)]
+    best = min(equal, key=lambda row: row.better_from)
+    if best.benefit_kept < -NEGLIGIBLE and math.isfinite(best.better_from):
+        sentence += Markup("; {} is worth more than one treatment for all from ε = {} on").format(
+            best.policy, rounded(best.better_from)
+        )
+    return sentence + "."
+
+
+def _least_epsilon_first(rows: Sequence[Row]) -> list[Row]:
+    """By the epsilon that they take; the optimum before what the search cannot tell from it."""
+    ordered = sorted(rows, key=lambda row: row.keeps_from)
+    optimum = next((row for row in ordered if row.policy == Optimal.name), None)
+    if optimum is None:
+        return ordered
+    tied = [row for row in ordered if row is not optimum and row.keeps_from >= optimum.keeps_from * (1 - SEARCHED)]
+    return [*(row for row in ordered if row is not optimum and row not in tied), optimum, *tied]

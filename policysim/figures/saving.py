@@ -1,0 +1,52 @@
+"""Figures as files: the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+from xml.sax.saxutils import escape
+
+from matplotlib.figure import Figure
+from matplotlib.style import context
+
+from policysim.figures.lettering import no_glyph_warnings
+from policysim.figures.looks import STYLE
+
+LEAST_DOTS = 200  # per inch
+LEAST_WIDTH = 1920  # pixels
+
+
+def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
+    """The figure as SVG with real text.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to draw.
+    title, description : str, optional
+        For who cannot see it: its `<title>` and `<desc>`.
+    """
+    empty = dict.fromkeys(["Date", "Creator", "Format", "Type"])
+    svg = _saved(figure, "svg", metadata=empty).decode()
+    words = [f"<{tag}>{escape(text)}</{tag}>" for tag, text in (("title", title), ("desc", description)) if text]
+    end = svg.index(">", svg.index("<svg")) + 1
+    role = ' role="img"' if words else ""
+    return svg[: end - 1] + role + ">" + "".join(f"\n {line}" for line in words) + svg[end:]
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as PNG, at least 200 dots per inch and 1,920 pixels wide."""
+    dots = max(LEAST_DOTS, LEAST_WIDTH / figure.get_figwidth())
+    return _saved(figure, "png", dpi=dots, metadata={"Software": None})
+
+
+def to_pdf(figure: Figure) -> bytes:
+    """The figure as PDF, its fonts embedded as outlines that can be searched and edited."""
+    return _saved(figure, "pdf", metadata={"CreationDate": None})
+
+
+def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    with context(STYLE), no_glyph_warnings():
+        figure.savefig(buffer, format=kind, **options)
+    return buffer.getvalue()

@@ -1,0 +1,231 @@
+"""The columns of CSV and Parquet files, read and written a batch of rows at a time: a file may exceed the memory.
+
+A CSV file is read as text and nothing else, so that every value comes out as it went in: leading zeros, empty cells,
+commas and line breaks within quotes. Only the quoting may change: a value is quoted where it must be.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from policysim.files.probability_table import DataError
+
+ENDINGS = (".csv", ".parquet")
+
+# What is read of a CSV file at a time; also the longest row.
+CSV_BLOCK = 1 << 22
+# Cells of a Parquet file at a time, and at most this many rows.
+BATCH_CELLS, BATCH_ROWS = 1 << 21, 1 << 18
+# What Parquet's reader holds of each column that it reads.
+PAGE_BUFFER = 1 << 20
+
+WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+
+Advance = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class ColumnsFile:
+    """A file whose header has been read.
+
+    Attributes
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+        Names and types of the columns; all are text in CSV.
+    size : int
+        How much there is to read, in `unit`s: what `advance` adds up to.
+    unit : str
+        "B" (CSV) or "row" (Parquet).
+    """
+
+    path: Path
+    schema: pa.Schema
+    size: int
+    unit: str
+
+    def batches(self, columns: Sequence[str] | None = None, advance: Advance = lambda _: None) -> Iterator[Any]:
+        """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
+        read = _csv_batches if check_ending(self.path) == ".csv" else _parquet_batches
+        with _reading(self.path):
+            yield from read(self, columns, advance)
+
+
+class Writer(Protocol):
+    """Takes batches of one schema."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+
+
+def open_columns(path: Path) -> ColumnsFile:
+    """Read the header of a .csv or .parquet file; DataError if it cannot be used."""
+    name, ending = path.as_posix(), check_ending(path)
+    with _reading(path):
+        if ending == ".csv":
+            names = _csv_header(path)
+            schema = pa.schema([(column, pa.string()) for column in names])
+            found = ColumnsFile(path, schema, path.stat().st_size, "B")
+        else:
+            with pq.ParquetFile(path) as file:
+                found = ColumnsFile(path, file.schema_arrow, file.metadata.num_rows, "row")
+    names = found.schema.names
+    for position, column in enumerate(names):
+        if column in names[:position]:
+            raise DataError(f"{name}: two columns are named {column!r}")
+    return found
+
+
+@contextmanager
+def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
+    """Write a new file of this kind; the caller says under which name it is made."""
+    if ending == ".csv":
+        with path.open("xb") as stream:
+            writer = _CsvWriter(stream)
+            writer.write_header(schema.names)
+            yield writer
+    else:
+        with path.open("xb") as stream, pq.ParquetWriter(stream, schema) as parquet:
+            yield _ParquetWriter(parquet)
+
+
+def check_ending(path: Path) -> str:
+    """.csv or .parquet; DataError for anything else."""
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise DataError(f"{path.as_posix()}: the name must end in .csv or .parquet")
+    return ending
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What can be wrong with a file, in one line."""
+    name = path.as_posix()
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {error.strerror or _first_line(error)}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: must be UTF-8 text") from None
+    except (csv.Error, pa.ArrowException) as error:
+        raise DataError(f"{name}: {_reason(_first_line(error), path)}") from None
+
+
+def _reason(message: str, path: Path) -> str:
+    if "UTF8" in message:
+        return "must be UTF-8 text"
+    wrong = WRONG_ROW.search(message)
+    if wrong:
+        row, expected, actual = map(int, wrong.groups())
+        # The header is row 1 to the reader.
+        return f"row {row - 1} must have {expected} columns as the header has, got {actual}"
+    if "straddl" in message:
+        return f"a row is longer than {CSV_BLOCK >> 20} MiB, or a quote is opened and never closed"
+    return f"not valid {'CSV' if check_ending(path) == '.csv' else 'Parquet'}: {message}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _csv_header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for row in csv.reader(stream, strict=True):
+            if row:
+                return row
+    raise DataError(f"{path.as_posix()}: is empty: the first line must name the columns")
+
+
+def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+    # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
+    # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
+    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False)
+    parsing = pa_csv.ParseOptions(newlines_in_values=True)
+    converting = pa_csv.ConvertOptions(column_types=file.schema, include_columns=columns)
+    left, last = file.size, None
+    try:
+        with pa_csv.open_csv(str(file.path), reading, parsing, converting) as batches:
+            for batch in batches:
+                if batch.num_rows:
+                    last = batch
+                    yield batch
+                # A batch is a block; the reader's place in the file is many blocks ahead.
+                step = min(CSV_BLOCK, left)
+                advance(step)
+                left -= step
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" not in str(error):
+            raise
+    advance(left)
+    if last is not None and columns is None:
+        _refuse_open_quote(file.path, last.column(last.num_columns - 1)[-1].as_py())
+
+
+def _refuse_open_quote(path: Path, last: str) -> None:
+    """A quote that is never closed swallows all rows below it, whose private values would then pass through unseen."""
+    if "\n" not in last and "\r" not in last:
+        return
+    closed = b'"' + last.replace('"', '""').encode() + b'"'
+    with path.open("rb") as stream:
+        stream.seek(-min(path.stat().st_size, len(closed) + CSV_BLOCK), 2)
+        if not stream.read().rstrip(b"\r\n").endswith(closed):
+            raise DataError(f"{path.as_posix()}: a quote in the last row is opened and never closed")
+
+
+def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+    rows = max(1, min(BATCH_ROWS, BATCH_CELLS // len(columns or file.schema.names)))
+    with pq.ParquetFile(file.path, buffer_size=PAGE_BUFFER) as parquet:
+        for batch in parquet.iter_batches(rows, columns=columns):
+            if batch.num_rows:
+                yield batch
+            advance(batch.num_rows)
+
+
+class _ParquetWriter:
+    def __init__(self, parquet: Any) -> None:
+        self._parquet = parquet
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._parquet.write_batch(batch)
+
+
+class _CsvWriter:
+    """Joins cells to lines in bulk: pyarrow's own writer puts quotes around every text."""
+
+    SPECIAL = (b'"', b",", b"\n", b"\r")
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write_header(self, names: Sequence[str]) -> None:
+        self.write(pa.record_batch([[name] for name in names], names=[str(i) for i in range(len(names))]))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rows = pc.binary_join_element_wise(*map(self._quoted, batch.columns), ",")
+        whole = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
+        self._stream.write(pc.binary_join(whole, "\n")[0].as_buffer())
+        self._stream.write(b"\n")
+
+    def _quoted(self, column: pa.Array) -> pa.Array:
+        content = column.buffers()[2]
+        if content is None:
+            return column
+        text = content.to_pybytes()
+        if not any(sign in text for sign in self.SPECIAL):
+            return column
+        inside = pc.replace_substring(column, '"', '""')
+        # Joined by quotes, nothing, the cell and nothing are the cell within quotes.
+        return pc.if_else(
+            pc.match_substring_regex(column, '[",\r\n]'), pc.binary_join_element_wise("", inside, "", '"'), column
+        )

@@ -1,0 +1,262 @@
+"""load_log: from what a study says about its log to arrays.
+
+What was decided for each patient of a log, how probably, and what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from envs.records import RecordSpace
+from policies.arrays import FloatArray, IntArray
+from policysim.files.bad_rows import BadRows, LogError
+from policysim.logs.cells import BoolArray, numbers
+from policysim.logs.log_frame import PROPENSITY, LoggedData
+from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
+from policysim.logs.log_tables import LogTable, LogTables, read_table
+from policysim.logs.outcomes import check_outcomes
+from policysim.logs.propensities import (
+    equal_propensities,
+    estimate_propensities,
+    observed_propensities,
+    read_propensities,
+)
+from policysim.logs.treatments import Taken, one_hot_columns, read_rewards, taken_in_column, taken_one_hot
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A study's log, read and checked.
+
+    Attributes
+    ----------
+    data : LoggedData
+        Treatments, rewards and propensities of the rows that are used.
+    records : array, (n_rows,)
+        The record of each of these rows in `space`.
+    space : RecordSpace
+        The declared domain.
+    missing : tuple of int
+        Of all rows that were read: those without an outcome, for each treatment.
+    n_read : int
+        Rows that were read; more than are used where rows without an outcome are excluded.
+    outcomes : mapping of str to array, (n_rows,)
+        Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
+    raw : DataFrame, n_rows, optional
+        The numbers of the features that are declared by cuts.
+    """
+
+    data: LoggedData
+    records: IntArray
+    space: RecordSpace
+    missing: tuple[int, ...]
+    n_read: int
+    outcomes: Mapping[str, FloatArray]
+    raw: pd.DataFrame | None = None
+
+    @cached_property
+    def covariates(self) -> pd.DataFrame:
+        """The features of the rows that are used: levels, and numbers as they were before they were cut."""
+        levels = self.space.decode(self.records)
+        return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
+
+
+def load_log(source: LogSource) -> Log:
+    """Read and check the log of a study.
+
+    Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
+    features, cross-fitted on the rows that are used. They make confounding possible: see
+    `propensities.estimate_propensities`. Where rows without an outcome are left out (`missing = "exclude"`), known
+    propensities are made those of the rows that are used (`propensities.observed_propensities`), which is right if
+    outcomes are missing by chance within each treatment.
+
+    Raises
+    ------
+    LogError
+        One line for each of the first twenty bad rows, and how many more there are: a value that is no declared level,
+        no known treatment, a propensity outside (0, 1], an outcome that is missing, infinite or out of range, an id
+        that is missing, not unique or without a match. Or one line about a file as a whole.
+    InputFileError
+        For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
+        the study.
+    """
+    tables = LogTables({role: read_table(path) for role, path in source.files.items()}, source.id)
+    tables.require([(tables.features, name) for name in source.features])
+    bad = BadRows()
+    records = _records(tables.features, source, bad)
+    # First: a wrong column would only be told by values out of range.
+    check_outcomes(source, tables)
+    decisions = read_decisions(tables, _columns(source), bad)
+    kept = decisions.kept()
+    actions = decisions.actions[kept]
+    propensities = decisions.known_propensities()
+    if propensities is None:
+        propensities = _estimated(source.space, records[kept], actions, decisions.names)
+    return Log(
+        data=LoggedData(actions, decisions.rewards[kept], propensities, decisions.names),
+        records=records[kept],
+        space=source.space,
+        missing=decisions.missing_by_action(),
+        n_read=len(records),
+        outcomes={name: column[kept] for name, column in decisions.outcomes.items()},
+        raw=pd.DataFrame(
+            {name: numbers(tables.features[name])[kept] for name, binning in source.features.items() if binning.cuts},
+            index=range(len(kept)),
+        ),
+    )
+
+
+def _columns(source: LogSource) -> Columns:
+    return Columns(
+        treatment=source.treatment,
+        treatments=source.treatments,
+        propensity=source.propensity,
+        outcome=source.outcome,
+        utility_range=source.utility_range,
+        missing=source.missing,
+    )
+
+
+def _records(table: LogTable, source: LogSource, bad: BadRows) -> IntArray:
+    """The record of each row, numbered as in the source's space."""
+    index = np.zeros(len(table), dtype=np.intp)
+    for name, binning in source.features.items():
+        codes = binning.codes(table[name])
+        bad.add_values(table, codes < 0, name, table[name], binning.allowed)
+        index = index * len(binning.feature.levels) + codes
+    return index
+
+
+def _estimated(space: RecordSpace, records: IntArray, actions: IntArray, names: tuple[str, ...]) -> FloatArray:
+    """Propensities from the declared features, a column of 0 and 1 for each level."""
+    occurring, groups = np.unique(records, return_inverse=True)
+    levels = zip(space.codes(occurring).T, space.shape, strict=True)
+    covariates = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
+    return estimate_propensities(covariates, groups, actions, names)
+
+
+# For a standard error.
+FEWEST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a log mean; see `LogSource`. No `utility_range`: none was declared."""
+
+    treatment: str
+    treatments: tuple[tuple[str, str], ...]
+    propensity: str
+    outcome: Mapping[str, float]
+    utility_range: tuple[float, float] | None
+    missing: str
+
+    @property
+    def names_propensity(self) -> bool:
+        """Whether propensities are a column."""
+        return self.propensity not in (EQUAL, ESTIMATE)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Arrays with an entry for each row of a log, in the order of its features.
+
+    Attributes
+    ----------
+    actions : array, (n_rows,)
+        Positions in `names`.
+    names : tuple of str
+        All treatments.
+    propensities : array, (n_rows,), or None
+        None: they are to be estimated.
+    rewards : array, (n_rows,)
+        NaN in rows that are to be left out.
+    missing : array of bool, (n_rows,)
+        Whether an outcome is.
+    outcomes : dict of str to array, (n_rows,)
+        Each outcome; NaN where it is missing.
+    """
+
+    actions: IntArray
+    names: tuple[str, ...]
+    propensities: FloatArray | None
+    rewards: FloatArray
+    missing: BoolArray
+    outcomes: dict[str, FloatArray]
+
+    def kept(self) -> IntArray:
+        """The rows that have a reward; LogError if they are too few."""
+        rows = np.flatnonzero(~np.isnan(self.rewards))
+        if len(rows) < FEWEST_ROWS:
+            raise LogError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {len(rows)}")
+        return rows
+
+    def known_propensities(self) -> FloatArray | None:
+        """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
+        if self.propensities is None:
+            return None
+        return observed_propensities(self.propensities, self.actions, ~np.isnan(self.rewards), len(self.names))
+
+    def missing_by_action(self) -> tuple[int, ...]:
+        """How many rows of each treatment have no outcome."""
+        return tuple(np.bincount(self.actions[self.missing], minlength=len(self.names)).tolist())
+
+
+def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> Decisions:
+    """Read treatments, propensities and outcomes, and join them to the features.
+
+    Raises
+    ------
+    LogError
+        For all bad rows, those already in `bad` included.
+    """
+    actions, outcomes = tables.actions, tables.outcomes
+    tables.require(
+        [
+            *([(actions, columns.treatment)] if columns.treatment else []),
+            *([(actions, columns.propensity)] if columns.names_propensity else []),
+            *((outcomes, column) for column in columns.outcome),
+        ]
+    )
+    taken = _taken(tables, columns, bad)
+    propensities = None
+    if columns.propensity != ESTIMATE:
+        propensities = (
+            read_propensities(actions, columns.propensity, bad)
+            if columns.names_propensity
+            else equal_propensities(len(actions), len(taken.names))
+        )
+    rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
+    of_actions, of_outcomes = tables.matched(bad)
+    return Decisions(
+        actions=taken.codes[of_actions],
+        names=taken.names,
+        propensities=None if propensities is None else propensities[of_actions],
+        rewards=rewards[of_outcomes],
+        missing=missing[of_outcomes],
+        outcomes={name: column[of_outcomes] for name, column in values.items()},
+    )
+
+
+def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
+    if columns.treatment:
+        return taken_in_column(tables.actions, columns.treatment, columns.treatments, bad)
+    others = (tables.id, columns.propensity, PROPENSITY)
+    if not columns.treatments:
+        _refuse_shared(tables, others)
+    return taken_one_hot(tables.actions, one_hot_columns(tables.actions, columns.treatments, others), bad)
+
+
+def _refuse_shared(tables: LogTables, others: Sequence[str]) -> None:
+    """LogError for a column of another table among the treatments: it is more likely the patients' ids."""
+    for table in (tables.features, tables.outcomes):
+        shared = [name for name in tables.actions.frame.columns if name in table.frame.columns and name not in others]
+        if shared:
+            raise LogError(
+                f"{tables.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
+                "declare the treatments"
+            )

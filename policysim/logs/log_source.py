@@ -1,0 +1,209 @@
+"""LogSource: what a study says about its log.
+
+A feature's declared domain: its levels, or the cuts between bins of a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from envs.records import Feature, IntArray, Level, RecordSpace
+from policysim.files.bad_rows import level_key, level_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The names of the files: one table, or three.
+TABLE = "table"
+THREE_TABLES = FEATURES, ACTIONS, OUTCOMES = ("features", "actions", "outcomes")
+
+EQUAL, ESTIMATE = "equal", "estimate"
+REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
+# As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
+_, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
+
+# What `policysim init` writes behind each guess.
+CHECK = "# CHECK"
+
+# Records of a declared domain: a table of utilities then has a few times as many entries.
+MOST_RECORDS = 2_000_000
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Where a log is and what its columns mean.
+
+    Attributes
+    ----------
+    files : mapping of str to Path
+        {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet.
+    treatment : str
+        The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each.
+    treatments : tuple of (str, str)
+        Each treatment's value (or column) and name, in the order of a policy's columns; empty: those that
+        occur, sorted.
+    propensity : str
+        "equal" (1/k for k treatments), "estimate", or the column that holds the probability of the logged treatment.
+    outcome : mapping of str to float
+        Column and weight; the reward is the weighted sum.
+    utility_range : tuple of float
+        The lowest and the highest reward that are possible. Where it is the range of outcomes within [0, 1] (the
+        default, see `default_range`), each outcome must be within [0, 1].
+    missing : str
+        What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
+    id : str
+        The column that holds the patients' ids, by which three tables are joined; "" for none.
+    outcome_model : str
+        One of `OUTCOME_MODELS`.
+    features : mapping of str to Binning
+        The declared domain, in the order of a record.
+    outcome_checked : tuple of str
+        Outcomes that somebody has looked at: they are taken whatever their names and values suggest.
+    study : Path or None
+        The study's file, for messages.
+    unread : int
+        Lines of it that are still marked as guesses (`# CHECK`).
+    """
+
+    files: Mapping[str, Path]
+    treatment: str
+    treatments: tuple[tuple[str, str], ...]
+    propensity: str
+    outcome: Mapping[str, float]
+    utility_range: tuple[float, float]
+    missing: str
+    id: str
+    outcome_model: str
+    features: Mapping[str, Binning]
+    outcome_checked: tuple[str, ...] = ()
+    study: Path | None = None
+    unread: int = 0
+
+    @cached_property
+    def space(self) -> RecordSpace:
+        """The records: all combinations of declared levels and bins, whichever of them occur."""
+        return RecordSpace(tuple(binning.feature for binning in self.features.values()))
+
+
+def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
+    """The range of the weighted sum of outcomes that are each within [0, 1].
+
+    Examples
+    --------
+    >>> default_range({"success": 1.0, "death": -2.0})
+    (-2.0, 1.0)
+    """
+    weights = outcome.values()
+    return sum((w for w in weights if w < 0), 0.0), sum((w for w in weights if w > 0), 0.0)
+
+
+# A feature's levels that a message lists.
+LEVELS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Binning:
+    """What values a feature may have, declared and not read off the rows.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    levels : tuple of str, int or float
+        All values it may have, in order; 1, 1.0, true and "1" are the same. A level "NA" stands for missing values,
+        which have no level otherwise.
+    cuts : tuple of float
+        In place of levels: rising numbers. Cuts (28, 34) make three half-open bins, "< 28", "28 to < 34" and "≥ 34".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> age = Binning("age", cuts=(28, 34))
+    >>> age.feature.levels
+    ('< 28', '28 to < 34', '≥ 34')
+    >>> age.codes(pd.Series(["27.9", "28", "70", "old"])).tolist()
+    [0, 1, 2, -1]
+    """
+
+    name: str
+    levels: tuple[str | float, ...] = ()
+    cuts: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the levels or the cuts."""
+        if bool(self.levels) == bool(self.cuts):
+            raise ValueError(f"feature {self.name!r} needs levels or cuts, and not both.")
+        for position, reason in levels_wrong(self.levels) if self.levels else cuts_wrong(self.cuts):
+            raise ValueError(f"feature {self.name!r}: {(self.levels or self.cuts)[position]!r} {reason}.")
+        if len(self.levels) == 1:
+            raise ValueError(f"feature {self.name!r} needs at least two levels, got {list(self.levels)!r}.")
+
+    @cached_property
+    def feature(self) -> Feature:
+        """The feature of a record; bins are named by their ends."""
+        return Feature(self.name, tuple(map(_as_level, self.levels)) if self.levels else _bins(self.cuts))
+
+    @property
+    def allowed(self) -> str:
+        """What a value must be, in words."""
+        if self.cuts:
+            return "must be a finite number"
+        shown = [str(level) for level in self.feature.levels[:LEVELS_SHOWN]]
+        rest = len(self.levels) - len(shown)
+        return f"must be one of {', '.join(shown)}" + (f" and {rest} more" if rest else "")
+
+    def codes(self, column: pd.Series) -> IntArray:
+        """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
+        from policysim.logs.cells import coded, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
+
+        if self.levels:
+            positions, keys = coded(column)
+            places = {level_key(level): place for place, level in enumerate(self.levels)}
+            lookup = np.array([places.get(key, -1) for key in keys], dtype=np.intp)
+            return lookup[positions]
+        values = numbers(column)
+        bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
+        return np.where(np.isfinite(values), bins, -1)
+
+
+def levels_wrong(levels: Sequence[str | float]) -> list[tuple[int, str]]:
+    """The positions of levels that cannot be used, each with the reason."""
+    found: list[tuple[int, str]] = []
+    seen: dict[object, object] = {}
+    for position, level in enumerate(levels):
+        key = level_key(level)
+        if isinstance(level, str) and not level.strip():
+            found.append((position, 'is empty: write "NA" for missing values'))
+        elif key in seen:
+            found.append((position, f"is the same level as {seen[key]!r}"))
+        seen.setdefault(key, level)
+    return found
+
+
+def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
+    """The positions of cuts that cannot be used, each with the reason."""
+    found = [(position, "must be finite") for position, cut in enumerate(cuts) if not math.isfinite(cut)]
+    found += [
+        (position, f"must be greater than the cut before, {before!r}")
+        for position, (before, cut) in enumerate(pairwise(cuts), start=1)
+        if not cut > before
+    ]
+    return found
+
+
+def _as_level(level: str | float) -> Level:
+    return level if isinstance(level, str) else level_of(level_key(level))
+
+
+def _bins(cuts: Sequence[float]) -> tuple[str, ...]:
+    ends = [str(level_of(float(cut))) for cut in cuts]
+    middle = [f"{low} to < {high}" for low, high in pairwise(ends)]
+    return (f"< {ends[0]}", *middle, f"≥ {ends[-1]}")

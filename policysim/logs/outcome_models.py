@@ -1,0 +1,113 @@
+"""Models of the expected reward q(x, a), by name, from scikit-learn: one regression for each action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.arrays import ROUNDING, FloatArray, IntArray
+from policysim.logs.cells import one_of, refuse_rows
+
+# With fewer rows of an action there is nothing to fit but a mean.
+FEWEST_ROWS = 10
+# Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
+PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+LINEAR, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeModel:
+    """A fitted model of the reward.
+
+    Attributes
+    ----------
+    centre, spread : array, (n_covariates,)
+        Covariates are centred and divided by these.
+    regressions : tuple
+        For each action: what predicts its reward from covariates, (m, n_covariates) -> (m,).
+    """
+
+    centre: FloatArray
+    spread: FloatArray
+    regressions: tuple[Callable[[FloatArray], FloatArray], ...]
+
+    def predict(self, covariates: FloatArray) -> FloatArray:
+        """q(x, a), the expected reward of each row under each action: (m, n_covariates) -> (m, k)."""
+        scaled = (covariates - self.centre) / self.spread
+        return np.column_stack([predict(scaled) for predict in self.regressions])
+
+
+def check_outcome_model(name: str, rewards: FloatArray) -> None:
+    """ValueError for an unknown name, or for rewards that are not 0 or 1 where a probability is modelled."""
+    one_of(name, OUTCOME_MODELS, "outcome_model")
+    if name == LOGISTIC:
+        refuse_rows(~np.isin(rewards, (0.0, 1.0)), rewards, "with outcome_model='logistic' rewards must be 0 or 1")
+
+
+def fit_outcome_model(
+    name: str, covariates: FloatArray, actions: IntArray, rewards: FloatArray, n_actions: int, *, seed: int = 0
+) -> OutcomeModel:
+    """Fit q(x, a) on rows: covariates (m, n_covariates), actions (m,), rewards (m,).
+
+    Parameters
+    ----------
+    name : str
+        "linear": ridge regression, its penalty chosen by leave-one-out error. "logistic": penalised logistic
+        regression, for rewards of 0 and 1. "gradient-boosting": scikit-learn's histogram gradient boosting.
+        An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
+    seed : int
+        For gradient boosting.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or rewards other than 0 and 1 with "logistic".
+    """
+    check_outcome_model(name, rewards)
+    centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
+    spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
+    scaled = (covariates - centre) / spread
+    regressions = []
+    for action in range(n_actions):
+        rows = actions == action
+        own = rewards[rows]
+        if len(own) < FEWEST_ROWS or own.min() == own.max():
+            regressions.append(_constant(float(own.mean() if len(own) else rewards.mean())))
+        else:
+            regressions.append(_fit(name, scaled[rows], own, seed))
+    return OutcomeModel(centre, spread, tuple(regressions))
+
+
+def _constant(value: float) -> Callable[[FloatArray], FloatArray]:
+    return lambda covariates: np.full(len(covariates), value)
+
+
+def _fit(name: str, covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
+    """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
+    if name == LINEAR:
+        from sklearn.linear_model import RidgeCV  # noqa: PLC0415
+
+        ridge = RidgeCV(PENALTIES).fit(covariates, rewards)
+        return lambda rows: np.asarray(ridge.predict(rows))
+    if name == LOGISTIC:
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards)
+        return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
+    return _fit_trees(covariates, rewards, seed)
+
+
+def _fit_trees(covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
+    """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    def predict(rows: FloatArray) -> FloatArray:
+        with threadpool_limits(1):
+            return np.asarray(trees.predict(rows))
+
+    with threadpool_limits(1):
+        trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards)
+    return predict

@@ -1,0 +1,77 @@
+"""Numbers in prose: words for people, and beside them the number itself for machines."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from policysim.question import words
+
+
+def six_digits(value: float) -> str:
+    """The number to six significant digits; empty for NaN."""
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def shown(value: float, text: str) -> Markup:
+    """A number as an element of the page that says its value to six significant digits."""
+    return Markup('<data value="{}">{}</data>').format(six_digits(value), text)
+
+
+def percent(share: float) -> Markup:
+    """A share in per cent."""
+    return shown(share, words.percent(share))
+
+
+def percent_up(share: float) -> Markup:
+    """A share that nothing exceeds, in per cent."""
+    return shown(share, words.percent_up(share))
+
+
+def percent_1(share: float) -> Markup:
+    """A share in per cent, to a tenth."""
+    return shown(share, words.percent_1(share))
+
+
+def rounded(value: float) -> Markup:
+    """Two significant digits."""
+    return shown(value, words.rounded(value))
+
+
+def sensitivity(value: float) -> Markup:
+    """A sensitivity or range: three digits."""
+    return shown(value, words.sensitivity(value))
+
+
+def plain(value: float) -> Markup:
+    """A number that is exact as it stands, such as epsilon."""
+    return shown(value, words.plain(value))
+
+
+def of_thousand(share: float) -> Markup:
+    """A share as so many of 1,000."""
+    return shown(share, words.rounded(1000 * share))
+
+
+def events(rate: float, count: int) -> Markup:
+    """A rate as so many of `count`."""
+    return shown(rate, words.events(rate, count))
+
+
+def more_events(rate: float, count: int) -> Markup:
+    """A difference of rates, with its sign."""
+    return shown(rate, words.events(rate, count, sign=True))
+
+
+FILTERS = {
+    "percent": percent,
+    "percent_up": percent_up,
+    "percent_1": percent_1,
+    "rounded": rounded,
+    "sensitivity": sensitivity,
+    "plain": plain,
+    "of_thousand": of_thousand,
+    "events": events,
+    "more_events": more_events,
+}

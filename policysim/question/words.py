@@ -1,0 +1,259 @@
+"""Numbers in words: no more digits than the inputs support, which is two.
+
+Names that tables, screens and figures share: all patients, groups of them, and the rows that bound the limit.
+
+Lines and columns of plain text.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+DIGITS = 2
+# Of a sensitivity, parts of which are said beside it in per cent.
+SENSITIVITY_DIGITS = 3
+MOST_COUNTED = 10_000_000
+# Smaller numbers are what rounding leaves of 0.
+NEGLIGIBLE = 1e-12
+# Fewer events than this, in as many patients as show two digits, are not told from none.
+LEAST_EVENTS = 0.01
+ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
+DISCLAIMER = "A model with illustrative effects, not medical advice."
+
+
+def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
+    """Two significant digits, or so many, with thousands separators: 0.16, 3,900, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    if abs(value) < 1e-4:
+        return _minus(f"{value:{'+' if sign else ''}.1e}")
+    # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
+    shown = max(0, digits - 1 - math.floor(math.log10(abs(near))))
+    return _minus(f"{near:{'+' if sign else ''},.{shown}f}")
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """A lower bound with so many significant digits, never above it: "no mechanism does it below" stays true."""
+    return _bound(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """An upper bound, or what is enough, with so many significant digits, never below it."""
+    return _bound(value, digits, ROUND_CEILING)
+
+
+def percent_up(share: float) -> str:
+    """A share that nothing exceeds, as a whole percentage, never below it."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    # The shortest decimal of the float: 0.45 is a little more than 45 %, by less than any value is known.
+    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
+
+
+def enough(value: float, digits: int) -> float:
+    """The number that `rounded_up` shows."""
+    return value if not math.isfinite(value) or value == 0 else float(_cut(Decimal(value), _places(value, digits)))
+
+
+def _bound(value: float, digits: int, side: str) -> str:
+    if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
+        return rounded(value)
+    near = _cut(Decimal(value), _places(value, digits), side)
+    if near and abs(near) < Decimal("1e-4"):
+        return _minus(f"{float(near):.{digits - 1}e}")
+    # As in `rounded`: the carry into another digit.
+    shown = max(0, digits - 1 - near.adjusted()) if near else 0
+    return _minus(f"{near:,.{shown}f}")
+
+
+def _places(value: float, digits: int) -> int:
+    """The decimals that show a number, other than 0, with so many significant digits."""
+    return digits - 1 - math.floor(math.log10(abs(value)))
+
+
+def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
+    """A number with so many decimals, rounded to one side: the one place where bounds are rounded."""
+    return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
+
+
+def events(rate: float, count: int, *, sign: bool = False) -> str:
+    """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
+    number = rate * count
+    return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage, with a space that does not break."""
+    return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
+
+
+def percent_1(share: float) -> str:
+    """A share in per cent, to a tenth."""
+    # The z: what rounds to nothing has no sign.
+    return "–" if math.isnan(share) else _minus(f"{100 * share:z.1f}\u00a0%")
+
+
+def plain(value: float) -> str:
+    """A number that is exact as it stands, such as epsilon: 0.5, 5,000, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+
+
+def decimals(half_width: float) -> int:
+    """How many decimals show an interval's half width with two digits; 3 where there is none."""
+    if not math.isfinite(half_width) or half_width <= NEGLIGIBLE:
+        return 3
+    return max(0, DIGITS - 1 - math.floor(math.log10(half_width)))
+
+
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of its half width: −0.015 to 0.040; – for none, 0 if both are."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    if max(abs(low), abs(high)) < NEGLIGIBLE:
+        return "0"
+    shown = decimals((high - low) / 2)
+    return _minus(f"{low:{'+' if sign else ''}.{shown}f} to {high:{'+' if sign else ''}.{shown}f}")
+
+
+def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """A number to the digits that its interval supports; – for none."""
+    if math.isnan(value):
+        return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    return _minus(f"{value:{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
+
+
+def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """An estimate with its interval, in words; what never differs has none."""
+    if max(abs(value), abs(low), abs(high)) < NEGLIGIBLE:
+        return "exactly 0"
+    return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
+
+
+def days(number: int) -> str:
+    """1 day, 2 days."""
+    return f"{number} day" if number == 1 else f"{number} days"
+
+
+def sensitivity(value: float) -> str:
+    """A sensitivity or range, or a part of it: three digits, so that it agrees with its parts in per cent."""
+    return rounded(value, digits=SENSITIVITY_DIGITS)
+
+
+def population(rates: Iterable[float]) -> int:
+    """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
+    largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
+    count = 100_000
+    # Beyond one in ten million, differences are rounding and not patients.
+    while 0 < largest * count < 10 and count < MOST_COUNTED:
+        count *= 10
+    return count
+
+
+def guesses(loss: float) -> float:
+    """e^loss / (1 + e^loss): no mechanism of this loss lets a guess between two equally likely neighbours do better."""
+    return 1 / (1 + math.exp(-loss))
+
+
+def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:
+    """What a policy's own guarantee means to somebody who guesses; one that takes no epsilon keeps none."""
+    if uses_epsilon:
+        return odds(epsilon, guesses(guarantee))
+    if guarantee == math.inf:
+        return f"{policy} hides nothing: the published treatment may tell two such patients apart every time."
+    return (
+        f"{policy} learns nothing about the patient: a guess from the published treatment which of two such patients "
+        f"got it is right {100 * guesses(guarantee):.0f} of 100 times, as guessing blind."
+    )
+
+
+def odds(epsilon: float, right_guesses: float) -> str:
+    """What epsilon means to somebody who guesses: a bound for every mechanism with this epsilon."""
+    # A tenth more where whole numbers would say 99 or 100, unless that is 100 too.
+    times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 0.9995 else 0}f}"
+    return (
+        f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
+        f"equally likely before, it was given to is right at most {times} of 100 times; guessing blind, 50. This is "
+        "the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one."
+    )
+
+
+def unused(features: Iterable[str]) -> str:
+    """Of hidden features that tell no treatments apart: that nothing is said about their price."""
+    names = [name.replace("_", " ") for name in features]
+    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    it = "it" if len(names) == 1 else "them"
+    return (
+        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} "
+        "costs."
+    )
+
+
+def level_name(group: str, level: str) -> str:
+    """A group of patients in words."""
+    name = group.replace("_", " ")
+    return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
+
+
+def group_name(group: str, level: str) -> str:
+    """A group of patients in words, everyone too."""
+    return "everyone" if group == "all" else level_name(group, level)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+BEST_SCHEDULE = "best-schedule"
+
+
+ALL = "all"
+
+
+# The limit where it can only be bounded: names in the place of a policy's.
+ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of patients: a level of a feature, or everyone.
+
+    Attributes
+    ----------
+    feature, level : str
+        Both "all" for everyone.
+    share : float
+        Its probability under the prior.
+    """
+
+    feature: str
+    level: str
+    share: float
+
+
+WIDTH = 100
+
+
+def wrap(text: str) -> list[str]:
+    """Lines of at most WIDTH characters."""
+    return textwrap.wrap(text, WIDTH)
+
+
+def cells(values: list[str], widths: tuple[int, ...]) -> str:
+    """One line: the first value to the left of its column, the others to the right of theirs."""
+    first, *others = values
+    # A value that is too wide moves the line; it never runs into its neighbour.
+    padded = [f" {value}".rjust(width) for value, width in zip(others, widths[1:], strict=True)]
+    return (first.ljust(widths[0]) + "".join(padded)).rstrip()

@@ -1,0 +1,172 @@
+"""Values of columns as positions among their levels, and back; which rows hold something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from envs.toml_reader import shown, unknown
+from policies.arrays import IntArray
+from policysim.files.columns_file import Advance, ColumnsFile
+from policysim.files.probability_table import DataError
+
+ROWS_SHOWN = 10
+# A column with more different values than this is no category.
+MOST_LEVELS = 1_000
+
+
+@dataclass
+class Outside:
+    """What one column holds that is not among its levels: how many rows, and the first of them."""
+
+    n_rows: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, rows: IntArray, before: int, column: pa.Array) -> None:
+        """Note rows of a batch that begins after `before` rows."""
+        self.n_rows += len(rows)
+        for row in rows[: ROWS_SHOWN - len(self.first)].tolist():
+            value = column[row].as_py()
+            missing = value is None or value == "" or value != value  # noqa: PLR0124 - NaN differs from itself
+            self.first.append(f"row {before + row + 1} ({'missing' if missing else shown(value)})")
+
+
+class Codes:
+    """Reads the private columns of a file.
+
+    Parameters
+    ----------
+    file : ColumnsFile
+    levels : mapping of str to sequence of str
+        As text; compared in the type of the column, so that "1" fits an integer column.
+
+    Raises
+    ------
+    DataError
+        If a column does not exist or cannot hold its levels.
+    """
+
+    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]]) -> None:
+        """Look the columns up."""
+        self._name = file.path.as_posix()
+        self._texts = levels
+        self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
+        self._outside = {column: Outside() for column in levels}
+        self.n_rows = 0
+
+    def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
+        """Positions of a batch's values; None once any row has held something else (they are counted all the same)."""
+        codes = {}
+        for name, levels in self._levels.items():
+            column = _plain(batch.column(name))
+            found: IntArray = pc.fill_null(pc.index_in(column, value_set=levels), -1).to_numpy().astype(np.intp)
+            rows = np.flatnonzero(found < 0)
+            if rows.size:
+                self._outside[name].add(rows, self.n_rows, column)
+            codes[name] = found
+        self.n_rows += batch.num_rows
+        return None if any(outside.n_rows for outside in self._outside.values()) else codes
+
+    def finish(self) -> None:
+        """Refuse a file that has no rows, or rows outside of the levels: DataError, a line for each column."""
+        if self.n_rows == 0:
+            raise DataError(f"{self._name}: has no rows")
+        lines = [
+            f"{self._name}: {column}: {outside.n_rows:,} of {self.n_rows:,} rows hold none of its levels "
+            f"{_few(self._texts[column])}: {', '.join(outside.first)}"
+            + (", ..." if outside.n_rows > len(outside.first) else "")
+            for column, outside in self._outside.items()
+            if outside.n_rows
+        ]
+        if lines:
+            raise DataError("\n".join(lines))
+
+    def field(self, field: pa.Field) -> pa.Field:
+        """A private column as it is written: with room for all levels, and without what the file says about it."""
+        kind = field.type
+        if pa.types.is_dictionary(kind):
+            kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+        return field.remove_metadata().with_type(kind)
+
+    def values(self, column: str, codes: IntArray, kind: pa.DataType) -> pa.Array:
+        """The values at these positions; a dictionary holds all levels, also those that do not occur."""
+        if pa.types.is_dictionary(kind):
+            return pa.DictionaryArray.from_arrays(pa.array(codes), self._levels[column]).cast(kind)
+        return self._levels[column].take(pa.array(codes))
+
+
+def levels_in(file: ColumnsFile, columns: Sequence[str], advance: Advance = lambda _: None) -> dict[str, list[str]]:
+    """The different values of some columns, sorted, as text; those that are missing are left out.
+
+    They are read from the private rows: which values occur is then public without being covered by any epsilon.
+    """
+    types = {column: _column_type(file, column) for column in columns}
+    found = {column: pa.array([], kind) for column, kind in types.items()}
+    for batch in file.batches(columns, advance):
+        for column in columns:
+            with _type_refused(file, column):
+                new = _plain(batch.column(column)).unique()
+                found[column] = pc.drop_null(pa.concat_arrays([found[column], new]).unique())
+            if len(found[column]) > MOST_LEVELS:
+                raise DataError(
+                    f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
+                    "declare its levels, or make it coarser"
+                )
+    result = {}
+    for column, values in found.items():
+        with _type_refused(file, column):
+            result[column] = _sorted_texts(values)
+    return result
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Levels in a message: all of a few, or the first and the last."""
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
+
+
+def _level_array(file: ColumnsFile, column: str, texts: Sequence[str]) -> pa.Array:
+    """Levels in the type of the column."""
+    kind = _column_type(file, column)
+    with _type_refused(file, column, texts):
+        levels = pa.array(texts, pa.string()).cast(kind)
+        different = pc.index_in(levels, value_set=levels.unique()).to_pylist() == list(range(len(levels)))
+    if not different or pc.any(pc.is_null(levels, nan_is_null=True)).as_py():
+        raise DataError(
+            f"{file.path.as_posix()}: {column}: its levels must differ and not be missing as {kind}, got {_few(texts)}"
+        )
+    return levels
+
+
+@contextmanager
+def _type_refused(file: ColumnsFile, column: str, texts: Sequence[str] = ()) -> Iterator[None]:
+    """What pyarrow cannot do with a column is one line."""
+    try:
+        yield
+    except pa.ArrowException:
+        what = f"the levels {_few(texts)}" if texts else "categories"
+        kind = _column_type(file, column)
+        raise DataError(f"{file.path.as_posix()}: {column}: is of type {kind}, which cannot hold {what}") from None
+
+
+def _column_type(file: ColumnsFile, column: str) -> pa.DataType:
+    """The type of a column's values, whether or not they are stored as a dictionary."""
+    names = file.schema.names
+    if column not in names:
+        raise DataError(f"{file.path.as_posix()}: {unknown('column', column, names)}")
+    kind = file.schema.field(column).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _sorted_texts(values: pa.Array) -> list[str]:
+    """Values as text; NaN and empty text are no levels."""
+    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).sort()
+    return [text for text in present.cast(pa.string()).to_pylist() if text]

@@ -1,0 +1,204 @@
+"""What `policysim privatize` prints, as text and as a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policies.local import expected_errors
+from policysim.question.words import cells, wrap
+from policysim.release.privatize import PrivateTable
+from policysim.release.privatize_note import Note, Part, note_document, note_path
+
+COLUMNS = (44, 12, 12, 26)
+ROWS_SHOWN = 40
+NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them as the data itself."
+READING = (
+    "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: a second release "
+    "of the same columns adds its ε. Rows keep their order, which is public: do not sort by a "
+    "column that is to be hidden."
+)
+
+
+@dataclass(frozen=True)
+class TrueErrors:
+    """How far the estimates of one table are from its true counts, in rows; l1 and l2 over all values."""
+
+    l1: float
+    l2: float
+    expected_l1: float
+    expected_l2: float
+
+
+def true_errors(table: PrivateTable) -> TrueErrors:
+    """The errors of a table that was made with `keep_true`, beside what is expected of such estimates."""
+    assert table.truth is not None
+    errors = table.estimate.shares * table.estimate.n - table.truth
+    expected = expected_errors(table.truth, table.part.channel)
+    return TrueErrors(
+        float(np.abs(errors).sum()), float(np.sqrt(np.square(errors).sum())), float(expected.l1), float(expected.l2)
+    )
+
+
+def warnings(note: Note) -> list[str]:
+    """What the reader must know before using the file."""
+    lines = []
+    if not note.release:
+        lines.append("SIMULATION, not a release: whoever has the seed can undo it.")
+    if note.earlier is not None:
+        times = "once" if note.earlier.releases == 1 else f"{note.earlier.releases} times"
+        together = f"ε = {note.epsilon_in_all:g} in all with this one."
+        if note.epsilon_in_all == math.inf:
+            together = "and no ε covers a column that one of them randomises and another one leaves as it is."
+        lines.append(f"These rows were released {times} before: {together}")
+    if note.plan.from_data:
+        names = ", ".join(note.plan.from_data)
+        lines.append(
+            f"The levels of {names} were taken from the private rows: which values occur is given away, and ε does not "
+            "cover it. Declare them: --levels COLUMN=A,B."
+        )
+    if note.unchanged:
+        lines.append(
+            f"NOT privatised, unchanged: {', '.join(note.unchanged)}. They may also tell of the privatised columns."
+        )
+    return lines
+
+
+def private_screen(path: Path, note: Note, tables: Sequence[PrivateTable]) -> str:
+    """The screen: what the file is, what to beware of, and the estimated tables; at most 100 columns wide.
+
+    Parameters
+    ----------
+    path : Path
+        The private file.
+    note : Note
+        Its note.
+    tables : sequence of PrivateTable
+        From `privatize_file` or `read_private`.
+    """
+    lines = wrap(f"{path.as_posix()}: {note.n_rows:,} rows, {_done(note)}.")
+    for warning in warnings(note):
+        lines += wrap(f"! {warning}")
+    for table in tables:
+        lines += ["", *_estimates(table)]
+    lines += wrap(READING)
+    known = [table for table in tables if table.truth is not None]
+    if known:
+        lines += ["", *wrap(NOT_PRIVATE), *(line for table in known for line in _truth(table))]
+    return "\n".join([*lines, f"Note: {note_path(path).as_posix()}"])
+
+
+def private_document(path: Path, note: Note, tables: Sequence[PrivateTable]) -> dict[str, Any]:
+    """The same for --json; what is not private is below the key "not_private"."""
+    document: dict[str, Any] = {
+        "file": path.as_posix(),
+        "note_file": note_path(path).as_posix(),
+        "note": note_document(note),
+        "warnings": warnings(note),
+        "estimates": [
+            {
+                "columns": list(table.part.columns),
+                "rows": [
+                    {
+                        "levels": list(label),
+                        "reports": int(reports),
+                        "estimate": share * n,
+                        "standard_error": error * n,
+                        "interval": [low * n, high * n],
+                    }
+                    for label, reports, share, error, (low, high) in _rows(table)
+                ],
+            }
+            for table in tables
+            for n in (table.estimate.n,)
+        ],
+    }
+    if any(table.truth is not None for table in tables):
+        document["not_private"] = {
+            "warning": NOT_PRIVATE,
+            "tables": [
+                {"columns": list(table.part.columns), "true": table.truth.tolist(), **vars(true_errors(table))}
+                for table in tables
+                if table.truth is not None
+            ],
+        }
+    return document
+
+
+def _done(note: Note) -> str:
+    """What was done, in words."""
+    plan = note.plan
+    if len(plan.parts) == 1:
+        part = plan.parts[0]
+        how = " jointly" if len(part.columns) > 1 else ""
+        return f"{' and '.join(part.columns)} privatised{how} at ε = {plan.epsilon:g}, {_response(part)}"
+    each = "; ".join(f"{part.columns[0]} at ε = {part.channel.epsilon:g}, {_response(part)}" for part in plan.parts)
+    return f"privatised separately at ε = {plan.epsilon:g} in all: {each}"
+
+
+def _response(part: Part) -> str:
+    return f"{part.channel.name} response over {part.channel.n_values:,} values"
+
+
+def _rows(table: PrivateTable) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
+    found = table.estimate
+    ends = [(low, high) for low, high in found.interval.tolist()]
+    return list(
+        zip(
+            table.labels,
+            table.reports.tolist(),
+            found.shares.tolist(),
+            found.standard_errors.tolist(),
+            ends,
+            strict=True,
+        )
+    )
+
+
+def _estimates(table: PrivateTable) -> list[str]:
+    n = table.estimate.n
+    heading = cells(["Estimated from the private file", "reports", "estimate", "95 % interval"], COLUMNS)
+    rows = [
+        cells([_label(table, label), _count(reports), _count(share * n), _range(low * n, high * n)], COLUMNS)
+        for label, reports, share, _, (low, high) in _rows(table)
+    ]
+    return [heading, *_few(rows)]
+
+
+def _truth(table: PrivateTable) -> list[str]:
+    assert table.truth is not None
+    n, errors = table.estimate.n, true_errors(table)
+    rows = [
+        cells([_label(table, label), _count(true), _count(share * n), _count(share * n - true)], COLUMNS)
+        for (label, _, share, _, _), true in zip(_rows(table), table.truth.tolist(), strict=True)
+    ]
+    total = (
+        f"Errors in all: L1 {_count(errors.l1)}, L2 {_count(errors.l2)}; "
+        f"expected: L1 {_count(errors.expected_l1)}, L2 {_count(errors.expected_l2)}."
+    )
+    return [cells(["", "true", "estimate", "error"], COLUMNS), *_few(rows), total]
+
+
+def _label(table: PrivateTable, label: Sequence[str]) -> str:
+    text = ", ".join(f"{column} {level}" for column, level in zip(table.part.columns, label, strict=True))
+    return text if len(text) < COLUMNS[0] else f"{text[: COLUMNS[0] - 2]}…"
+
+
+def _few(rows: list[str]) -> list[str]:
+    if len(rows) <= ROWS_SHOWN:
+        return rows
+    return [*rows[:ROWS_SHOWN], f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists all"]
+
+
+def _count(value: float) -> str:
+    # Adding 0 makes -0 of a rounded -0.3 plain 0.
+    return f"{round(value) + 0:,}".replace("-", "−")
+
+
+def _range(low: float, high: float) -> str:
+    return f"{_count(low)} to {_count(high)}"

@@ -1,0 +1,271 @@
+"""Studies: everything that a comparison depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from envs.records import RecordSpace
+from envs.scenario import Scenario
+from envs.scenario_file import FOLDER as SCENARIOS
+from envs.toml_reader import is_number, unknown
+from envs.utility import Utility
+from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
+from policies.catalogue import CATALOGUE, unknown_policy
+from policies.html_table import html_table
+
+if TYPE_CHECKING:
+    from policysim.logs.log_source import LogSource
+
+ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
+# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
+# fmt: off
+EPSILONS = (
+    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
+    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
+)
+# fmt: on
+EPSILON_WANTED = "a number >= 0"
+
+
+AnyStudy = TypeVar("AnyStudy", bound="Study")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a comparison depends on, wherever its patients come from.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without its ending, or its folder's if the file is called study.toml.
+    text : str
+        The file as it was read.
+    portable : bool
+        Whether the file means the same in another folder: it names no other file.
+    title : str
+        The question, in words.
+    space : RecordSpace
+        All records that patients may have, which are public.
+    hidden_from : str
+        Who sees the published treatment, in words.
+    adjacency : str
+        One of `ADJACENCIES`.
+    sensitive : tuple of str
+        The hidden features if `adjacency` is "sensitive".
+    epsilon : float
+        The privacy parameter that the printed table is about.
+    epsilons : tuple of float
+        Those of the curve, rising.
+    policies : tuple of str
+        Names from the catalogue.
+    by : tuple of str
+        Features whose levels are reported one by one.
+    seed : int
+        For whatever is drawn at random.
+    """
+
+    name: str
+    text: str
+    portable: bool
+    title: str
+    hidden_from: str
+    adjacency: str
+    sensitive: tuple[str, ...]
+    epsilon: float
+    epsilons: tuple[float, ...]
+    policies: tuple[str, ...]
+    by: tuple[str, ...]
+    seed: int
+
+    @property
+    def space(self) -> RecordSpace:
+        """All records that patients may have."""
+        raise NotImplementedError
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this study from others, for a manifest: its name, its title, and the digest of each file."""
+        return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The study, to be kept with its report so that the folder can be run again; not where it would lose files."""
+        return {"study.toml": self.text.encode()} if self.portable else {}
+
+    def with_choices(
+        self: AnyStudy,
+        *,
+        epsilons: Sequence[float] | None = None,
+        policies: Sequence[str] | None = None,
+        by: Sequence[str] | None = None,
+        adjacency: str | None = None,
+        sensitive: Sequence[str] | None = None,
+        seed: int | None = None,
+    ) -> AnyStudy:
+        """The same study with other choices; ValueError names what does not exist.
+
+        The printed table is then about the epsilon of the study, or else the one nearest to it on the log scale.
+        """
+        changed = self
+        if epsilons is not None:
+            listed = checked_epsilons(epsilons)
+            changed = replace(changed, epsilons=listed, epsilon=nearest_epsilon(self.epsilon, listed))
+        if policies is not None:
+            for name in policies:
+                if name not in CATALOGUE:
+                    raise ValueError(unknown_policy(name))
+            changed = replace(changed, policies=tuple(dict.fromkeys(policies)))
+        if by is not None:
+            changed = replace(changed, by=self._features(by, "group"))
+        if seed is not None:
+            if seed < 0:
+                raise ValueError(f"seed must be a whole number >= 0, got {seed}")
+            changed = replace(changed, seed=seed)
+        return changed._with_adjacency(adjacency, sensitive)
+
+    def _with_adjacency(self: AnyStudy, adjacency: str | None, sensitive: Sequence[str] | None) -> AnyStudy:
+        changed = self
+        if sensitive:
+            adjacency = adjacency or Sensitive.name
+            changed = replace(changed, sensitive=self._features(sensitive, "feature"))
+        if adjacency is not None:
+            if adjacency not in ADJACENCIES:
+                raise ValueError(unknown("adjacency", adjacency, ADJACENCIES))
+            if adjacency == Sensitive.name and not changed.sensitive:
+                raise ValueError("the adjacency sensitive needs the hidden features: --sensitive FEATURE")
+            if adjacency != Sensitive.name and sensitive:
+                raise ValueError(f"hidden features only go with the adjacency sensitive, not with {adjacency}")
+            if adjacency != Sensitive.name:
+                changed = replace(changed, sensitive=())
+            changed = replace(changed, adjacency=adjacency)
+        return changed
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the question, what is hidden from whom, and what is compared."""
+        rows: list[tuple[str, object]] = [
+            ("title", self.title),
+            ("records", self.space.size),
+            ("adjacency", self.adjacency),
+            *([("hidden features", ", ".join(self.sensitive))] if self.sensitive else []),
+            ("hidden from", self.hidden_from),
+            ("ε", self.epsilon),
+            ("ε of the curve", ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)),
+            ("policies", ", ".join(self.policies)),
+            ("groups", ", ".join(self.by) or "none"),
+            ("seed", str(self.seed)),
+            ("SHA-256", self.digest),
+        ]
+        return html_table(f"study {self.name}", rows)
+
+    def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
+        for name in names:
+            if name not in self.space.names:
+                raise ValueError(unknown(kind, name, self.space.names))
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class ScenarioStudy(Study):
+    """A study of the patients of a scenario: a model whose expected outcomes are exact.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The patients and treatments.
+    scenario_source : str
+        The built-in name or the path that it was read from.
+    utility : Utility
+        What outcomes and treatments cost.
+    """
+
+    scenario: Scenario
+    scenario_source: str
+    utility: Utility
+
+    @property
+    def space(self) -> RecordSpace:
+        """The scenario's records."""
+        return self.scenario.space
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With the scenario, which the study only names: SHA-256 of its file's text."""
+        source = self.scenario_source
+        path = Path(source) if source.endswith(".toml") else SCENARIOS / f"{source}.toml"
+        digest = hashlib.sha256(path.read_text(encoding="utf-8-sig").encode()).hexdigest()
+        return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest}
+
+
+@dataclass(frozen=True)
+class LoggedStudy(Study):
+    """A study of patients in a log: who got which treatment, and what came of it.
+
+    Attributes
+    ----------
+    log : LogSource
+        Where the log is, and what its columns are.
+    """
+
+    log: LogSource
+
+    @property
+    def space(self) -> RecordSpace:
+        """The records of the declared features."""
+        return self.log.space
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With the data, by the names of their files."""
+        data = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.log.files.values()}
+        return {**super().identity, "data": data}
+
+
+def require_scenario(study: Study) -> ScenarioStudy:
+    """The same study; ValueError if its patients are those of a log."""
+    if isinstance(study, ScenarioStudy):
+        return study
+    raise ValueError(f"{study.name} is a study of a log: this needs the model of a scenario")
+
+
+def build_adjacency(study: Study) -> Adjacency:
+    """The adjacency of a study, over the features of its records."""
+    space = study.space
+    if study.adjacency == OneFeature.name:
+        return OneFeature(space.shape)
+    if study.adjacency == Sensitive.name:
+        return Sensitive(space.shape, tuple(space.axis(name) for name in study.sensitive))
+    return AnyRecord()
+
+
+def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:
+    """Rising, distinct epsilons; ValueError for an empty list or a value that is not a number >= 0."""
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not listed:
+        raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
+    for value in listed:
+        if not is_number(value, 0):
+            raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
+    return tuple(sorted({float(value) for value in listed}))
+
+
+def nearest_epsilon(epsilon: float, epsilons: tuple[float, ...]) -> float:
+    """The one of `epsilons` that is nearest to another on the log scale."""
+
+    def distance(other: float) -> float:
+        if other == epsilon:
+            return -1.0
+        return abs(math.log(other / epsilon)) if 0 < other < math.inf and 0 < epsilon < math.inf else math.inf
+
+    return min(epsilons, key=distance)

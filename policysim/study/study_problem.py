@@ -1,0 +1,169 @@
+"""From a study to the decision problem that policies work on.
+
+The expected utility of giving each record each treatment: the table on which every policy works.
+
+Scores fitted to a log: the decision problem on which policies are made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.cohort import prior
+from envs.records import RecordSpace
+from envs.scenario import DEATH
+from envs.treatment_response import ResponseModel
+from envs.utility import Utility
+from policies.adjacency import Adjacency
+from policies.arrays import FloatArray, IntArray, blocks
+from policies.problem import DecisionProblem
+from policysim.logs.load_log import Log
+from policysim.logs.outcome_models import OutcomeModel, fit_outcome_model
+from policysim.study.declared import LoggedStudy, Study, build_adjacency, require_scenario
+
+
+def build_problem(study: Study) -> DecisionProblem:
+    """The expected utility, prior and adjacency of a study, over all its records.
+
+    Returns
+    -------
+    DecisionProblem
+        For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
+        per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
+        patients (`policysim.study.study_problem`).
+
+    Examples
+    --------
+    >>> from policysim.study.study_file import load_study
+    >>> build_problem(load_study("covid")).utilities.shape
+    (1310720, 4)
+    """
+    if isinstance(study, LoggedStudy):
+        # Only such a study needs these modules.
+        from policysim.logs.load_log import load_log  # noqa: PLC0415
+
+        return problem_of_log(study, load_log(study.log))
+    modelled = require_scenario(study)
+    scenario = modelled.scenario
+    response = ResponseModel(scenario)
+    symptoms = [name for name in scenario.transient if name not in scenario.death.acute]
+    return DecisionProblem(
+        expected_utilities(response, modelled.utility),
+        prior(scenario),
+        build_adjacency(study),
+        scenario.actions,
+        records=scenario.space,
+        outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
+    )
+
+
+def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.float64]:
+    """u(x, a) = E[U(outcome, a) | x, a], exactly.
+
+    Parameters
+    ----------
+    response : ResponseModel
+        Outcome probabilities.
+    utility : Utility
+        Weights of outcomes and costs of treatments.
+
+    Returns
+    -------
+    array, (n_records, n_actions), column-major
+        In units of utility. As U is linear in the outcomes, their probabilities are enough.
+    """
+    scenario = response.scenario
+    space = scenario.space
+    weights = dict(zip(scenario.outcomes, utility.weight_vector(scenario.outcomes), strict=True))
+    costs = utility.cost_vector(scenario.actions)
+    table = np.empty_like(response.death)
+    for action in range(table.shape[1]):
+        harm = np.full((1,) * len(space.shape), costs[action])
+        for position, name in enumerate(scenario.transient):
+            harm = harm + weights[name] * space.along(name, response.presence[action, position])
+        column = table[:, action]
+        np.multiply(response.death[:, action], -weights[DEATH], out=column)
+        column -= np.broadcast_to(harm, space.shape).ravel()
+    return table
+
+
+def problem_of_log(study: LoggedStudy, log: Log) -> DecisionProblem:
+    """The decision problem whose scores are fitted to all rows of a study's log.
+
+    Its values are those of the outcome model, on the rows that it was fitted to: too good. What policies are worth to
+    other patients is in `policysim.trials.held_out`.
+    """
+    return fit_problem(log, np.ones(log.data.n_rows, dtype=np.bool_), study, build_adjacency(study))
+
+
+def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency: Adjacency) -> DecisionProblem:
+    """Fit the scores and the prior to some rows of a log.
+
+    Parameters
+    ----------
+    log : Log
+        The whole log.
+    rows : array of bool, (n_rows,)
+        Those to fit to.
+    study : LoggedStudy
+        Its outcome model, the declared range of its utility, and its seed.
+    adjacency : Adjacency
+        Over the declared records.
+
+    Returns
+    -------
+    DecisionProblem
+        Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
+        declared range, so that no row of the log can move a score beyond it.
+    """
+    source, data = study.log, log.data
+    model = fit_outcome_model(
+        source.outcome_model,
+        indicators(log.space, log.records[rows]),
+        data.actions[rows],
+        data.rewards[rows],
+        data.n_actions,
+        seed=study.seed,
+    )
+    return DecisionProblem(
+        np.clip(_scores(model, log.space, data.n_actions), *source.utility_range),
+        smoothed_prior(log.space, log.records[rows]),
+        adjacency,
+        data.names,
+        records=log.space,
+    )
+
+
+def indicators(space: RecordSpace, records: IntArray) -> FloatArray:
+    """Records as covariates, (m,) -> (m, n_levels - n_features): 0 and 1 for each level but the first of a feature."""
+    codes = space.codes(records)
+    columns = [codes[:, axis, None] == np.arange(1, n_levels) for axis, n_levels in enumerate(space.shape)]
+    return np.hstack(columns).astype(np.float64)
+
+
+def smoothed_prior(space: RecordSpace, records: IntArray) -> FloatArray:
+    """The share of each declared record among the patients, with sqrt(n) imagined ones, (space.size,).
+
+    (count + sqrt(n) product of marginal shares) / (n + sqrt(n)): records that few or none of the patients have get what
+    independent features would give them. sqrt(n) pseudo-counts are the minimax choice for one cell (Steinhaus 1957, The
+    problem of estimation; Fienberg & Holland 1973 for many).
+    """
+    n = len(records)
+    codes = space.codes(records)
+    expected = np.ones(())
+    for axis, n_levels in enumerate(space.shape):
+        # One more patient in each level: none is impossible.
+        counts = np.bincount(codes[:, axis], minlength=n_levels) + 1.0
+        expected = np.multiply.outer(expected, counts / counts.sum())
+    counted = np.bincount(records, minlength=space.size)
+    mass = counted + np.sqrt(n) * expected.ravel()
+    prior: FloatArray = mass / mass.sum()
+    return prior
+
+
+def _scores(model: OutcomeModel, space: RecordSpace, n_actions: int) -> FloatArray:
+    table = np.empty((space.size, n_actions), order="F")
+    for rows in blocks(space.size):
+        table[rows] = model.predict(indicators(space, np.arange(rows.start, rows.stop)))
+    return table

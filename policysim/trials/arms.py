@@ -1,0 +1,246 @@
+"""The arms of a log before any model: how many patients each had, and their mean reward with its interval.
+
+A policy against the best single arm: nobody knows which arm that is, so it is compared with each.
+
+A policy against the best of several arms, when nobody knows which arm is the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from policies.arrays import FloatArray, IntArray
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.outcome_models import FEWEST_ROWS
+from policysim.trials.caveats import overlap_caveats
+from policysim.trials.estimate_value import CrossFit, contributions, direct_method
+from policysim.trials.estimators import Moments, Z, importance_weights, moments, snips
+
+
+def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
+    """The mean reward of each arm, had all patients been given it, with its 95 % interval.
+
+    Parameters
+    ----------
+    data : LoggedData
+        A log; its propensities say which patients each arm's rows stand for.
+    limits : tuple of float, optional
+        The lowest and the highest reward that are possible: no interval leaves them. Rewards of 0 and 1 need none.
+
+    Returns
+    -------
+    DataFrame, a row for each arm in the order of `data.names`
+        `arm` (name), `rows` (patients who were given it), `mean` (in the reward's unit; NaN without rows), `low` and
+        `high` (ends of the interval; NaN with fewer than two rows, or if no two rewards differ, unless all of the log's
+        are 0 or 1).
+
+    Notes
+    -----
+    With w = 1 / propensity, the mean of an arm's n rows is v = sum w r / sum w (Hajek 1971), and its variance
+    n / (n - 1) sum w^2 (r - v)^2 / (sum w)^2, the delta method's (Owen 2013, Monte Carlo theory, methods and examples,
+    equation 9.9). With equal propensities they are the plain mean and its usual squared standard error. The interval
+    reaches further than 1.96 standard errors where rewards are skewed or few (`estimators.Moments.quantile`).
+
+    Of rewards of 0 and 1 it is Wilson's (1927): all shares p with (v - p)^2 <= z^2 p (1 - p) / m, which are within
+    [0, 1]. With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance,
+    or, where all rewards are the same, the effective sample size (sum w)^2 / sum w^2 (Kish 1965).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = LoggedData(
+    ...     np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 5.0]), np.array([0.5, 0.5, 0.5, 0.5]), ("none", "pill")
+    ... )
+    >>> arm_means(data)[["arm", "rows", "mean"]].values.tolist()
+    [['none', 3, 2.0], ['pill', 1, 5.0]]
+    """
+    binary = bool(np.isin(data.rewards, (0.0, 1.0)).all())
+    return pd.DataFrame([_row(data, arm, name, limits, binary) for arm, name in enumerate(data.names)])
+
+
+def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | None, binary: bool) -> dict[str, object]:
+    own = data.actions == arm
+    rewards, weights = data.rewards[own], 1 / data.propensities[own]
+    rows = len(rewards)
+    found = moments(snips(weights, rewards)) if rows else Moments(0, np.nan, np.nan)
+    low = high = np.nan
+    if rows > 1 and binary:
+        low, high = _wilson(found.mean, found.standard_error, weights)
+    elif rows > 1 and found.standard_error > 0:
+        reach = found.quantile * found.standard_error
+        low, high = found.mean - reach, found.mean + reach
+        if limits is not None:
+            low, high = max(low, limits[0]), min(high, limits[1])
+    return {"arm": name, "rows": rows, "mean": found.mean, "low": low, "high": high}
+
+
+def _wilson(share: float, error: float, weights: FloatArray) -> tuple[float, float]:
+    """Wilson's 95 % interval of a weighted share; its n that of a plain share with the same error."""
+    n = len(weights)
+    if error == 0:
+        m = float(weights.sum()) ** 2 / float(weights @ weights)
+    else:
+        # The error has n - 1, a share's n: with equal weights m is n.
+        m = share * (1 - share) / (error**2 * (n - 1) / n)
+    centre = (share + Z**2 / (2 * m)) / (1 + Z**2 / m)
+    reach = Z / (1 + Z**2 / m) * float(np.sqrt(share * (1 - share) / m + (Z / (2 * m)) ** 2))
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+@dataclass(frozen=True)
+class ArmDifference:
+    """How much better a policy is than giving everyone the best single arm.
+
+    Attributes
+    ----------
+    value : float
+        Minus the arm that is estimated best; per patient, in the reward's unit; > 0 if the policy is better.
+    interval : tuple of float
+        Of the difference to the truly best arm, whichever that is: at least 95 % of such intervals hold it.
+    arm : str
+        The one that is estimated best.
+    warnings : tuple of str
+        Where the log hardly knows what an arm does to some patients.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    arm: str
+    warnings: tuple[str, ...]
+
+
+def difference_from_best_arm(
+    data: LoggedData,
+    probabilities: FloatArray,
+    *,
+    estimator: str = "dr",
+    fitted: CrossFit | None = None,
+    clip: float | None = None,
+) -> ArmDifference:
+    """The value of a policy minus that of the best single arm, on the same rows.
+
+    Parameters
+    ----------
+    data : LoggedData
+        At least two rows. Arms that none of them got are not compared: the log knows nothing of them.
+    probabilities : array, (n_rows, k)
+        p(a|x) of the policy for each row.
+    estimator : str
+        "ips", "snips", "dm" or "dr", for the policy and for the arms.
+    fitted : CrossFit, optional
+        Outcome models; needed for "dm" and "dr".
+    clip : float, optional
+        The most that an importance weight may be.
+
+    Returns
+    -------
+    ArmDifference
+
+    Notes
+    -----
+    The difference to an arm is the mean over the rows of the policy's contribution minus that of giving everyone this
+    arm, and its standard error that of this mean, made wider where the rows are skewed (`estimators.Moments.quantile`):
+    rows on which both agree cancel. The direct method has no contributions: its difference is the direct method of the
+    difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
+    to all arms together bound that to the best one (`simultaneous.against_best`).
+    """
+    arms: IntArray = np.unique(data.actions)
+    if estimator == "dm" and fitted is not None:
+        found = [direct_method(probabilities - _everyone(data, arm), fitted) for arm in arms]
+        n = len(fitted.models)
+    else:
+        own = _contributions(data, probabilities, estimator, fitted, clip)
+        found = [
+            _mean_and_error(own - _contributions(data, _everyone(data, arm), estimator, fitted, clip)) for arm in arms
+        ]
+        n = data.n_rows
+    best = against_best([value for value, _ in found], [error for _, error in found], n)
+    return ArmDifference(
+        value=best.value,
+        interval=best.interval,
+        arm=data.names[arms[best.arm]],
+        warnings=tuple(warning for arm in arms for warning in _caveats(data, arm)),
+    )
+
+
+def _mean_and_error(differences: FloatArray) -> tuple[float, float]:
+    found = moments(differences)
+    return found.mean, found.standard_error * found.quantile / Z
+
+
+def _contributions(
+    data: LoggedData, probabilities: FloatArray, estimator: str, fitted: CrossFit | None, clip: float | None
+) -> FloatArray:
+    weights = importance_weights(data, probabilities, clip)
+    return contributions(data, probabilities, weights, estimator=estimator, fitted=fitted)
+
+
+def _everyone(data: LoggedData, arm: int) -> FloatArray:
+    """The policy that gives each row this arm, (n_rows, k); one row in memory."""
+    table: FloatArray = np.broadcast_to(np.eye(data.n_actions)[arm], (data.n_rows, data.n_actions))
+    return table
+
+
+def _caveats(data: LoggedData, arm: int) -> list[str]:
+    """What overlap lacks for giving everyone an arm, in words about that arm."""
+    everyone = _everyone(data, arm)
+    found = overlap_caveats(data, everyone[0], importance_weights(data, everyone).raw)
+    n_rows = np.count_nonzero(data.actions == arm)
+    if n_rows < FEWEST_ROWS:
+        found.append(f"too few rows got it ({n_rows}) to know how rewards vary: the interval may be too narrow.")
+    return [f"giving everyone {data.names[arm]}: {warning}" for warning in found]
+
+
+TAIL = 0.025  # of a 95 % interval, on each side
+
+
+@dataclass(frozen=True)
+class AgainstBest:
+    """A policy's value minus that of the best arm.
+
+    Attributes
+    ----------
+    value : float
+        Minus the arm that is estimated best. On average a little too small: the largest of several estimates is too
+        large.
+    interval : tuple of float
+        At least 95 % of such intervals hold the difference to the truly best arm, whichever that is.
+    arm : int
+        The one that is estimated best.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    arm: int
+
+
+def against_best(differences: Sequence[float], errors: Sequence[float], n: int) -> AgainstBest:
+    """From the differences to each arm to the difference to the best one.
+
+    With d_a the policy's value minus that of arm a, the difference to the best arm is min d_a. Its lower end is
+    min(d_a - t s_a): the policy is better than the best arm only if it is better than every one, and no correction is
+    needed (intersection-union test; Berger 1982). Its upper end is min(d_a + t' s_a), t' for 0.025 / k in place of
+    0.025 (Bonferroni), as each of the k bounds has to hold.
+
+    Parameters
+    ----------
+    differences, errors : sequence of float, k
+        Estimates d_a and their standard errors s_a.
+    n : int
+        Rows that they rest on; the quantiles are those of Student's t with n - 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> against_best([0.5, 0.1], [0.0, 0.0], 100)
+    AgainstBest(value=0.1, interval=(0.1, 0.1), arm=1)
+    """
+    apart, spread = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    arm = int(apart.argmin())
+    low = float((apart + stdtrit(n - 1, TAIL) * spread).min())
+    high = float((apart - stdtrit(n - 1, TAIL / len(apart)) * spread).min())
+    return AgainstBest(float(apart[arm]), (low, high), arm)

@@ -1,0 +1,186 @@
+"""A log, from a study file or a single file, ready for a policy to be evaluated on.
+
+What is evaluated: actions, and their probabilities for the rows of a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policysim.files.bad_rows import LogError
+from policysim.logs.load_log import load_log
+from policysim.logs.log_frame import COLUMNS, PROPENSITY, LoggedData, covariate_matrix, known_before, read_log_frame
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE
+from policysim.logs.log_tables import LogTable
+from policysim.logs.read_log import NoPropensityError, read_log
+from policysim.study.declared import LoggedStudy
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedLog:
+    """The rows of a log.
+
+    Attributes
+    ----------
+    table : LogTable
+        What is known of each row beside its action and reward; it can say where a row is.
+    data : LoggedData
+        Actions, rewards and propensities.
+    known : DataFrame
+        The columns of `table` that were known before treatment.
+    predictors : tuple of str
+        Those from which an outcome model can predict.
+    missing : tuple of int
+        For each action, the rows that were read without an outcome.
+    missing_rule : str
+        What was done with them: "refuse", "exclude" or "worst".
+    n_read : int
+        Rows that were read.
+    estimated_propensities : bool
+        Whether nobody knows the propensities, and they were estimated.
+    looked_at : DataFrame or None
+        Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
+    """
+
+    table: LogTable
+    data: LoggedData
+    known: pd.DataFrame
+    predictors: tuple[str, ...]
+    missing: tuple[int, ...]
+    missing_rule: str
+    n_read: int
+    estimated_propensities: bool = False
+    looked_at: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class UsedRows(LogTable):
+    """The rows of a study's log that are used: fewer than in its files, where rows without an outcome are left out."""
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row, counted from 1 among those that are used."""
+        return [f"{self.name}: row {row + 1} of those with an outcome" for row in rows]
+
+
+def read_study_log(study: LoggedStudy) -> EvaluatedLog:
+    """The log of a study, its patients known by the declared levels and bins of their features."""
+    log = load_log(study.log)
+    frame = log.space.decode(log.records)
+    return EvaluatedLog(
+        table=UsedRows(study.name, frame),
+        data=log.data,
+        known=frame,
+        predictors=log.space.names,
+        missing=log.missing,
+        missing_rule=study.log.missing,
+        n_read=log.n_read,
+        estimated_propensities=study.log.propensity == ESTIMATE,
+        looked_at=log.covariates,
+    )
+
+
+def read_log_file(path: Path, actions: Sequence[str]) -> EvaluatedLog:
+    """A .csv or .parquet file with the columns action, reward, propensity and covariates.
+
+    Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
+    refuses: those with gaps, for instance, or text with so many distinct values that it names patients.
+
+    Parameters
+    ----------
+    actions : sequence of str
+        Those of the policy that is evaluated; the log may hold no others.
+
+    Raises
+    ------
+    LogError
+        As `read_log`; where there are no propensities it says what to do.
+    """
+    try:
+        frame = read_log(path, treatments={name: name for name in actions})
+    except NoPropensityError:
+        raise LogError(
+            f"{path.as_posix()}: there is no column {PROPENSITY}: add it (the probability with which each patient got "
+            f"the action that is logged), or write a study file, which may say {EQUAL!r} or {ESTIMATE!r} instead: "
+            f"policysim init {path.as_posix()}"
+        ) from None
+    data = read_log_frame(frame)
+    table = LogTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
+    known = known_before(table.frame)
+    known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
+    predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
+    return EvaluatedLog(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))
+
+
+def _predicts(column: pd.DataFrame) -> bool:
+    try:
+        covariate_matrix(column)
+    except (ValueError, TypeError):  # TypeError: of lists
+        return False
+    return True
+
+
+def extended(log: EvaluatedLog, actions: Sequence[str]) -> LoggedData:
+    """The log's data with the actions of a policy that it never takes behind its own.
+
+    Raises
+    ------
+    ValueError
+        For an action of the log that the policy does not know.
+    """
+    data = log.data
+    for name in data.names:
+        if name not in actions:
+            raise ValueError(
+                f"{log.table.name}: the policy has no probability of the arm {name!r}; it has {', '.join(actions)}"
+            )
+    others = tuple(name for name in actions if name not in data.names)
+    return LoggedData(data.actions, data.rewards, data.propensities, data.names + others)
+
+
+# What pandas may write into a Parquet file beside the columns.
+PANDAS_INDEX = "__index_level_"
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What a policy is worth under a scenario's model.
+
+    Attributes
+    ----------
+    value : float
+        Per patient.
+    spread : float
+        How far two patients' rewards can be apart at most.
+    """
+
+    value: float
+    spread: float
+
+
+class Target(Protocol):
+    """A policy to evaluate."""
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+
+    @property
+    def privacy(self) -> str:
+        """What is known of its privacy loss, in a sentence."""
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """In the order of its columns."""
+
+    @property
+    def exact(self) -> Exact | None:
+        """Its exact value, where that is known."""
+
+    def probabilities(self, table: LogTable) -> FloatArray:
+        """p(a|x) for each row of a log, (n_rows, n_actions); ValueError lists rows that it does not cover."""

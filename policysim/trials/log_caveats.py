@@ -1,0 +1,73 @@
+"""What may be wrong with a log, before anybody believes a policy's value on it, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import chi2_contingency, chisquare
+
+from policysim.logs.load_log import Log
+from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
+from policysim.trials.caveats import SMALLEST_ESS
+from policysim.trials.estimators import importance_weights
+from policysim.trials.holes import where_caveats
+
+# A chance below which equal allocation is called doubtful; shared by all features that are looked at.
+DOUBTFUL = 0.001
+ESTIMATED = (
+    "Propensities are estimated from the declared features: whatever else decided who got which treatment "
+    "(confounding) biases every number here, and no interval covers that."
+)
+
+
+def log_caveats(log: Log, source: LogSource) -> list[str]:
+    """A sentence for each doubt: allocation, confounding, overlap, too few patients.
+
+    Parameters
+    ----------
+    log : Log
+        Read.
+    source : LogSource
+        What the study says about it.
+    """
+    data = log.data
+    by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
+    weights = importance_weights(data, by_lot)
+    said = [ESTIMATED] if source.propensity == ESTIMATE else []
+    if source.propensity == EQUAL:
+        said += _allocation(log)
+    said += where_caveats(data, by_lot, weights.raw, log.covariates)
+    if weights.ess < SMALLEST_ESS:
+        said.append(
+            f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
+            "95 % intervals may cover less than they say."
+        )
+    return said
+
+
+def _allocation(log: Log) -> list[str]:
+    """Where "equal" propensities do not look equal: Pearson's chi-square tests of the arms, and of each feature."""
+    k = log.data.n_actions
+    counts = np.bincount(log.data.actions, minlength=k)
+    # Rows without an outcome were allocated too.
+    counts = counts + (np.array(log.missing) if log.n_read > log.data.n_rows else 0)
+    found = []
+    chance = float(chisquare(counts).pvalue)
+    if chance < DOUBTFUL:
+        shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, counts, strict=True))
+        found.append(
+            f'propensity = "equal" is doubtful: the treatments have {shown} patients, which lots give with probability '
+            f"{chance:.1g}."
+        )
+    for name in log.space.names:
+        codes, labels = log.space.groups(name)
+        crossed = np.zeros((len(labels), k))
+        np.add.at(crossed, (codes[log.records], log.data.actions), 1)
+        crossed = crossed[crossed.sum(axis=1) > 0]
+        if len(crossed) > 1:
+            chance = float(chi2_contingency(crossed).pvalue)
+            if chance < DOUBTFUL / len(log.space.names):
+                found.append(
+                    f'propensity = "equal" is doubtful: who got which treatment depends on {name} (by lot that would '
+                    f"happen with probability {chance:.1g}); without the true propensities every number here is biased."
+                )
+    return found

@@ -1,0 +1,97 @@
+"""The figures of a study of a log, with their words and data."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from policysim import figures
+from policysim.question import words
+from policysim.question.answer import DataTable, Drawing, Panel, wide
+from policysim.question.words import ALL
+
+
+def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What each policy gains over the best single treatment at each epsilon; None without such rows.
+
+    `epsilon` is the study's: where it is decided which policies are drawn, if they are many.
+    """
+    drawn = figures.over_epsilon(table)
+    if drawn.empty:
+        return None
+    # Percentages are refused on many logs, and differences never: the same figure for all of them.
+    plain = drawn.assign(benefit_kept=float("nan"))
+    return Drawing(
+        "loss-vs-epsilon",
+        "Against one treatment for all",
+        "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
+        "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
+        lambda size: figures.loss_vs_epsilon(plain, epsilon=epsilon, size=size),
+        _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
+        tuple(float(value) for value in sorted(table["epsilon"].unique())),
+    )
+
+
+def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What each policy spends of its epsilon; None if none spends any. `epsilon` as in `gain_drawing`."""
+    spending = figures.spenders(table)
+    if spending.empty:
+        return None
+    grid = spending.pivot_table(index="epsilon", columns="policy", values="epsilon_spent", sort=False).sort_index()
+    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else words.rounded(v) for v in row)) for e, row in grid.iterrows())
+    return Drawing(
+        "spent-vs-claimed",
+        "Privacy spent against privacy claimed",
+        "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
+        lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
+        DataTable(("ε", *map(str, grid.columns)), rows),
+        tuple(float(value) for value in sorted(table["epsilon"].unique())),
+    )
+
+
+def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
+    """What example patients get under one policy."""
+    mine = probabilities[probabilities["policy"] == policy]
+    panels = [
+        Panel(str(patient), rows, "probability", words.percent) for patient, rows in mine.groupby("patient", sort=False)
+    ]
+    return Drawing(
+        "action-probabilities",
+        f"What example patients get under {policy}",
+        f"The probability of each treatment over ε under {policy} as made from the whole log, a panel for each example "
+        "patient.",
+        lambda size: figures.action_probabilities(mine, size=size),
+        wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
+        tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+    )
+
+
+def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
+    """Who bears the loss; None without groups."""
+    rows = at_epsilon[at_epsilon["loss"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return None
+    names = rows.apply(lambda row: words.group_name(row["group"], row["level"]), axis=1)
+    return Drawing(
+        "loss-by-group",
+        "Who bears the loss",
+        "The outcome that each group of patients loses against choosing for each without privacy, a dot for each "
+        "policy; bars are 95 % intervals.",
+        lambda size: figures.loss_by_group(rows, size=size),
+        _with_intervals(rows.assign(name=names), "name", "group", "loss"),
+    )
+
+
+def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, write: str = "{}") -> DataTable:
+    """A row for each entry of `index`, and for each policy the estimate with its interval."""
+    names = [str(name) for name in dict.fromkeys(table["policy"])]
+    rows = []
+    for key, group in table.groupby(index, sort=False):
+        of = {str(row["policy"]): row for _, row in group.iterrows()}
+        cells = [_with_ends(of[name], column) if name in of else "–" for name in names]
+        rows.append((write.format(key), *cells))
+    return DataTable((heading, *names), tuple(rows))
+
+
+def _with_ends(row: pd.Series, column: str) -> str:
+    triple = float(row[column]), float(row[f"{column}_low"]), float(row[f"{column}_high"])
+    return f"{words.estimate(*triple, sign=True)} ({words.interval(*triple[1:], sign=True)})"

@@ -1,0 +1,231 @@
+"""What a comparison on a log found: the numbers and sentences behind the printed screen, the report and --json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from policies.catalogue import CATALOGUE
+from policies.reference import Greedy
+from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_source import EXCLUDE, LogSource, default_range
+from policysim.question.words import ALL, rounded, with_interval
+from policysim.study.declared import LoggedStudy
+from policysim.trials.arms import arm_means
+from policysim.trials.log_caveats import log_caveats
+
+FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
+
+
+@dataclass(frozen=True)
+class LoggedRow:
+    """One policy at the study's epsilon; each triple is an estimate with the ends of its 95 % interval.
+
+    `surely_from` is the least computed epsilon at which the interval of the difference to the best single treatment is
+    above 0; inf where there is none, NaN for policies that do not depend on epsilon.
+    """
+
+    policy: str
+    value: tuple[float, float, float]
+    difference: tuple[float, float, float]
+    loss: tuple[float, float, float]
+    benefit_kept: tuple[float, float, float]
+    epsilon_spent: float
+    surely_from: float
+
+
+@dataclass(frozen=True)
+class LoggedFindings:
+    """What a study of a log found at its epsilon.
+
+    Attributes
+    ----------
+    epsilon : float
+        The one that it is about.
+    unread : str
+        How many guesses of the study file are still marked as such; "" if none is.
+    n_read, n_missing, n_used : int
+        Rows of the log, those without an outcome, and those that the estimates rest on.
+    arms : list of dict
+        For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
+    caveats : list of str
+        What may be wrong with the log.
+    one_for_all : str
+        The arm that is estimated best: what differences are against.
+    gain : tuple of float
+        What choosing for each patient without privacy gains over the best single treatment, with its 95 % interval.
+    rows : list of LoggedRow
+        The policies of the study.
+    right_guesses : float
+        e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
+    answer : list of str
+        The answer in three sentences.
+    """
+
+    epsilon: float
+    unread: str
+    n_read: int
+    n_missing: int
+    n_used: int
+    arms: list[dict[Hashable, Any]]
+    caveats: list[str]
+    one_for_all: str
+    gain: tuple[float, float, float]
+    rows: list[LoggedRow]
+    right_guesses: float
+    answer: list[str]
+
+
+def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
+    """Sum up a comparison: `table` is from `compare_log`, with greedy and best-fixed among its policies."""
+    overall = table[table["group"] == ALL]
+    now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
+    one_for_all = str(table["best_arm"].iloc[0])
+    gain = _triple(now[Greedy.name], "difference")
+    rows = [_row(name, now[name], overall[overall["policy"] == name]) for name in study.policies]
+    return LoggedFindings(
+        epsilon=study.epsilon,
+        unread=unread_words(study),
+        n_read=log.n_read,
+        n_missing=sum(log.missing),
+        n_used=log.data.n_rows,
+        arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
+        caveats=log_caveats(log, study.log),
+        one_for_all=one_for_all,
+        gain=gain,
+        rows=rows,
+        right_guesses=1 / (1 + math.exp(-study.epsilon)),
+        answer=[_without_privacy(one_for_all, gain), _at_epsilon(study, rows), _from_which(rows)],
+    )
+
+
+def unread_words(study: LoggedStudy) -> str:
+    """How many guesses of the study file nobody has read yet."""
+    count, file = study.log.unread, study.log.study
+    if not count or file is None:
+        return ""
+    are = "guess marked # CHECK is" if count == 1 else "guesses marked # CHECK are"
+    return (
+        f"{count} {are} unread in {file.name}: what follows is only as good as they are. Read each and delete the mark."
+    )
+
+
+def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
+    """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
+
+    `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
+    outcomes are possible: no interval leaves them.
+    """
+    unit = source.utility_range == default_range(source.outcome)
+    shown = dict(log.outcomes)
+    if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
+        shown = {"utility": log.data.rewards, **shown}
+    excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
+    frames = []
+    for name, values in shown.items():
+        known = np.isfinite(values)
+        without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
+        data = log.data
+        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names)
+        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
+        if np.array_equal(values, data.rewards):
+            limits = source.utility_range
+        means = arm_means(own, limits)
+        means.insert(0, "outcome", name)
+        means.insert(3, "missing", excluded + without)
+        frames.append(means)
+    return pd.concat(frames, ignore_index=True)
+
+
+def individual(rows: list[LoggedRow]) -> list[LoggedRow]:
+    """The private policies that choose for each patient."""
+    return [row for row in rows if CATALOGUE[row.policy].uses_epsilon]
+
+
+def _triple(row: pd.Series, name: str) -> tuple[float, float, float]:
+    return float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"])
+
+
+def _row(name: str, now: pd.Series, curve: pd.DataFrame) -> LoggedRow:
+    depends = CATALOGUE[name].uses_epsilon
+    return LoggedRow(
+        policy=name,
+        value=_triple(now, "value"),
+        difference=_triple(now, "difference"),
+        loss=_triple(now, "loss"),
+        benefit_kept=_triple(now, "benefit_kept"),
+        epsilon_spent=float(now["epsilon_spent"]),
+        surely_from=_first(curve, "difference_low") if depends else math.nan,
+    )
+
+
+def _first(curve: pd.DataFrame, column: str) -> float:
+    """The least epsilon at which a column is above 0."""
+    above = curve.loc[curve[column] > 0, "epsilon"]
+    return float(above.min()) if len(above) else math.inf
+
+
+def _without_privacy(one_for_all: str, gain: tuple[float, float, float]) -> str:
+    _, low, high = gain
+    verdict = (
+        f"a gain that these data show; {excluded(high)}"
+        if low > 0
+        else f"a loss, and any gain by this choice is excluded: {FOLLOWS_CHANCE}"
+        if high < 0
+        else "exactly as good"
+        if not any(gain)
+        else f"with these data a gain cannot be told from none, and {excluded(high)}"
+    )
+    return (
+        "Without any privacy, choosing a treatment for each patient by fitted scores changes the mean outcome by "
+        f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): {verdict}."
+    )
+
+
+def excluded(high: float) -> str:
+    """What an interval of the gain leaves out, and what it does not; `high`, >= 0, is its upper end."""
+    # Two digits, rounded up: nothing is called excluded that is not.
+    digits = 1 - math.floor(math.log10(high)) if high > 0 else 0
+    shown = rounded(math.ceil(high * 10.0**digits - 1e-9) / 10.0**digits)
+    return f"gains above {shown} by this choice are excluded (upper end of the interval), smaller ones are not"
+
+
+def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
+    private = individual(rows)
+    if not private:
+        return "The study compares no private policy that chooses for each patient."
+    same = [row.policy for row in private if not any(row.difference)]
+    others = [row for row in private if any(row.difference)]
+    parts = []
+    if others:
+        best = max(others, key=lambda row: row.difference[0])
+        parts.append(
+            f"the best private choice for each patient ({best.policy}) differs from the best single treatment by "
+            f"{with_interval(*best.difference, sign=True)}"
+        )
+    if same:
+        verb = "is" if len(same) == 1 else "are"
+        parts.append(f"{', '.join(same)} {verb} worth exactly the same as that treatment")
+    return f"At ε = {study.epsilon:g}, {'; '.join(parts)}."
+
+
+def _from_which(rows: list[LoggedRow]) -> str:
+    private = individual(rows)
+    surely = min((row.surely_from for row in private), default=math.inf)
+    if math.isinf(surely):
+        return (
+            "At which ε is a private choice for each patient better than the best single treatment? At none that was "
+            "computed, by more than its 95 % interval: these data show no such gain, which is no proof that there is "
+            "none."
+        )
+    names = ", ".join(row.policy for row in private if row.surely_from == surely)
+    return (
+        "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
+        f"first at ε = {rounded(surely)} ({names})."
+    )

@@ -1,0 +1,346 @@
+"""The command line as a user meets it: what it prints, writes, refuses and returns."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_studies import SCENARIO, STUDY, write_small_study
+
+from policies import CATALOGUE
+from policysim.cli.main import main
+
+
+@pytest.fixture
+def study(tmp_path):
+    return str(write_small_study(tmp_path / "study"))
+
+
+FIGURES = (
+    "loss-vs-epsilon",
+    "spent-vs-claimed",
+    "action-probabilities",
+    "loss-by-group",
+    "sensitivity-by-weight",
+    "patient-losses",
+)
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of one command."""
+    try:
+        code = main(arguments)
+    except SystemExit as stop:  # argparse's own way to end
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_alone_it_says_what_it_is_and_what_to_type_next_in_ten_lines(capsys):
+    code, out, err = run(capsys)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 10
+    assert "policysim compare covid" in out
+
+
+def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path):
+    folder = tmp_path / "out"
+    code, out, err = run(capsys, "compare", study, "--out", str(folder))
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) <= 32
+    *lines, last = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert last == f"Report: {folder / 'report.html'}"
+    for words in (
+        "Hidden: the whole record",
+        "illustrative",
+        "best for each",
+        "one for all",
+        "untreated",
+        "At ε = 1",
+        "exponential",
+        "randomized-response",
+        "at most 73 of 100 times",
+        "Worst off under",
+    ):
+        assert words in out
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert written == {
+        *(f"{name}.csv" for name in ("comparison", "examples", "findings", "drivers", "patient-losses")),
+        *(f"figures/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")),
+        "report.html",
+        "manifest.json",
+    }
+    table = pd.read_csv(folder / "comparison.csv")
+    # 5 policies, 3 epsilons; everyone, 2 ages, infected or not.
+    assert len(table) == 5 * 3 * 5
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["seed"] == 3
+    assert manifest["adjacency"] == "any-record"
+    assert manifest["sensitivity"]["value"] > 0
+    libraries = {"policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn"}
+    assert set(manifest["versions"]) == {"python", *libraries}
+
+
+def test_two_runs_write_the_same_bytes(capsys, study, tmp_path):
+    for name in ("a", "b"):
+        assert run(capsys, "compare", study, "--out", str(tmp_path / name))[0] == 0
+    for path in (tmp_path / "a").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), path
+
+
+def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
+    arguments = ["--epsilon", "2, 0.1,2", "--policy", "exponential", "--policy", "greedy", "--by", "smoker"]
+    code, out, _ = run(capsys, "compare", study, *arguments, "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert "At ε = 2" in out  # the nearest to 1 on the log scale
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert set(table["epsilon"]) == {0.1, 2.0}
+    assert set(table["policy"]) == {"exponential", "greedy", "best-fixed", "uniform"}
+    assert not any(line.startswith("best-fixed") for line in out.splitlines())
+    assert set(table["group"]) == {"all", "smoker"}
+
+
+def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
+    code, out, err = run(capsys, "compare", study, "--json", "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert [row["policy"] for row in document["comparison"]] == list(table["policy"])
+    values = [row["value"] for row in document["comparison"]]
+    assert values == pytest.approx(list(table["value"]), rel=1e-11)
+    greedy = next(row for row in document["findings"]["rows"] if row["policy"] == "greedy")
+    assert greedy["epsilon_spent"] == "inf"
+    assert greedy["keeps_from"] is None
+    assert document["findings"]["right_guesses"] == pytest.approx(math.e / (1 + math.e))
+
+
+def test_sensitivity_names_the_two_records_and_the_action(capsys, study):
+    code, out, err = run(capsys, "sensitivity", study)
+    assert (code, err) == (0, "")
+    for words in ("Sensitivity Δ = ", "Range Γ = ", "Monotone: ", "age old", "action "):
+        assert words in out
+    code, out, _ = run(capsys, "sensitivity", study, "--json")
+    document = json.loads(out)
+    assert document["value"] > document["range"] / 2
+    assert document["witness"]["actions"][0] in ("none", "syrup", "pill")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "-1"], "epsilon must be a number >= 0, got -1.0"),
+        (["--epsilon", "nan"], "epsilon must be a number >= 0, got nan"),
+        (["--epsilon", "one"], "--epsilon must be numbers >= 0 separated by commas, got 'one'"),
+        (["--epsilon", ""], "empty list"),
+        (["--epsilon", ","], "empty list"),
+        (["--policy", "exponentail"], "unknown policy 'exponentail'; did you mean 'exponential'"),
+        (["--by", "aeg"], "unknown group 'aeg'; did you mean 'age'"),
+    ],
+)
+def test_a_bad_option_is_one_line_and_exit_two(capsys, study, tmp_path, arguments, message):
+    code, out, err = run(capsys, "compare", study, *arguments, "--out", str(tmp_path / "out"))
+    assert code == 2
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("policysim: ")
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_mistakes_in_a_study_are_lines_and_exit_two(capsys, tmp_path):
+    path = write_small_study(tmp_path, STUDY.replace("seed = 3", "seed = -3\nsede = 3"))
+    code, out, err = run(capsys, "compare", str(path), "--out", str(tmp_path / "out"))
+    assert (code, out) == (2, "")
+    assert [line.split(": ")[1] for line in err.splitlines()] == [f"{path.as_posix()}:{line}" for line in (3, 4)]
+
+
+def test_an_unknown_study_or_command_is_exit_two(capsys):
+    code, _, err = run(capsys, "compare", "covd")
+    assert code == 2
+    assert "did you mean 'covid'" in err
+    assert run(capsys, "comprae")[0] == 2
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_exit_two(capsys, study, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "file"))
+    assert (code, out) == (2, "")
+    assert err == f"policysim: cannot write to {tmp_path / 'file'}: File exists\n"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    assert run(capsys, "compare", study, "--out", str(folder))[0] == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("policysim.files.output.os.fsync", interrupted)
+    code, _, err = run(capsys, "compare", study, "--epsilon", "3", "--out", str(folder))
+    assert code == 130
+    assert err == "policysim: interrupted; nothing was written\n"
+    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+    assert not list(folder.rglob(".*part*"))
+
+
+def test_a_bug_is_one_line_and_no_traceback(capsys, study, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("policysim.decision.decision_question.compare", broken)
+    code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "out"))
+    assert (code, out) == (1, "")
+    assert err == "policysim: this is a bug in policysim, please report it: KeyError: 'surprise'\n"
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys\n"
+        "from policysim.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'jinja2', 'gymnasium'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_it_runs_as_a_module_and_closes_quietly_when_nobody_reads():
+    done = subprocess.run([sys.executable, "-m", "policysim"], check=True, capture_output=True, text=True)
+    assert "Type next" in done.stdout
+    closed = subprocess.run(
+        f'"{sys.executable}" -m policysim compare --help | head -1 >{os.devnull}',
+        shell=True,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert closed.stderr == ""
+
+
+def test_the_packages_resolve_inside_this_repository():
+    root = Path(__file__).parents[3]
+    script = "import envs, policies, policysim; print(envs.__file__, policies.__file__, policysim.__file__, sep='\\n')"
+    out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert [Path(line).parent.parent for line in out.splitlines()] == [root] * 3
+
+
+def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, study, tmp_path):
+    code, out, err = run(capsys, "compare", study, "--policy", "all", "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert "Left out: exponential-monotone, as the scores are not monotone" in out
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert set(table["policy"]) == set(CATALOGUE) - {"exponential-monotone"}
+
+
+def test_a_named_policy_that_does_not_apply_is_refused_with_the_pair_that_shows_it(capsys, study, tmp_path):
+    code, out, err = run(capsys, "compare", study, "--policy", "exponential-monotone", "--out", str(tmp_path / "out"))
+    assert (code, out) == (3, "")
+    assert "not monotone" in err
+    assert "rises and that of" in err
+
+
+def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
+    code, out, _ = run(capsys, "compare", study, "--price-list", "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert "if only this is hidden" in out
+    prices = pd.read_csv(tmp_path / "out" / "prices.csv")
+    assert list(prices["loss"]) == sorted(prices["loss"], reverse=True)
+    assert "whole record" in set(prices["hides"])
+
+
+@pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
+def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
+    assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["adjacency"] == ("one-feature" if "one-feature" in options else "sensitive")
+    assert run(capsys, "sensitivity", study, *options)[0] == 0
+    assert run(capsys, "choose", study, "--keep", "0.5", *options)[0] == 0
+    assert run(capsys, "audit", study, *options)[0] == 0
+
+
+def test_the_audit_of_a_study_holds_and_names_two_records(capsys, study):
+    code, out, err = run(capsys, "audit", study, "--policy", "all")
+    assert (code, err) == (0, "")
+    assert "claims hold" in out
+    assert "refused" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_audit_of_a_table_is_exit_four_if_it_exceeds_its_claim(capsys, tmp_path):
+    path = tmp_path / "probabilities.csv"
+    path.write_text("age,p_wait,p_treat\nyoung,0.75,0.25\nold,0.25,0.75\n")
+    assert run(capsys, "audit", "--table", str(path), "--epsilon", "1.1")[0] == 0
+    code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1")
+    assert code == 4
+    assert "exceeds" in out
+    assert "young" in out
+    code, out, _ = run(capsys, "audit", "--table", str(path), "--epsilon", "1", "--json")
+    finding = json.loads(out)["findings"][0]
+    assert (code, finding["exact"]) == (4, pytest.approx(math.log(3)))
+
+
+def test_a_table_that_holds_no_probabilities_is_exit_three_with_its_lines(capsys, tmp_path):
+    path = tmp_path / "probabilities.csv"
+    path.write_text("age,p_wait,p_treat\nyoung,0.75,0.3\nold,x,0.75\n")
+    code, out, err = run(capsys, "audit", "--table", str(path))
+    assert (code, out) == (3, "")
+    assert [line.split(":")[2] for line in err.splitlines()] == ["2", "3"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["sensitivity", "STUDY"], ["choose", "STUDY", "--keep", "0.5"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_ends_quietly(study, arguments, unbuffered):
+    command = [sys.executable, "-m", "policysim", *(study if part == "STUDY" else part for part in arguments)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-m", "policysim"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"policysim: cannot write to standard output: No space left on device\n"
+
+
+def test_a_terminal_without_greek_letters_gets_question_marks(study):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "policysim", "sensitivity", study]
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert b"Sensitivity ? = " in done.stdout
+
+
+def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
+    scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]
+    for part in (", death = 0.001", ", death = 0.05", "death = 10\n"):
+        scenario = scenario.replace(part, "")
+    path = str(write_small_study(tmp_path / "study", STUDY, scenario))
+    code, out, err = run(capsys, "compare", path, "--out", str(tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert "eaths" not in out
+    assert run(capsys, "sensitivity", path)[0] == run(capsys, "audit", path)[0] == 0
+
+
+def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
+    _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
+    row = next(line for line in out.splitlines() if line.startswith("randomized-response  "))
+    # A name, a percentage (split() takes its space, too) and five numbers.
+    assert len(row.split()) == 8
+
+
+def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
+    assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["seed"] == 12
+    code, _, err = run(capsys, "compare", study, "--seed", "-1", "--out", str(tmp_path / "out"))
+    assert (code, err) == (2, "policysim: seed must be a whole number >= 0, got -1\n")

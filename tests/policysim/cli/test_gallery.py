@@ -1,0 +1,184 @@
+"""The page of all reports: nothing on it is typed."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from envs.toml_reader import InputFileError
+from policysim.cli.gallery import gallery, main, make
+
+REPORTS = Path(__file__).parents[3] / "reports"
+
+
+def write_report(folder, name, **changes):
+    """A folder with the manifest of a study."""
+    manifest = {
+        "study": {"name": name, "title": f"What of {name}?", "sha256": "0" * 64},
+        "command": ["compare", name, "--price-list"],
+        "answer": ["It costs 3 %.", "Half of it is noise."],
+        "results": {"comparison.csv": "1" * 64, "figures/b-over-a.png": "2" * 64, "figures/a.png": "3" * 64},
+        **changes,
+    }
+    (folder / name).mkdir(parents=True)
+    (folder / name / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def test_the_committed_page_is_what_the_committed_manifests_give():
+    assert (REPORTS / "README.md").read_text(encoding="utf-8") == gallery(REPORTS)
+
+
+def test_every_report_is_on_the_page_and_every_link_leads_somewhere():
+    text = gallery(REPORTS)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert [link for link in links if not (REPORTS / link).is_file()] == []
+    reports = {path.parent.name for path in REPORTS.glob("*/report.html")}
+    assert {link.split("/")[0] for link in links} == reports
+    assert len(re.findall("`(?:policysim compare|python examples/)", text)) == len(reports)
+
+
+def test_an_entry_has_question_answer_first_figure_links_and_command(tmp_path):
+    write_report(tmp_path / "reports", "covid")
+    text = gallery(tmp_path / "reports")
+    for line in (
+        "### What of covid?",
+        "It costs 3 %. Half of it is noise.",
+        "![b over a](covid/figures/b-over-a.png)",
+        "[Report](covid/report.html) · [numbers](covid/comparison.csv) · "
+        "`policysim compare covid --price-list --out reports/covid`",
+    ):
+        assert f"\n{line}\n" in text
+
+
+def test_a_study_of_ones_own_is_run_from_its_folder(tmp_path):
+    write_report(tmp_path / "reports", "ward", command=["compare", "study.toml"])
+    # Without the study there is nothing to run.
+    assert gallery(tmp_path / "reports").endswith("[Report](ward/report.html) · [numbers](ward/comparison.csv)\n")
+    (tmp_path / "reports" / "ward" / "study.toml").write_text("", encoding="utf-8")
+    assert "`policysim compare reports/ward/study.toml --out reports/ward`" in gallery(tmp_path / "reports")
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_folder_without_reports_is_refused_and_nothing_is_made(tmp_path, capsys, empty):
+    folder = tmp_path / "nofolder"
+    if empty:
+        folder.mkdir()
+    for options in ([], ["--make"]):
+        assert main([str(folder), *options]) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert folder.as_posix() in err
+    assert folder.exists() == empty
+    assert list(tmp_path.rglob("*.md")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("What does it cost (ACTG 175)? 3 % & more", "What does it cost (ACTG 175)? 3 % & more"),
+        ("p < 0.05, a > b and 30\u00a0%, cd4_baseline", "p < 0.05, a > b and 30\u00a0%, cd4_baseline"),
+        ("<script>x</script>", "&lt;script&gt;x&lt;/script&gt;"),
+        ("a *b* _c_ `d` [e](f)", "a \\*b\\* \\_c\\_ \\`d\\` \\[e\\](f)"),
+        ("&lt; &#60; \\*", "&amp;lt; &amp;#60; \\\\\\*"),
+        ("> one\n# two", "&gt; one # two"),
+        ("- one", "\\- one"),
+    ],
+)
+def test_titles_and_answers_are_shown_as_they_are(tmp_path, text, written):
+    write_report(tmp_path, "covid", study={"name": "covid", "title": text, "sha256": ""}, answer=[text])
+    lines = gallery(tmp_path).splitlines()
+    assert f"### {written}" in lines
+    assert written in lines
+
+
+def test_a_folder_with_a_space_is_linked(tmp_path):
+    write_report(tmp_path, "my (ward)")
+    assert "[Report](my%20%28ward%29/report.html)" in gallery(tmp_path)
+
+
+def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path):
+    write_report(tmp_path, "a-source", analysis="a-source")
+    write_report(tmp_path, "covid", horizon=14)
+    headings = [line for line in gallery(tmp_path).splitlines() if line.startswith("#")]
+    assert headings == [
+        "# Reports",
+        "## Patients",
+        "### What of covid? Over 14 days.",
+        "## Source documents, figure by figure",
+        "### What of a-source?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"answer": None}, "answer must be a list of sentences"),
+        ({"answer": []}, "answer must be"),
+        ({"results": {"comparison.csv": "1"}}, "results name no .png file"),
+    ],
+)
+def test_a_manifest_without_answer_or_figure_is_refused(tmp_path, capsys, changes, words):
+    write_report(tmp_path, "covid", **changes)
+    with pytest.raises(InputFileError, match=words):
+        gallery(tmp_path)
+    assert main([str(tmp_path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, capsys):
+    folder = tmp_path / "reports"
+    shutil.copytree(REPORTS / "marital-status", folder / "marital-status")
+    before = (folder / "marital-status" / "comparison.csv").read_bytes()
+    (folder / "marital-status" / "comparison.csv").unlink()
+    assert main([str(folder), "--make"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert (folder / "marital-status" / "comparison.csv").read_bytes() == before
+    assert "marital-status/report.html" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):
+    write_report(tmp_path, "ward", command=["compare", "study.toml"])
+    assert make(tmp_path) == 2
+    assert "study.toml" in capsys.readouterr().err
+    assert main([str(tmp_path), "--make"]) == 2
+    assert not (tmp_path / "README.md").exists()
+
+
+SCRIPT = """import pathlib, sys
+pathlib.Path(sys.argv[sys.argv.index("--out") + 1], "made.txt").write_text(" ".join(sys.argv[1:]))
+sys.exit("stop" in sys.argv and 3)
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "ask.py").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_script_is_named_with_its_folder_and_run(repository, capsys):
+    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "--seed", "2"])
+    assert main(["reports", "--make"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert (repository / "reports" / "ask" / "made.txt").read_text() == "--seed 2 --out reports/ask"
+    text = (repository / "reports" / "README.md").read_text(encoding="utf-8")
+    assert "`python examples/ask.py --seed 2 --out reports/ask`" in text
+
+
+def test_make_stops_at_a_script_that_fails_and_at_one_that_is_missing(repository, capsys):
+    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "stop"])
+    assert main(["reports", "--make"]) == 3
+    (repository / "examples" / "ask.py").unlink()
+    assert main(["reports", "--make"]) == 2
+    assert "examples/ask.py: is missing; reports/ask/manifest.json names it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["ask.py", "examples/../ask.py", "/examples/ask.py", "examples/ask.sh", "-c"])
+def test_no_other_file_is_run(repository, script):
+    write_report(repository / "reports", "ask", command=["python", script])
+    with pytest.raises(InputFileError, match="command must be a list like"):
+        make(repository / "reports")

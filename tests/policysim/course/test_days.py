@@ -1,0 +1,377 @@
+"""Treatment over days within a budget: what is published in all days together, by enumeration, and what is printed."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from counted_progress import CountedProgress
+from small_studies import SCENARIO, STUDY, write_small_study
+
+import policysim as ps
+from policies import make_policy
+from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
+from policysim.cli.main import main
+from policysim.course import allocation
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.days import DaysQuestion, _Search, compare_days
+from policysim.course.days_screen import best_mechanisms
+from policysim.course.planning import policy_value
+from policysim.course.step_problems import optimal_course
+from policysim.course.treatment_course import build_course
+from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+
+WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
+PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_small_study(tmp_path_factory.mktemp("days"), scenario=WITH_ONSET)
+
+
+@pytest.fixture(scope="module")
+def study(path):
+    return ps.load_study(path)
+
+
+def sequence_probabilities(process, tables):
+    """P(published actions of all days | first record), (n, k^H), by following every sequence through the states."""
+    n, k = process.rewards.shape
+    columns = []
+    for sequence in product(range(k), repeat=len(tables)):
+        chance = np.ones(n)  # P(the rest of the sequence | state), backwards
+        for day in reversed(range(len(tables))):
+            action = sequence[day]
+            later = process.continuation(chance)[:, action] if day + 1 < len(tables) else np.ones(n)
+            chance = tables[day][:, action] * later
+        columns.append(chance)
+    return np.column_stack(columns)
+
+
+def hockey_stick(joint, epsilon):
+    """The largest delta over all pairs of first records at a total epsilon."""
+    return max(np.maximum(row - math.exp(epsilon) * joint, 0).sum(axis=1).max() for row in joint)
+
+
+def tables_of(process, policy):
+    return [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+def test_all_days_together_stay_within_the_total_by_basic_composition(study, name):
+    process = build_course(study, 3)
+    joint = sequence_probabilities(process, tables_of(process, make_policy(name, epsilon=0.5)))
+    assert joint.sum(axis=1) == pytest.approx(np.ones(len(joint)))
+    # Any two records, also one who comes in already absorbed: all are hidden from the first day on.
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= 3 * 0.5 + 1e-12
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+@pytest.mark.parametrize("total", [0.5, 3.0])
+def test_all_days_together_stay_within_the_budget_that_was_used(study, name, total):
+    delta = 0.05
+    process = build_course(study, 3)
+    template = make_policy(name)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+    budget = ps.PrivacyBudget(total, delta).daily(template, problems)
+    joint = sequence_probabilities(process, tables_of(process, budget.policy))
+    assert hockey_stick(joint, total) <= delta + 1e-12
+
+
+def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
+    """The planted mistake: to stop publishing for who has recovered, but to call the length hidden."""
+    process = build_course(study, 3, length_public=True)
+    joint = sequence_probabilities(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
+    # Fewer than three actions are published for those whose stay ends; that alone tells records apart.
+    ended = 1 - joint.sum(axis=1)
+    assert ended.max() > 0.1
+    assert np.log(ended.max() / ended.min()) > 3 * 0.5
+
+
+def test_the_table_holds_the_values_of_the_tables_that_the_budget_allows(study):
+    question = DaysQuestion(horizon=3, totals=(1.0, 4.0), delta=1e-6, length_public=False)
+    progress = CountedProgress()
+    table = compare_days(study, question, progress)
+    assert progress.done == progress.expected > 0
+    assert question.horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    assert set(table["group"]) == {"all", "age", "infected"}
+    overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
+    process = build_course(study, 3)
+    for _, row in overall[overall["policy"].isin(["exponential", "randomized-response"])].iterrows():
+        policy = make_policy(row["policy"], epsilon=row["epsilon"])
+        assert row["value"] == pytest.approx(policy_value(process, tables_of(process, policy)), abs=1e-12)
+        assert row["epsilon_spent"] <= row["epsilon"] + 1e-12
+        assert row["total_spent"] <= row["total_epsilon"] + 1e-9
+    assert (overall[overall["policy"] == "greedy"]["loss"].abs() < 1e-12).all()
+
+
+def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
+    question = DaysQuestion(horizon=1, totals=(1.0,), delta=0.0, length_public=True)
+    table = compare_days(replace(study, by=()), question).set_index("policy")
+    one = ps.compare(ps.build_problem(study), policies=study.policies, epsilons=[1.0]).set_index("policy")
+    for name in ("randomized-response", "uniform", "greedy"):
+        assert table.loc[name, "value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
+        assert table.loc[name, "benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
+    # Its formula promises more loss than its table has: so it may have a larger epsilon, and still loses at most 1.
+    epsilon = table.loc["exponential", "epsilon"]
+    larger = ps.compare(ps.build_problem(study), policies=["exponential"], epsilons=[epsilon]).iloc[0]
+    assert epsilon > 1.1
+    assert 0.98 <= larger["epsilon_spent"] <= 1
+    assert larger["epsilon_spent"] == pytest.approx(table.loc["exponential", "total_spent"], rel=1e-9)
+    assert table.loc["exponential", "value"] == pytest.approx(larger["value"], abs=1e-12)
+
+
+def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
+    process = build_course(study, 3)
+
+    def value(schedule):
+        of_day = schedule_tables(process, schedule)
+        return policy_value(process, [of_day(day)[1] for day in range(3)])
+
+    found = best_schedule(process, [0, 0, 0])
+    values = {schedule: value(schedule) for schedule in product(range(3), repeat=3)}
+    neighbours = [s for s in values if sum(a != b for a, b in zip(s, found, strict=True)) <= 1]
+    assert values[found] == pytest.approx(max(values[s] for s in neighbours), abs=1e-12)
+    assert values[found] >= max(values[(a, a, a)] for a in range(3)) - 1e-12
+
+
+def test_the_best_mechanism_is_one_that_stays_within_the_total():
+    rows = [
+        {"group": "all", "horizon": 2, "total_epsilon": 1.0, "policy": name, "value": value, "total_spent": spent}
+        for name, value, spent in [("greedy", 3.0, math.inf), ("exponential", 1.0, 0.5), (SCHEDULE, 2.0, 0.0)]
+    ]
+    assert best_mechanisms(pd.DataFrame(rows).assign(benefit_kept=0.0))["policy"].tolist() == [SCHEDULE]
+
+
+def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
+    table = compare_days(replace(study, by=()), DaysQuestion(2, (1.0,), 0.0, False))
+    row = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].iloc[0]
+    process = build_course(study, 2)
+    assert row["epsilon"] > 0.5
+    policy = make_policy("exponential", epsilon=row["epsilon"])
+    losses = [ps.privacy_loss(t, ps.AnyRecord()).epsilon for t in tables_of(process, policy)]
+    assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9)
+    # The claimed losses would be more than the total, the exact ones fill it.
+    assert 0.98 <= row["total_spent"] <= 1.0 < 2 * row["epsilon"]
+    assert row["composition"] == "exact-losses"
+
+
+def random_chain(seed):
+    """Three states, and one that absorbs (a patient who is no longer treated), three actions, four days."""
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
+    rewards = rng.normal(size=(4, 3)) * rng.choice([0.1, 1.0], size=(4, 1))
+    moves[3], rewards[3] = np.eye(4)[3], 0.0
+    return ps.TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=4)
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(name, seed):
+    process, template = random_chain(seed), make_policy(name)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+    for total, delta in ((0.4, 0.0), (3.0, 0.0), (1.0, 0.02), (6.0, 0.1)):
+        budget = ps.PrivacyBudget(total, delta).daily(template, problems)
+        # All 81 courses that may be published, from every first state, the absorbed one too.
+        joint = sequence_probabilities(process, tables_of(process, budget.policy))
+        assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
+        assert budget.epsilon >= total / 4 and budget.total_epsilon <= total * (1 + 1e-12)
+        if budget.composition == "zero-concentrated":
+            assert hockey_stick(joint, budget.total_epsilon) <= delta + 1e-12
+        else:
+            assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= budget.total_epsilon * (1 + 1e-9) + 1e-12
+
+
+def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
+    monkeypatch.setattr(allocation, "loss_and_range", lambda policy, _: (policy.epsilon / 4, math.inf))
+    process, template = random_chain(0), make_policy("randomized-response")
+    budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
+    joint = sequence_probabilities(process, tables_of(process, budget.policy))
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > budget.total_epsilon
+
+
+def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
+    """What the words say: the probability of losing more than epsilon can be several times delta."""
+    joint = np.array([[1.1, 0.9], [1.0, 1.0]]) / 2  # loss log 1.1 with probability 0.55
+    epsilon = math.log(1.09)
+    delta = hockey_stick(joint, epsilon)
+    exceeded = joint[0][np.log(joint[0] / joint[1]) > epsilon].sum()
+    assert exceeded == pytest.approx(0.55) and exceeded > 8 * delta > 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_a_larger_total_never_keeps_less(study, delta):
+    totals = (0.05, 0.2, 0.7, 1.0, 2.0, 5.0, 12.0)
+    names = ("exponential", "exponential-tight", "randomized-response", "optimal")
+    table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))
+    assert set(table["policy"]) == {"best-schedule", "exponential", "exponential-tight", "randomized-response", DAILY}
+    for _, rows in table[table["group"] == "all"].groupby(["policy", "horizon"]):
+        assert rows["total_epsilon"].tolist() == list(totals)
+        assert (rows["value"].diff().dropna() >= 0).all()
+        assert (rows["total_spent"] <= rows["total_epsilon"] * (1 + 1e-9)).all()
+
+
+def test_less_is_taken_where_it_is_worth_more(study):
+    """The allocation alone falls: with more epsilon the daily optimum trusts Q-values that it does not live up to."""
+    totals, template = (0.2, 0.7, 5.0), make_policy("optimal")
+    process = build_course(study, 5)
+    problems = [day.whole for day in optimal_course(process).decisions(template)]
+
+    def value(epsilon):
+        return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
+
+    largest = [ps.PrivacyBudget(total).daily(template, problems).epsilon for total in totals]
+    assert value(largest[0]) < value(largest[1]) < value(0.0) < value(largest[2])
+    question = DaysQuestion(5, totals, 0.0, length_public=False)
+    table = compare_days(replace(study, by=(), policies=("optimal",)), question)
+    rows = table[(table["policy"] == DAILY) & (table["horizon"] == 5)]
+    assert rows["value"].is_monotonic_increasing and rows["value"].iloc[0] >= value(0.0) - 1e-12
+    assert rows["value"].iloc[2] == pytest.approx(value(largest[2]), abs=1e-12)
+    for _, row in rows.iterrows():
+        assert row["value"] == pytest.approx(value(row["epsilon"]), abs=1e-12)
+        joint = sequence_probabilities(process, tables_of(process, replace(template, epsilon=row["epsilon"])))
+        exact = ps.privacy_loss(joint, ps.AnyRecord()).epsilon
+        assert exact <= row["total_spent"] + 1e-12 <= row["total_epsilon"] + 2e-12
+
+
+def test_a_half_is_tried_and_only_taken_if_it_is_affordable_and_worth_more(study):
+    process = build_course(study, 2)
+    course = optimal_course(process)
+    evaluator = ProcessEvaluator(process, course)
+    worth = {0.0: 0.5, 0.5: 0.4, 0.25: 0.7, 1.0: 0.3, 0.125: 2.0}
+    search = _Search(make_policy("randomized-response"), DaysQuestion(2, (1.0, 2.0), 0.0, False), course, evaluator)
+    results = {
+        make_policy("randomized-response", epsilon=epsilon): CourseResult(np.array([[value]]), (epsilon,) * 2)
+        for epsilon, value in worth.items()
+    }
+    # At a total of 1: 0.5 a day is worth less than 0, its half more. At 2: a day's 1 and its halves are worth no more
+    # than that half, which therefore stays; an eighth is asked for by no one.
+    assert [(total, budget.epsilon) for total, budget in search.never_falling(results)] == [(1.0, 0.25), (2.0, 0.25)]
+    assert {policy.epsilon for policy in results} == set(worth)
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("compare", str(path), "--horizon", "3", "--total-epsilon", "1,4", "--delta", "1e-6", "--out", str(out))
+    code, text, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    for words in ("Over 3 days", "Total ε = 1", "Total ε = 4", "δ = 1e-06", "through day 3", "best-schedule", "3 days"):
+        assert words in text
+    assert max(map(len, text.splitlines()[:-1])) <= 100
+    first = {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")}
+    assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= {
+        name.as_posix() for name in first
+    }
+    assert run(capsys, *arguments)[0] == 0
+    assert {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")} == first
+    page = first[next(name for name in first if name.name == "report.html")].decode()
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+
+
+def days_command(path, out, *options):
+    return (
+        "compare",
+        str(path),
+        "--horizon",
+        "2",
+        "--total-epsilon",
+        "2",
+        "--delta",
+        "1e-3",
+        "--out",
+        str(out),
+        *options,
+    )
+
+
+def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    code, text, err = run(capsys, *days_command(path, new, "--policy", DAILY))
+    assert (code, err) == (0, "")
+    assert DAILY in text and re.search(r"\boptimal\b(?!-daily)", text) is None
+    # The former name still does, with one line that says the new one.
+    code, same, err = run(capsys, *days_command(path, old, "--policy", "optimal"))
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith("policysim: over days the policy optimal is called optimal-daily")
+    assert same.replace(str(old), str(new)) == text
+    assert (old / "comparison.csv").read_text() == (new / "comparison.csv").read_text()
+    document = json.loads((new / "manifest.json").read_text())
+    assert document["policies"] == [DAILY]
+    page = (new / "report.html").read_text()
+    assert re.search(r"\boptimal\b(?!-daily| continuation)", page.split("<h2>Reproduce</h2>")[0]) is None
+    # On one decision there is no such policy.
+    code, _, err = run(capsys, "compare", str(path), "--policy", DAILY, "--out", str(tmp_path / "none"))
+    assert code == 2 and "did you mean 'optimal'?" in err
+
+
+def test_a_study_that_is_shared_with_the_question_about_one_decision_may_list_optimal(capsys, tmp_path):
+    listed = STUDY.replace('"exponential", "randomized-response"]', '"optimal"]')
+    path = write_small_study(tmp_path / "study", study=listed, scenario=WITH_ONSET)
+    code, text, err = run(capsys, *days_command(path, tmp_path / "out"))
+    assert (code, err) == (0, "")
+    assert DAILY in text
+
+
+def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechanisms(capsys, path, tmp_path):
+    policies = ("--policy", "exponential", "--policy", "optimal-daily")
+    code, text, _ = run(capsys, *days_command(path, tmp_path / "out", *policies))
+    assert code == 0
+    answer = json.loads((tmp_path / "out" / "manifest.json").read_text())["answer"]
+    assert "Compared were best-schedule, exponential, optimal-daily." in answer[0]
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in (text, page, " ".join(answer)):
+        for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):
+            assert claim not in words.lower()
+    for words in (text, page):
+        flat = " ".join(words.split())
+        assert "is at most e^ε times as probable under one record as under another, plus δ = 0.001" in flat
+        assert "It is no limit for the course" in flat
+        assert "Best of these" in flat or "Which of these mechanisms" in flat
+
+
+def test_the_command_prints_one_document(capsys, path, tmp_path):
+    arguments = ("--horizon", "2", "--length-public", "--json", "--out", str(tmp_path / "out"))
+    code, text, _ = run(capsys, "compare", str(path), *arguments)
+    document = json.loads(text)
+    assert code == 0
+    assert document["manifest"]["length_public"] is True
+    assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 5.0, 10.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
+        (("--horizon", "-3"), "--horizon must be a whole number from 1 to 366, got '-3'"),
+        (("--horizon", "two"), "--horizon must be a whole number from 1 to 366, got 'two'"),
+        (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
+        (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
+        (("--total-epsilon", "1"), "--total-epsilon only goes with --horizon"),
+        (("--delta", "0.1"), "--delta only goes with --horizon"),
+        (("--length-public",), "--length-public only goes with --horizon"),
+        (("--horizon", "2", "--delta", "1"), "--delta must be a number in [0, 1), got '1'"),
+        (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
+        (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
+        (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over days only the adjacency any-record composes"),
+        (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
+    ],
+)
+def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
+    code, out, err = run(capsys, "compare", str(path), *arguments, "--out", str(tmp_path / "out"))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,155 @@
+"""Treatment over days as a process: against one decision, against a dense matrix, and why only any-record composes."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from small_studies import SCENARIO, write_small_study
+
+import policysim as ps
+from envs.treatment_response import ResponseModel
+from policysim.course.treatment_course import ABSORBED, build_course
+
+ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("course")
+    return ps.load_study(
+        write_small_study(folder, scenario=SCENARIO.replace("[treatments.none]", ONSET + "\n[treatments.none]"))
+    )
+
+
+def dense(study, horizon):
+    """P(next record | record, action) and expected deaths, record by record and flag by flag from the definitions.
+
+    Returns transitions (n, k, n) without what ends, and P(death), (n, k). Deliberately slow and plain.
+    """
+    scenario = study.scenario
+    space = scenario.space
+    records = list(product(*(range(length) for length in space.shape)))
+    flags = ["infected", "fever", "cough"]
+    kappa = {"fever": 0.8, "cough": 0.4}
+    severity = np.broadcast_to(ResponseModel(scenario).severity, space.shape)
+    n, k = len(records), len(scenario.actions)
+    move, death = np.zeros((n, k, n)), np.zeros((n, k))
+    for x, morning in enumerate(records):
+        now = dict(zip(space.names, morning, strict=True))
+        for a, treatment in enumerate(scenario.treatments.values()):
+            for evening in product((0, 1), repeat=3):
+                chance = 1.0
+                for flag, present in zip(flags, evening, strict=True):
+                    stays = (1 - scenario.natural_clearing[flag]) * (1 - treatment.clears.get(flag, 0.0))
+                    p = stays if now[flag] else treatment.side_effects.get(flag, 0.0)
+                    chance *= p if present else 1 - p
+                left = dict(zip(flags, evening, strict=True))
+                hazard = severity[morning] / horizon
+                hazard *= 0.2 + sum(kappa.get(flag, 0.0) * left[flag] for flag in flags) if now["infected"] else 1.0
+                dies = 1 - np.exp(-hazard)
+                death[x, a] += chance * dies
+                if not any(evening):
+                    continue
+                for night in product((0, 1), repeat=3):
+                    appears = 1.0
+                    for flag, present in zip(flags, night, strict=True):
+                        admission = {"fever": 0.6, "cough": 0.5} if left["infected"] else {"fever": 0.05, "cough": 0.1}
+                        onset = {"infected": 0.0, "fever": 0.5, "cough": 0.3}[flag] * admission.get(flag, 0.0)
+                        p = 1.0 if left[flag] else onset
+                        appears *= p if present else 1 - p
+                    after = {**now, **dict(zip(flags, night, strict=True))}
+                    y = space.indices([[after[name] for name in space.names]])[0]
+                    move[x, a, y] += chance * (1 - dies) * appears
+    return move, death
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_day_is_what_its_definition_says(study, horizon):
+    course = build_course(study, horizon, length_public=True)
+    move, death = dense(study, horizon)
+    values = np.random.default_rng(0).normal(size=len(death))
+    assert course.continuation(values) == pytest.approx(move @ values, abs=1e-12)
+    assert course.outcomes["deaths"] == pytest.approx(death, abs=1e-12)
+    chosen = np.random.default_rng(1).dirichlet(np.ones(3), size=len(death))
+    expected = np.einsum("x,xa,xay->y", course.initial, chosen, move)
+    assert course.push(course.initial, chosen) == pytest.approx(expected, abs=1e-14)
+
+
+def test_the_rewards_of_a_day_are_its_expected_utility(study):
+    course = build_course(study, 3)
+    _, death = dense(study, 3)
+    response = ResponseModel(study.scenario)
+    weights = {"infected": 0.1, "fever": 0.2, "cough": 0.3}
+    costs = np.array([0.0, 0.02, 0.05])
+    expected = -10 * death - costs - sum(w * response.probability(name) for name, w in weights.items())
+    assert course.rewards[:-1] == pytest.approx(expected, abs=1e-12)
+
+
+def test_one_day_is_the_one_decision(study):
+    course, problem = build_course(study, 1), ps.build_problem(study)
+    assert np.array_equal(course.rewards[:-1], problem.utilities)
+    assert np.array_equal(course.initial[:-1], problem.prior)
+    assert np.array_equal(course.outcomes["deaths"][:-1], problem.outcomes["deaths"])
+
+
+def test_who_is_no_longer_treated_is_one_more_record(study):
+    course, public = build_course(study, 3), build_course(study, 3, length_public=True)
+    n = study.scenario.space.size
+    assert len(course.initial) == n + 1 and len(public.initial) == n
+    assert course.records.describe(n) == ABSORBED
+    assert not course.rewards[n].any() and course.initial[n] == 0
+    # Nothing is lost: what leaves the records arrives there, and stays.
+    chosen = np.full((n + 1, 3), 1 / 3)
+    first = course.push(course.initial, chosen)
+    second = course.push(first, chosen)
+    assert first.sum() == pytest.approx(1, abs=1e-12) and second.sum() == pytest.approx(1, abs=1e-12)
+    assert 0 < first[n] < second[n]
+    assert first[:n] == pytest.approx(public.push(public.initial, chosen[:n]), abs=1e-15)
+    # A value of having ended is counted where the stay ends.
+    values = np.random.default_rng(2).normal(size=n + 1)
+    ends = 1 - public.continuation(np.ones(n))
+    expected = public.continuation(values[:n]) + ends * values[n]
+    assert course.continuation(values)[:n] == pytest.approx(expected, abs=1e-12)
+    assert course.continuation(values)[n] == pytest.approx(np.full(3, values[n]))
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 1.5, True, "2"])
+def test_a_horizon_that_is_no_number_of_days_is_refused(study, horizon):
+    with pytest.raises(ValueError, match=f"horizon must be a whole number of days >= 1, got horizon={horizon!r}"):
+        build_course(study, horizon)
+
+
+@pytest.mark.parametrize("choice", [{"adjacency": "one-feature"}, {"sensitive": ["age"]}])
+def test_only_any_record_composes_over_days(study, choice):
+    narrower = study.with_choices(**choice)
+    for horizon in (1, 2):
+        with pytest.raises(ValueError, match="over days only the adjacency any-record composes"):
+            build_course(narrower, horizon)
+
+
+def test_one_feature_does_not_compose_over_days():
+    """The counter-example: a fixed feature f that differs makes a symptom s differ tomorrow.
+
+    Each day's policy is one-feature private at epsilon 1, exactly. Yet what two days publish about f has a loss of
+    2.98, not of 2: tomorrow's records differ in two features.
+    """
+    epsilon, certain = 1.0, 0.99
+    # P(the treatment is given | f, s): a step of epsilon for each feature.
+    given = 0.05 * np.exp(epsilon * np.array([[0, 1], [1, 2]]))
+    table = np.stack([1 - given, given], axis=-1).reshape(4, 2)
+    assert ps.privacy_loss(table, ps.OneFeature((2, 2))).epsilon == pytest.approx(epsilon, abs=1e-12)
+    sick = np.array([1 - certain, certain])  # P(s tomorrow | f), whatever the treatment; nobody has s today
+    course = np.array(
+        [
+            [
+                table[2 * f, first] * sum(p * table[2 * f + s, second] for s, p in enumerate((1 - sick[f], sick[f])))
+                for first, second in product((0, 1), repeat=2)
+            ]
+            for f in (0, 1)
+        ]
+    )
+    assert course.sum(axis=1) == pytest.approx([1, 1])
+    loss = np.abs(np.log(course[0] / course[1])).max()
+    assert loss == pytest.approx(2.98, abs=0.005)
+    # Any-record composes: the same policy has a daily loss of 2 there, and two days stay within 4.
+    assert loss <= 2 * ps.privacy_loss(table, ps.AnyRecord()).epsilon

@@ -1,0 +1,419 @@
+"""The audit of policies and of tables made elsewhere: what it finds, how it says so, and what it refuses."""
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, make_policy
+from policies.policy import NotApplicableError
+from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
+from policysim.decision.audit_question import audit_screen, table_heading
+from policysim.files.probability_table import DataError, read_probability_table
+
+PROBLEM = DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [0.25, 0.25, 0.5], AnyRecord(), ("wait", "treat"))
+
+TABLE = """\
+age,smoker,p_wait,p_treat
+young,0,0.5,0.5
+young,1,0.25,0.75
+old,0,0.8,0.2
+old,1,0.1,0.9
+"""
+
+
+@dataclass(frozen=True)
+class Overspending(Policy):
+    """Spends twice what it claims."""
+
+    name = "overspending"
+
+    def log_probabilities(self, problem):
+        return make_policy("randomized-response", epsilon=2 * self.epsilon).log_probabilities(problem)
+
+
+@dataclass(frozen=True)
+class Refusing(Policy):
+    name = "refusing"
+
+    def log_probabilities(self, problem):
+        raise NotApplicableError("the scores are not monotone")
+
+
+@dataclass(frozen=True)
+class Fixed(Policy):
+    """Whatever table it is given."""
+
+    table: tuple = ()
+    name = "fixed"
+
+    def log_probabilities(self, problem):
+        return np.array(self.table)
+
+
+def read(tmp_path, text, actions=None):
+    path = tmp_path / "probabilities.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_probability_table(path, actions)
+
+
+def mistakes(tmp_path, text, actions=None):
+    """The lines of the error, without the folder."""
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, text, actions)
+    return str(caught.value).replace(f"{tmp_path.as_posix()}/", "").splitlines()
+
+
+def test_each_policy_is_found_to_spend_at_most_what_it_claims_and_the_claim_is_its_guarantee():
+    findings = audit(PROBLEM, list(CATALOGUE), [0.1, 1.0, 20.0])
+    assert not exceeds(findings)
+    for finding in findings:
+        if finding.epsilon is not None and not finding.refusal:
+            assert finding.claimed == make_policy(finding.policy, epsilon=finding.epsilon).guarantee
+            assert finding.exact <= finding.claimed * (1 + 1e-9)
+
+
+def test_randomized_response_is_found_to_spend_exactly_its_claim_with_the_records_that_show_it():
+    (finding,) = audit(PROBLEM, ["randomized-response"], [1.0])
+    assert finding.exact == pytest.approx(1.0, rel=1e-12)
+    assert {finding.record, finding.neighbour} == {"record 0", "record 1"}
+    assert finding.log_chances[0] - finding.log_chances[1] == finding.exact
+
+
+def test_a_policy_without_epsilon_is_audited_once_and_progress_counts_findings():
+    calls = []
+    findings = audit(PROBLEM, ["uniform", "exponential"], [2.0, 1.0], lambda: calls.append(1))
+    assert [(finding.policy, finding.epsilon) for finding in findings] == [
+        ("uniform", None),
+        ("exponential", 1.0),
+        ("exponential", 2.0),
+    ]
+    assert len(calls) == 3
+
+
+def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
+    findings = audit(PROBLEM, ["exponential", Overspending()], [0.5, 1.0])
+    assert [finding.holds for finding in findings] == [True, True, False, False]
+    assert exceeds(findings)
+    lines = "\n".join(audit_screen(findings, ["A title"])).splitlines()
+    first, second, third, fourth = (line.split() for line in lines[3:7])
+    assert first == ["overspending", "0.5", "0.5", "1", "200", "%", "✗", "exceeds"]
+    assert second == ["overspending", "1", "1", "2", "200", "%", "✗", "exceeds"]
+    assert (third[0], fourth[0]) == ("exponential", "exponential")
+    assert lines[9].startswith("✗ overspending at ε = 0.5: ")
+    assert lines[-1] == "2 of 4 claims hold."
+
+
+def test_the_witness_is_in_words_with_both_probabilities():
+    text = "\n".join(audit_screen(audit(PROBLEM, [Overspending()], [1.0]), []))
+    truth = math.exp(2) / (1 + math.exp(2))
+    assert f"    {truth:.6g} for [record " in text
+    assert f"    {1 - truth:.6g} for [record " in text
+    assert "overspending at ε = 1: wait has probability" in text
+
+
+def test_a_policy_that_refuses_the_problem_is_no_failure():
+    findings = audit(PROBLEM, [Refusing()], [1.0])
+    assert findings == [Finding("refusing", 1.0, 1.0, refusal="the scores are not monotone")]
+    assert not exceeds(findings)
+    text = "\n".join(audit_screen(findings, []))
+    assert "refusing at ε = 1: refused: the scores are not monotone" in text
+    assert text.endswith("Nothing was claimed, so no claim was checked. 1 refused.")
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (((math.nan, 0.0),) * 3, "its probabilities sum to nan for [record 0]"),
+        (((0.0, -math.inf), (-1.0, -1.0), (0.0, -math.inf)), "its probabilities sum to 0.735758882 for [record 1]"),
+        (((0.0, 0.0),) * 3, "its probabilities sum to 2 for [record 0]"),
+        (((1e4, 0.0),) * 3, "its probabilities sum to inf for [record 0]"),
+        (((0.0, -math.inf),), "its table has shape (1, 2) instead of (3, 2)"),
+    ],
+)
+def test_a_table_that_holds_no_probabilities_is_a_failure_though_its_rows_are_all_alike(table, fault):
+    findings = audit(PROBLEM, [Fixed(table=table)], [1.0])
+    assert [(finding.fault, finding.exact) for finding in findings] == [(fault, None)]
+    assert exceeds(findings)
+    text = "\n".join(audit_screen(findings, []))
+    assert "✗ no probabilities" in text
+    assert f"✗ fixed at ε = 1: {fault}" in text
+    assert text.endswith("0 of 1 claims hold.")
+
+
+@pytest.mark.parametrize(
+    ("claimed", "exact", "holds"),
+    [
+        (1.0, 1 + 0.9e-9, True),
+        (1.0, 1 + 1.1e-9, False),
+        (0.0, 0.9e-12, True),
+        (0.0, 1.1e-12, False),
+        (math.inf, math.inf, True),
+        (100.0, math.inf, False),
+        (None, math.inf, True),
+    ],
+)
+def test_a_claim_may_be_missed_by_rounding_only(claimed, exact, holds):
+    assert Finding("any", claimed, claimed, exact).holds is holds
+
+
+def test_a_policy_whose_probabilities_underflow_is_shown_by_its_logarithm():
+    logs = tuple(tuple(row) for row in make_policy("randomized-response", epsilon=900.0).log_probabilities(PROBLEM))
+    text = "\n".join(audit_screen(audit(PROBLEM, [Fixed(table=logs)], [900.0]), []))
+    assert "    e^-900 for [record " in text
+
+
+def test_the_document_is_json_with_a_finding_per_policy_and_epsilon():
+    findings = audit(PROBLEM, [Overspending(), "uniform"], [1.0])
+    document = json.loads(json.dumps(audit_document(findings), allow_nan=False))
+    assert document["holds"] is False
+    assert [(item["policy"], item["claimed"], item["holds"]) for item in document["findings"]] == [
+        ("overspending", 1.0, False),
+        ("uniform", 0.0, True),
+    ]
+    assert document["findings"][0]["exact"] == pytest.approx(2.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilons", [[], [-1.0], [math.nan]])
+def test_an_epsilon_that_is_no_number_from_zero_is_refused(epsilons):
+    with pytest.raises(ValueError, match="epsilon must be a number >= 0"):
+        audit(PROBLEM, ["exponential"], epsilons)
+
+
+def test_the_screen_stays_within_a_hundred_columns_whatever_the_names(tmp_path):
+    columns = [f"feature_with_a_rather_long_name_{i}" for i in range(12)]
+    rows = [",".join([*("level" * 12 for _ in columns), p, str(1 - float(p))]) for p in ("0.5", "0.25")]
+    path = tmp_path / f"{'long' * 30}.csv"
+    path.write_text("\n".join([",".join([*columns, "p_a", "p_b"]), *rows]), encoding="utf-8")
+    table = read_probability_table(path)
+    adjacency = table_adjacency(table, "any-record")
+    text = "\n".join(audit_screen(audit_table(table, adjacency, 0.1), table_heading(table, adjacency)))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "✗ exceeds" in text
+
+
+# Tables made elsewhere.
+
+
+def test_a_table_is_read_with_its_features_actions_and_line_numbers(tmp_path):
+    table = read(tmp_path, TABLE)
+    assert (table.features, table.actions) == (("age", "smoker"), ("wait", "treat"))
+    np.testing.assert_array_equal(table.probabilities, [[0.5, 0.5], [0.25, 0.75], [0.8, 0.2], [0.1, 0.9]])
+    assert table.codes.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert table.levels == (("young", "old"), ("0", "1"))
+    assert table.lines.tolist() == [2, 3, 4, 5]
+    assert table.describe(2) == "line 4: age old, smoker 0"
+
+
+def test_actions_can_be_named_in_any_order_and_their_columns_be_anywhere(tmp_path):
+    table = read(tmp_path, "treat,age,p_rest,wait\n0.25,young,1,0.75\n", ["wait", "treat"])
+    assert table.actions == ("wait", "treat")
+    assert table.features == ("age", "p_rest")
+    assert table.probabilities.tolist() == [[0.75, 0.25]]
+
+
+def test_marks_blank_lines_quotes_and_spaces_of_other_tools_are_understood(tmp_path):
+    text = '\ufeffage, p_a, p_b\r\n\r\n"18,\n or so", 0.5, 0.5\r\nold, 5e-1, .5\r\n'
+    table = read(tmp_path, text)
+    assert table.features == ("age",)
+    # The blank line and the line break inside quotes count as lines of the file.
+    assert table.lines.tolist() == [3, 5]
+
+
+def test_rows_that_were_rounded_when_written_are_rescaled_and_that_is_said(tmp_path):
+    table = read(tmp_path, "x,p_a,p_b,p_c\n0,0.3333333,0.3333333,0.3333333\n1,0.2,0.3,0.5\n")
+    assert table.n_rescaled == 1
+    np.testing.assert_allclose(table.probabilities[0], 1 / 3, rtol=1e-15)
+    assert table.probabilities[1].tolist() == [0.2, 0.3, 0.5]
+    notes = " ".join(table_heading(table, table_adjacency(table, "any-record")))
+    assert "1 rows did not sum to 1 by up to 1e-6 and were divided by their sum." in notes
+
+
+def test_a_table_of_ours_is_read_as_it_was_written(tmp_path):
+    rng = np.random.default_rng(8)
+    rows = rng.dirichlet(np.ones(4), size=50)
+    lines = [",".join([str(i), *map(repr, map(float, row))]) for i, row in enumerate(rows)]
+    table = read(tmp_path, "\n".join(["id,p_a0,p_a1,p_a2,p_a3", *lines]))
+    np.testing.assert_array_equal(table.probabilities, rows)
+    assert table.n_rescaled == 0
+
+
+def test_every_bad_row_is_a_line_that_names_its_line_and_column(tmp_path):
+    bad = """\
+age,p_a,p_b
+1,,0.5
+2,half,0.5
+3,0.5,nan
+4,-0.1,1.1
+5,0.5,1.5
+6,0.5,0.6
+7,0.5,0.500002
+8,0.5
+9,0.5,0.5
+10,0_5,0.5
+11,inf,0.5
+12,0.5,0.5,0.5
+"""
+    assert mistakes(tmp_path, bad) == [
+        "probabilities.csv:2: p_a: is missing",
+        "probabilities.csv:3: p_a: must be a number, got 'half'",
+        "probabilities.csv:4: p_b: must be a number, got 'nan'",
+        "probabilities.csv:5: p_a: must be a probability in [0, 1], got -0.1",
+        "probabilities.csv:6: p_b: must be a probability in [0, 1], got 1.5",
+        "probabilities.csv:7: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.1",
+        "probabilities.csv:8: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.000002",
+        "probabilities.csv:9: must have 3 columns as the header has, got 2",
+        "probabilities.csv:11: p_a: must be a number, got '0_5'",
+        "probabilities.csv:12: p_a: must be a probability in [0, 1], got inf",
+        "probabilities.csv:13: must have 3 columns as the header has, got 4",
+    ]
+
+
+def test_beyond_twenty_bad_rows_only_their_number_is_given(tmp_path):
+    lines = mistakes(tmp_path, "age,p_a,p_b\n" + "1,0.5,0.6\n" * 57)
+    assert len(lines) == 21
+    assert lines[19].startswith("probabilities.csv:21: ")
+    assert lines[20] == "probabilities.csv: 57 bad rows in all, the first 20 are listed"
+
+
+@pytest.mark.parametrize(
+    ("text", "actions", "message"),
+    [
+        ("", None, "probabilities.csv: is empty: the first line must name the columns"),
+        ("\n\n", None, "probabilities.csv: is empty: the first line must name the columns"),
+        ("age,p_a,p_b\n", None, "probabilities.csv: has no rows below its header"),
+        (
+            "age,a,b\n1,0.5,0.5\n",
+            None,
+            "probabilities.csv:1: no column is an action: name them p_<action>, or list them with --actions",
+        ),
+        ("age,p_a\n1,1\n", None, "probabilities.csv:1: p_a: is the only action; a choice needs at least two"),
+        (
+            "age,wait,treat\n1,0.5,0.5\n",
+            ["wait", "treet"],
+            "probabilities.csv:1: unknown column 'treet'; did you mean 'treat'? known: age, wait, treat",
+        ),
+        ("age,a,b\n1,0.5,0.5\n", ["a", "a"], "probabilities.csv:1: a: named twice as an action"),
+        ("age,p_a,p_b,p_a\n1,0.5,0.5,0\n", None, "probabilities.csv:1: p_a: two columns have this name"),
+        (
+            ",p_a,p_b\n0,0.5,0.5\n",
+            None,
+            "probabilities.csv:1: column 1 has no name; if it only numbers the rows, leave it out",
+        ),
+        ('age,p_a,p_b\n1,0.5,0.5\n"1,0.5,0.5\n', None, "probabilities.csv:3: not valid CSV: unexpected end of data"),
+    ],
+)
+def test_a_file_without_a_table_is_one_clear_line(tmp_path, text, actions, message):
+    assert mistakes(tmp_path, text, actions) == [message]
+
+
+def test_a_file_that_is_missing_or_no_text_is_one_clear_line(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.csv: cannot be read: No such file or directory$"):
+        read_probability_table(tmp_path / "nowhere.csv")
+    path = tmp_path / "table.parquet"
+    path.write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(DataError, match=r"table\.parquet: must be CSV in UTF-8 text$"):
+        read_probability_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "sensitive", "expected"),
+    [
+        # Lines 4 and 5 (0.8 : 0.1) differ in smoking; lines 3 and 5 (0.25 : 0.1) in age.
+        ("any-record", (), math.log(8)),
+        ("one-feature", (), math.log(8)),
+        ("sensitive", ("smoker",), math.log(8)),
+        ("sensitive", ("age",), math.log(2.5)),
+    ],
+)
+def test_the_loss_of_a_table_is_that_of_its_worst_neighbours(tmp_path, name, sensitive, expected):
+    table = read(tmp_path, TABLE)
+    (finding,) = audit_table(table, table_adjacency(table, name, sensitive), expected * 1.001)
+    assert finding.exact == pytest.approx(expected, rel=1e-12)
+    assert finding.holds
+    (finding,) = audit_table(table, table_adjacency(table, name, sensitive), expected * 0.999)
+    assert not finding.holds
+
+
+def test_the_screen_of_a_table_names_the_lines_of_the_file(tmp_path):
+    table = read(tmp_path, TABLE)
+    adjacency = table_adjacency(table, "sensitive", ["smoker"])
+    text = "\n".join(audit_screen(audit_table(table, adjacency, 1.0), table_heading(table, adjacency)))
+    for words in (
+        "probabilities.csv: 4 rows, actions wait, treat; features age, smoker.",
+        "Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not covered.",
+        "✗ probabilities.csv at ε = 1: wait has probability",
+        "    0.8 for [line 4: age old, smoker 0]",
+        "    0.1 for [line 5: age old, smoker 1]",
+        "0 of 1 claims hold.",
+    ):
+        assert words in " ".join(text.split("\n")) or words in text
+
+
+def test_without_a_claim_the_loss_of_a_table_is_told_and_nothing_is_checked(tmp_path):
+    table = read(tmp_path, TABLE.replace("0.1,0.9", "0,1"))
+    findings = audit_table(table, table_adjacency(table, "any-record"))
+    assert findings[0].exact == math.inf
+    assert not exceeds(findings)
+    text = "\n".join(audit_screen(findings, []))
+    assert "    0 (never) for [line 5: age old, smoker 1]" in text
+    assert text.endswith("Nothing was claimed, so no claim was checked.")
+
+
+def test_rows_of_one_record_with_different_probabilities_count_as_neighbours(tmp_path):
+    table = read(tmp_path, "x,y,p_a,p_b\n0,0,0.5,0.5\n0,0,0.2,0.8\n1,1,0.1,0.9\n")
+    for name, sensitive in (("one-feature", ()), ("sensitive", ("x",))):
+        adjacency = table_adjacency(table, name, sensitive)
+        (finding,) = audit_table(table, adjacency)
+        assert finding.exact == pytest.approx(math.log(2.5), rel=1e-12)
+        assert "1 of 3 rows have no neighbour in the file" in " ".join(table_heading(table, adjacency))
+
+
+def test_a_table_in_which_nobody_has_a_neighbour_is_refused_and_not_passed(tmp_path):
+    table = read(tmp_path, "x,y,p_a,p_b\n0,0,1,0\n1,1,0,1\n")
+    with pytest.raises(DataError, match="no two of its rows are neighbours under one-feature: nothing to audit"):
+        audit_table(table, table_adjacency(table, "one-feature"), 1.0)
+
+
+def test_a_table_without_features_can_be_audited_under_any_record(tmp_path):
+    table = read(tmp_path, "p_a,p_b\n0.5,0.5\n0.25,0.75\n")
+    (finding,) = audit_table(table, table_adjacency(table, "any-record"))
+    assert (finding.exact, finding.record) == (pytest.approx(math.log(2), rel=1e-12), "line 2")
+    with pytest.raises(DataError, match="no two of its rows are neighbours"):
+        audit_table(table, table_adjacency(table, "one-feature"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sensitive", "message"),
+    [
+        ("any", (), "unknown adjacency 'any'"),
+        ("sensitive", ("smoke",), "unknown feature 'smoke'; did you mean 'smoker'"),
+        ("sensitive", (), "the adjacency sensitive needs at least one hidden feature"),
+        ("one-feature", ("age",), "hidden features only go with the adjacency sensitive, not with one-feature"),
+    ],
+)
+def test_an_adjacency_that_the_table_cannot_have_is_refused(tmp_path, name, sensitive, message):
+    table = read(tmp_path, TABLE)
+    with pytest.raises(ValueError, match=message):
+        table_adjacency(table, name, sensitive)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), epsilon=st.sampled_from([0.1, 1.0, 5.0]))
+def test_a_table_written_by_a_policy_is_found_to_spend_what_the_policy_spends(tmp_path_factory, seed, epsilon):
+    rng = np.random.default_rng(seed)
+    problem = DecisionProblem(rng.normal(size=(6, 3)), np.full(6, 1 / 6), Sensitive((2, 3), (1,)))
+    (direct,) = audit(problem, ["exponential-bounded-range"], [epsilon])
+    rows = make_policy("exponential-bounded-range", epsilon=epsilon).probabilities(problem)
+    # The order of the rows does not matter.
+    lines = [",".join(map(repr, [i // 3, i % 3, *map(float, rows[i])])) for i in rng.permutation(6).tolist()]
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    path.write_text("\n".join(["x,y,p_a,p_b,p_c", *lines]), encoding="utf-8")
+    table = read_probability_table(path)
+    (whole,) = audit_table(table, table_adjacency(table, "sensitive", ["y"]), epsilon)
+    assert whole.exact == pytest.approx(direct.exact, rel=1e-9)
+    assert whole.holds

@@ -1,0 +1,272 @@
+"""Prices, wrong priors and redrawn effects, against independent computations."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from counted_progress import CountedProgress
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_studies import SCENARIO, STUDY, write_small_study
+
+import policysim as ps
+from envs import ResponseModel
+from policysim.cli.main import main
+from policysim.decision.findings import find
+from policysim.decision.prices import WHOLE_RECORD, price_list
+from policysim.decision.robustness import FACTORS, REDRAWS, ranked, redraw, robustness, wrong_prior
+from policysim.study.sweep import LEAST_SHARE, Gain
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+def test_each_price_is_the_optimum_under_that_adjacency(study, problem):
+    progress = CountedProgress()
+    prices = price_list(study, problem, progress).set_index("hides")
+    assert progress.done == progress.expected == 6
+    assert set(prices.index) == {*study.scenario.space.names, WHOLE_RECORD}
+    best = float(problem.prior @ problem.utilities.max(axis=1))
+    for axis, name in enumerate(study.scenario.space.names):
+        hidden = ps.Sensitive(study.scenario.space.shape, (axis,))
+        part = ps.DecisionProblem(problem.utilities, problem.prior, hidden)
+        value = part.value(ps.make_policy("optimal", epsilon=study.epsilon).probabilities(part))
+        assert prices.loc[name, "loss"] == pytest.approx(best - value, abs=1e-12)
+        assert prices.loc[name, "epsilon_spent"] <= study.epsilon * (1 + 1e-9)
+    # Hiding everything hides each feature.
+    assert prices.loc[WHOLE_RECORD, "loss"] >= prices["loss"].max() - 1e-12
+
+
+UNUSED = SCENARIO.replace("smoker = {}", "smoker = {}\npenicillin_allergy = {}").replace(
+    "smoker = 0.2,", "smoker = 0.2, penicillin_allergy = 0.1,"
+)
+
+
+@pytest.mark.parametrize("adjacency", ['"sensitive"\nsensitive = ["penicillin_allergy"]', '"any-record"'])
+def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
+    """A feature that can change nothing is not said to be free to hide."""
+    text = STUDY.replace('"any-record"', adjacency).replace('"exponential", "ran', '"optimal", "exponential", "ran')
+    path = write_small_study(tmp_path, text, UNUSED)
+    study = ps.load_study(path)
+    problem = ps.build_problem(study)
+    prices = price_list(study, problem).set_index("hides")
+    assert not prices.loc["penicillin_allergy", "used"]
+    assert prices.loc["penicillin_allergy", ["value", "loss", "benefit_kept", "extra_deaths"]].isna().all()
+    # Independently: which features change a difference between two treatments' utilities.
+    shape = study.scenario.space.shape
+    differences = (problem.utilities - problem.utilities[:, :1]).reshape(*shape, -1)
+    moves = {name: np.ptp(differences, axis=axis).max() for axis, name in enumerate(study.scenario.space.names)}
+    assert {name for name in moves if not prices.loc[name, "used"]} == {n for n, move in moves.items() if move < 1e-12}
+    assert main(["compare", str(path), "--price-list", "--out", str(tmp_path / "out"), "--format", "svg"]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    said = "The model does not use penicillin allergy to tell treatments apart, so nothing can be said about"
+    listed = screen.partition("What the best mechanism costs")[2]
+    assert said in listed
+    assert listed.count("penicillin") == 1
+    assert page.partition("The price list, by feature")[2].partition("<h2")[0].count("penicillin") == 1
+    answer = page.partition('<section class="answer"')[2].partition("</section>")[0]
+    assert (said in answer) == ("sensitive" in adjacency)
+    if "sensitive" in adjacency:
+        assert "%" not in answer
+        assert screen.index(said) < screen.index("Hidden:")
+        # Every ε above 0 will do, and none is printed that only the search knows.
+        assert "e-06" not in screen
+
+
+def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem):
+    """The optimum is worth one treatment for all, exactly, up to an epsilon: that does not beat it."""
+    asked = replace(study, policies=("optimal", "randomized-response"), by=(), adjacency="one-feature")
+    other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
+    for which, adjacent in ((replace(asked, adjacency="any-record"), problem), (asked, other)):
+        table = ps.compare(adjacent, policies=["best-fixed", *asked.policies], epsilons=study.epsilons)
+        found = {row.policy: row.better_from for row in find(which, adjacent, table).rows}
+        assert found.keys() >= set(asked.policies)
+        for name in asked.policies:
+            least = found[name]
+            assert least > 0.01
+            below, above = (
+                ps.compare(adjacent, policies=[name], epsilons=[least * factor])["benefit_kept"][0]
+                for factor in (0.99, 1.01)
+            )
+            assert below <= 1e-9
+            assert above > 1e-4
+
+
+def test_where_nothing_is_gained_nothing_beats_one_for_all():
+    same = ps.DecisionProblem([[0.0, 1.0]] * 4, np.full(4, 0.25), ps.AnyRecord())
+    gain = Gain.of(same)
+    assert not gain.exists
+    assert not gain.has_shares
+    assert gain.beaten_from == np.inf
+    assert np.isnan(gain.kept(0.5))
+    # Offsets that cancel leave rounding of their own size, not of their sum's.
+    rng = np.random.default_rng(3)
+    offsets = np.tile([1e9, -1e9], 500)
+    prior = rng.dirichlet(np.ones(500)).repeat(2) / 2
+    cancels = ps.DecisionProblem(np.add.outer(offsets, [0.1, 0.1 + 1e-8, 0.1]), prior, ps.AnyRecord())
+    assert not Gain.of(cancels).exists
+    table = ps.compare(cancels, policies=["uniform", "exponential"], epsilons=[1.0])
+    assert table["benefit_kept"].isna().all()
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_no_printed_share_is_below_that_of_choosing_by_lot_at_the_least_gain(seed):
+    rng = np.random.default_rng(seed)
+    utilities = rng.normal(size=(6, 3)) * 10.0 ** rng.integers(-4, 3, size=3) + rng.normal(size=3) * 10.0
+    problem = ps.DecisionProblem(utilities, rng.dirichlet(np.ones(6)), ps.AnyRecord())
+    gain = Gain.of(problem)
+    rows = ps.compare(problem, policies=["uniform", "exponential", "greedy"], epsilons=[0.1, 1.0])
+    best, fixed = rows["value"].max(), (problem.prior @ problem.utilities).max()
+    lot = (problem.prior @ problem.utilities).mean()
+    assert gain.has_shares == (best - fixed > 0 and (best - fixed) / (best - lot) >= LEAST_SHARE)
+    if gain.has_shares:
+        assert rows["benefit_kept"].min() >= 1 - 1 / LEAST_SHARE - 1e-9
+        np.testing.assert_allclose([gain.kept(v) for v in rows["value"]], rows["benefit_kept"], rtol=1e-9, atol=1e-12)
+
+
+def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys):
+    """The pill is worth hardly more to some than what is best for all: shares of that are thousands of per cent."""
+    scenario = SCENARIO.replace("clears = { cough = 0.6 }", "clears = { cough = 0.6, infected = 0.49, fever = 0.49 }")
+    scenario = re.sub(r"cost = .*|side_effects = .*", "", scenario)
+    study = STUDY.replace('"exponential", "ran', '"optimal", "exponential", "ran').replace("any-record", "one-feature")
+    path = write_small_study(tmp_path, study, scenario)
+    problem = ps.build_problem(ps.load_study(path))
+    gain = Gain.of(problem)
+    assert gain.exists
+    assert not gain.has_shares
+    raw = ps.compare(problem, policies=["uniform"], epsilons=[1.0])["benefit_kept"][0]
+    assert raw < -9  # a number, in the data
+    assert main(["compare", str(path), "--price-list", "--out", str(tmp_path / "out"), "--format", "svg"]) == 0
+    screen = capsys.readouterr().out.replace("\u00a0", " ")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "too little to say shares of it" in " ".join(screen.split())
+    for line in screen.splitlines():
+        if line.startswith(("optimal ", "exponential ", "randomized-response ")):
+            assert "%" not in line
+    answer = page.partition('<section class="answer"')[2].partition("</section>")[0]
+    assert "%" not in answer
+    assert "nearly as good as the best for each patient" in answer
+    policies = page.partition("<h2>The policies at")[2].partition("</table>")[0].partition("<tbody>")[2]
+    assert "%" not in policies
+    assert "benefit_kept" not in page
+    figure = page.partition('<figure id="loss-vs-epsilon">')[2].partition("</figure>")[0]
+    assert "Utility lost per patient" in figure
+    assert "Wrong prior?" not in screen
+    written = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert written["benefit_kept"].min() < -9
+
+
+def test_the_wrong_prior_is_the_right_one_at_factor_one(study, problem):
+    table = wrong_prior(study, problem, ["optimal", "randomized-response"])
+    assert list(table["factor"].unique()) == list(FACTORS.values())
+    compared = ps.compare(problem, policies=["optimal", "randomized-response"], epsilons=[study.epsilon])
+    right = table[table["factor"] == 1].set_index("policy")["benefit_kept"]
+    for name, kept in zip(compared["policy"], compared["benefit_kept"], strict=True):
+        assert right[name] == pytest.approx(kept, rel=1e-9)
+
+
+def test_the_wrong_prior_changes_the_prevalence_and_nothing_else(study, problem):
+    frame = study.scenario.space.decode(np.arange(problem.n_records))
+    ill = frame["infected"].to_numpy() == 1
+    policy = ps.make_policy("optimal", epsilon=study.epsilon).probabilities(problem)
+    rows = wrong_prior(study, problem, ["optimal"]).set_index("factor")
+    for factor in FACTORS.values():
+        prevalence = 0.3 * factor
+        prior = np.where(ill, prevalence * problem.prior / 0.3, (1 - prevalence) * problem.prior / 0.7)
+        assert rows.loc[factor, "prevalence"] == pytest.approx(prevalence)
+        assert rows.loc[factor, "value"] == pytest.approx(float((prior[:, None] * policy * problem.utilities).sum()))
+
+
+def test_redrawn_effects_stay_probabilities_and_combinations_follow_their_parts(covid):
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        drawn = redraw(covid.scenario.treatments, rng)
+        for treatment in drawn.values():
+            for effects in (treatment.clears, treatment.side_effects):
+                assert all(0 <= probability < 1 for probability in effects.values())
+        for flag in ("fever", "pneumonia", "stomach"):
+            one, two, both = (drawn[name].clears.get(flag, 0.0) for name in ("a1", "a2", "a3"))
+            assert both == pytest.approx(1 - (1 - one) * (1 - two))
+        assert drawn["a0"].clears == {}
+
+
+def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
+    rng = np.random.default_rng(5)
+    clears = [redraw(covid.scenario.treatments, rng)["a2"].clears["fever"] for _ in range(4000)]
+    logits = np.log(clears) - np.log1p(-np.array(clears))
+    # Standard errors: 0.3/sqrt(4000) of the mean, 0.3/sqrt(8000) of the standard deviation; five of each.
+    assert logits.mean() == pytest.approx(np.log(0.7 / 0.3), abs=5 * 0.3 / 4000**0.5)
+    assert logits.std() == pytest.approx(0.3, abs=5 * 0.3 / 8000**0.5)
+
+
+def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem):
+    names = ("best-fixed", "exponential", "randomized-response", "optimal")
+    found = robustness(covid, covid_problem, names)
+    table = ps.compare(covid_problem, policies=list(names), epsilons=[covid.epsilon])
+    assert found.ranking == tuple(table.sort_values("value", ascending=False)["policy"])
+    assert 0 < found.holds < found.redraws == REDRAWS
+    assert found.first_holds == REDRAWS  # nothing beats the optimum, whatever the effects
+    assert robustness(covid, covid_problem, names) == found
+
+
+def test_what_only_rounding_tells_apart_is_a_tie_that_the_optimum_wins():
+    names = ["best-fixed", "uniform", "optimal", "exponential"]
+    rng = np.random.default_rng(11)
+    values = {"best-fixed": -7.3, "uniform": -9.0, "optimal": -7.3, "exponential": -9.0}
+    for _ in range(200):
+        # A few units of the last of 53 bits, either way.
+        noisy = {name: value * (1 + 2**-52 * rng.integers(-4, 5)) for name, value in values.items()}
+        for order in (names, names[::-1]):
+            found = ranked({name: noisy[name] for name in order})
+            given = [name for name in order if name != "optimal"]
+            expected = ["optimal", "best-fixed", *(name for name in given if name in ("uniform", "exponential"))]
+            assert found == tuple(expected)
+    # All worth the same: the rounding errors are then the whole range.
+    assert ranked({"best-fixed": -7.3, "optimal": -7.3 - 2**-50}) == ("optimal", "best-fixed")
+
+
+def test_a_true_difference_is_no_tie_and_the_optimum_wins_no_other_way():
+    assert ranked({"best-fixed": -1.0, "optimal": -1.0 - 1e-6, "uniform": -2.0}) == ("best-fixed", "optimal", "uniform")
+    assert ranked({"uniform": 0.0, "greedy": 0.0, "a": 1e-6}) == ("a", "uniform", "greedy")
+    assert ranked({}) == ()
+
+
+def test_where_the_optimum_is_one_treatment_for_all_it_is_first_in_every_redraw(study, problem):
+    small = replace(study, epsilon=1e-3)
+    names = ("best-fixed", "randomized-response", "optimal")
+    found = robustness(small, problem, names)
+    assert found.ranking[0] == "optimal"
+    assert found.first_holds == REDRAWS
+
+
+def test_robustness_is_for_any_record_only(study, problem):
+    other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
+    assert robustness(replace(study, adjacency="one-feature"), other, ("best-fixed",)) is None
+
+
+def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
+    other = problem.with_adjacency(ps.OneFeature((2,) * 5))
+    assert other.utilities is problem.utilities
+    assert other.sensitivity != problem.sensitivity
+    with pytest.raises(ValueError, match="the adjacency is over 4 records"):
+        problem.with_adjacency(ps.OneFeature((2, 2)))
+    with pytest.raises(ValueError, match="prior must sum to 1"):
+        problem.with_prior(problem.prior * 2)
+
+
+def test_effects_of_a_response_are_those_of_its_treatments(study):
+    response = ResponseModel(study.scenario)
+    nothing = {name: replace(t, clears={}, side_effects={}) for name, t in study.scenario.treatments.items()}
+    other = response.with_treatments(nothing)
+    np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)

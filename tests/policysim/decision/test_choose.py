@@ -1,0 +1,212 @@
+"""Which epsilon, which mechanism: against closed forms, brute force over epsilon, and an independent proof checker."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from check_certificate import proven_bound
+from small_studies import write_small_study
+
+import policysim as ps
+from policysim.cli.main import main
+from policysim.decision.choose import Wish, choose
+from policysim.decision.limit import Limit
+from policysim.decision.search import make_demand
+
+# Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
+SYMMETRIC = ps.DecisionProblem(
+    [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.0, 0.1], [0.1, 0.0]]}
+)
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    return ps.build_problem(ps.load_study(write_small_study(tmp_path_factory.mktemp("study"))))
+
+
+def test_each_policy_gets_its_least_epsilon_and_the_limit_is_one_of_them():
+    choices = choose(SYMMETRIC, Wish(keep=0.8), ["exponential", "randomized-response", "optimal"])
+    needs = {row.policy: row.epsilon for row in choices.rows}
+    assert needs["randomized-response"] == pytest.approx(math.log(9), rel=1e-4)
+    assert needs["exponential"] == pytest.approx(2 * math.log(9), rel=1e-4)
+    assert needs["optimal"] == pytest.approx(math.log(9), rel=1e-4)
+    assert choices.limit == pytest.approx(math.log(9), rel=1e-4)
+    assert [row.epsilon for row in choices.rows] == sorted(needs.values())
+    assert choices.possible
+    least = choices.least
+    assert least.benefit_kept >= 0.8 - 1e-12
+    assert least.right_guesses == pytest.approx(0.9, rel=1e-4)
+
+
+@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(max_loss=1.0)], ids=str)
+def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish):
+    choices = choose(SYMMETRIC, wish, ["randomized-response"])
+    assert choices.least is choices.one_for_all
+    assert (choices.least.policy, choices.least.epsilon, choices.least.right_guesses) == ("best-fixed", 0.0, 0.5)
+    assert choices.least.benefit_kept == 0
+    # Either action is fatal to one of two with probability 0.1, and the best one to none.
+    assert choices.least.extra_deaths == pytest.approx(0.05)
+    assert choices.possible
+    assert choices.certificate is None
+
+
+def test_one_treatment_for_all_that_is_not_enough_is_not_chosen():
+    assert choose(SYMMETRIC, Wish(keep=1e-6), ["randomized-response"]).one_for_all is None
+    assert choose(SYMMETRIC, Wish(keep=0.0, max_extra_deaths=0.049), ["randomized-response"]).one_for_all is None
+
+
+def test_a_limit_on_guesses_is_a_limit_on_epsilon():
+    assert Wish(max_guess=0.65).max_epsilon == pytest.approx(math.log(0.65 / 0.35))
+    assert Wish(max_guess=0.5).max_epsilon == 0
+    assert Wish(max_guess=1.0).max_epsilon == math.inf
+    choices = choose(SYMMETRIC, Wish(keep=0.8, max_guess=0.65), ["randomized-response"])
+    assert not choices.possible
+    assert choices.least is None
+    assert not choices.rows[0].allowed
+
+
+def test_where_no_mechanism_can_an_independent_checker_accepts_the_proof(problem):
+    wish = Wish(keep=0.9, max_guess=0.6)
+    choices = choose(problem, wish, ["optimal", "randomized-response"])
+    assert not choices.possible
+    demand = make_demand(problem, keep=0.9)
+    greedy, best = (
+        problem.value(ps.make_policy(name, epsilon=wish.max_epsilon).probabilities(problem))
+        for name in ("greedy", "optimal")
+    )
+    assert demand.loss < proven_bound(json.dumps(choices.certificate)) <= greedy - best + 1e-12
+    assert choices.certificate["allowed"] == demand.loss
+    with pytest.raises(ValueError, match="nothing is proven"):
+        proven_bound(json.dumps({**choices.certificate, "allowed": greedy - best + 1e-6}))
+
+
+def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(problem):
+    deaths = problem.outcomes["deaths"]
+    savers = ps.DecisionProblem(-deaths, problem.prior, problem.adjacency)
+    # Between the fewest deaths that one action for all allows and the fewest that are possible at all.
+    allowed = (problem.prior @ deaths).min() / 2 + problem.prior @ deaths.min(axis=1) / 2
+    greedy = problem.prior @ np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
+    demand = make_demand(problem, max_extra_deaths=allowed - greedy)
+    found = Limit(problem, demand).last_impossible()
+    for epsilon, enough in ((found * 0.999, False), (found * 1.001, True)):
+        best = -savers.value(ps.make_policy("optimal", epsilon=epsilon).probabilities(savers))
+        assert (best <= demand.deaths) == enough
+
+
+def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
+    # Action 0 is worth most, action 1 saves lives; blind, each demand alone is met by one action for all.
+    problem = ps.DecisionProblem(
+        [[1.0, 0.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.1, 0.0], [0.1, 0.0]]}
+    )
+    value, saved = make_demand(problem, max_loss=0.5), make_demand(problem, max_extra_deaths=-0.08)
+    assert Limit(problem, value).last_impossible() == 0
+    assert Limit(problem, saved).last_impossible() == 0
+    both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_deaths=-0.08))
+    assert both.last_impossible() == math.inf
+    assert proven_bound(json.dumps(both.certificate(1.0))) > both.certificate(1.0)["allowed"]
+
+
+def test_both_demands_together_need_at_least_what_each_needs(problem):
+    one, other = make_demand(problem, keep=0.7), make_demand(problem, max_extra_deaths=0.001)
+    both = make_demand(problem, keep=0.7, max_extra_deaths=0.001)
+    needs = [Limit(problem, demand).last_impossible() for demand in (one, other, both)]
+    assert needs[2] >= max(needs[:2]) * (1 - 1e-4)
+    policy = ps.make_policy(
+        "optimal", epsilon=ps.smallest_epsilon(problem, "optimal", keep=0.7, max_extra_deaths=0.001)
+    )
+    assert policy.epsilon >= needs[2] * (1 - 1e-4)
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def study(tmp_path):
+    return str(write_small_study(tmp_path / "study"))
+
+
+def test_the_command_answers_first(capsys, study):
+    code, out, err = run(capsys, "choose", study, "--keep", "80%")
+    assert (code, err) == (0, "")
+    assert "randomized-response needs least: ε = " in out
+    assert "No mechanism can do this below ε = " in out
+    assert "any mechanism at all" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_command_says_first_that_one_treatment_for_all_is_enough(capsys, study):
+    code, out, err = run(capsys, "choose", study, "--keep", "0%", "--policy", "randomized-response")
+    assert (code, err) == (0, "")
+    assert "\n\nOne treatment for all meets this already, and costs no privacy.\n\n" in out
+    assert "needs least" not in out
+    rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("best-fixed", "randomized-response"))]
+    assert [name for name, _ in rows] == ["best-fixed", "randomized-response"]
+    assert (float(rows[0][1]), float(rows[1][1]) > 0) == (0.0, True)
+    _, out, _ = run(capsys, "choose", study, "--keep", "0%", "--json")
+    assert json.loads(out)["one_for_all"]["policy"] == "best-fixed"
+
+
+def test_the_help_of_out_names_both_files(capsys):
+    with pytest.raises(SystemExit):
+        main(["choose", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "where a certificate or the decision record is written (default: reports/STUDY)" in words
+
+
+def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, tmp_path):
+    arguments = ("choose", study, "--keep", "0.9", "--max-guess", "55%", "--out", str(tmp_path / "out"))
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (4, "")
+    assert "No mechanism can: " in out
+    assert "of the loss" in out
+    assert proven_bound((tmp_path / "out" / "certificate.json").read_text()) > 0
+    code, out, _ = run(capsys, *arguments, "--json")
+    document = json.loads(out)
+    assert code == 4
+    assert document["possible"] is False
+    assert document["certificate"]["groups"]
+
+
+def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys, study, tmp_path):
+    out = str(tmp_path / "out")
+    code, text, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000", "--out", out)
+    assert code == 4
+    assert "not even the best treatment for each patient" in text
+    proof = (tmp_path / "out" / "certificate.json").read_text()
+    assert json.loads(proof)["epsilon"] == "inf"
+    assert proven_bound(proof) > json.loads(proof)["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "choose needs at least one of --keep, --max-loss and --max-extra-deaths"),
+        (["--keep", "most"], "--keep must be a number, got 'most'"),
+        (["--keep", "80"], "--keep must be at most 1 or 100%, got '80'"),
+        (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
+        (["--keep", "nan"], "--keep must be a number, got 'nan'"),
+        (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
+        (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
+    ],
+)
+def test_a_bad_wish_is_one_line_and_exit_two(capsys, study, options, message):
+    code, out, err = run(capsys, "choose", study, *options)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[0].startswith("policysim: ")
+    assert message in err
+
+
+def test_the_least_epsilon_of_the_covid_study(covid_problem):
+    choices = choose(covid_problem, Wish(keep=0.8), ["randomized-response", "optimal"])
+    for row in choices.rows:
+        # By definition: enough at the epsilon found, not enough a little below it.
+        for factor, enough in ((1.0, True), (0.999, False)):
+            policy = ps.make_policy(row.policy, epsilon=row.epsilon * factor)
+            kept = covid_problem.value(policy.probabilities(covid_problem))
+            assert (kept >= make_demand(covid_problem, keep=0.8).value) == enough
+    assert choices.limit == pytest.approx(choices.rows[0].epsilon, rel=2e-4)
+    assert np.isfinite(choices.limit)

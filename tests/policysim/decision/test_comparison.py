@@ -1,0 +1,231 @@
+"""The comparison table against definitions, brute force and simulation."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import policysim as ps
+from policies import CATALOGUE
+from policysim.study.declared import EPSILONS
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Twelve random records with features, so that groups can be recomputed by hand."""
+    from envs import record_space  # noqa: PLC0415
+
+    space = record_space({"age": ["young", "middle", "old"], "sex": [0, 1], "ill": [0, 1]})
+    rng = np.random.default_rng(5)
+    prior = rng.random(12)
+    return ps.DecisionProblem(
+        rng.normal(size=(12, 3)),
+        prior / prior.sum(),
+        ps.AnyRecord(),
+        records=space,
+        outcomes={"deaths": rng.random((12, 3))},
+    )
+
+
+POLICIES = ["greedy", "best-fixed", "uniform", "exponential", "exponential-bounded-range", "randomized-response"]
+
+
+@pytest.fixture(scope="module")
+def table(problem):
+    return ps.compare(problem, policies=POLICIES, epsilons=[0, 0.5, 2], by=["age", "sex"])
+
+
+def group_mask(problem, group, level):
+    if group == "all":
+        return np.ones(problem.n_records, dtype=bool)
+    frame = problem.records.decode(np.arange(problem.n_records))
+    return (frame[group].astype(str) == level).to_numpy()
+
+
+def test_every_number_equals_its_definition_in_every_group(problem, table):
+    u, prior = problem.utilities, problem.prior
+    fixed = np.eye(3)[np.repeat(int((prior @ u).argmax()), 12)]
+    greedy = np.eye(3)[u.argmax(axis=1)]
+    for _, row in table.iterrows():
+        p = ps.make_policy(row["policy"], epsilon=row["epsilon"]).probabilities(problem)
+        mask = group_mask(problem, row["group"], row["level"])
+        weight = np.where(mask, prior, 0) / prior[mask].sum()
+        value, best, fixed_value, uniform_value = (
+            float(weight @ (table * u).sum(axis=1)) for table in (p, greedy, fixed, np.full((12, 3), 1 / 3))
+        )
+        expected = {
+            "share": prior[mask].sum(),
+            "value": value,
+            "loss": best - value,
+            "normalized_loss": (best - value) / (best - uniform_value),
+            "benefit_kept": (value - fixed_value) / (best - fixed_value) if best > fixed_value else math.nan,
+            "best_action_rate": weight @ (p * greedy).sum(axis=1),
+            "worse_than_untreated": weight @ (p * (u < u[:, [0]])).sum(axis=1),
+            "p_a0": weight @ p[:, 0],
+            "p_a2": weight @ p[:, 2],
+            "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),
+            "extra_deaths": weight @ ((p - greedy) * problem.outcomes["deaths"]).sum(axis=1),
+            "epsilon_spent": ps.privacy_loss(p, ps.AnyRecord()).epsilon,
+        }
+        for name, number in expected.items():
+            assert row[name] == pytest.approx(number, rel=1e-12, abs=1e-14, nan_ok=True), (row["policy"], name)
+
+
+def test_the_table_is_tidy(table):
+    groups = 1 + 3 + 2
+    assert len(table) == len(POLICIES) * 3 * groups
+    assert not table.duplicated(["policy", "epsilon", "group", "level"]).any()
+    overall = table[table["group"] == "all"]
+    assert (overall["level"] == "all").all()
+    assert len(overall) == len(POLICIES) * 3
+
+
+def test_groups_make_up_the_whole(table):
+    keys = ["policy", "epsilon"]
+    overall = table[table["group"] == "all"].set_index(keys)["value"]
+    for feature in ("age", "sex"):
+        part = table[table["group"] == feature]
+        total = (part["value"] * part["share"]).groupby([part[key] for key in keys]).sum()
+        np.testing.assert_allclose(total.sort_index(), overall.sort_index(), rtol=1e-12)
+
+
+def test_references_anchor_the_scale(table):
+    overall = table[table["group"] == "all"].set_index(["policy", "epsilon"])
+    assert overall.loc[("greedy", 0.5), "benefit_kept"] == pytest.approx(1)
+    assert overall.loc[("best-fixed", 0.5), "benefit_kept"] == 0
+    assert overall.loc[("uniform", 0.5), "normalized_loss"] == pytest.approx(1)
+    assert overall.loc[("greedy", 0.5), "epsilon_spent"] == math.inf
+    assert overall.loc[("exponential", 0.0), "value"] == pytest.approx(overall.loc[("uniform", 0.0), "value"])
+
+
+def test_the_bound_from_theory_is_shown_and_holds(problem, table):
+    rows = table[(table["policy"] == "exponential") & (table["group"] == "all") & (table["epsilon"] == 0.5)]
+    bound = 2 * ps.sensitivity(problem.utilities, problem.adjacency).value / 0.5 * math.log(3)
+    assert rows["loss_bound"].item() == pytest.approx(bound)
+    private = table[table["loss_bound"].notna()]
+    assert (private["loss"] <= private["loss_bound"]).all()
+    assert table.loc[table["policy"] == "randomized-response", "loss_bound"].isna().all()
+
+
+def test_a_group_without_patients_and_one_without_anything_to_gain_have_no_ratio():
+    from envs import record_space  # noqa: PLC0415
+
+    space = record_space({"age": ["young", "old"], "ill": [0, 1]})
+    problem = ps.DecisionProblem(
+        [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.5, 0.5, 0.0, 0.0], ps.AnyRecord(), records=space
+    )
+    table = ps.compare(problem, policies=["greedy"], epsilons=[1.0], by=["age"]).set_index("level")
+    assert table.loc["young", "benefit_kept"] != table.loc["young", "benefit_kept"]
+    assert table.loc["old", "share"] == 0
+    assert math.isnan(table.loc["old", "value"])
+
+
+def test_a_policy_with_options_can_be_compared_beside_names(problem):
+    masked = ps.make_policy("exponential", base_measure=(1, 1, 0))
+    table = ps.compare(problem, policies=[masked], epsilons=[1.0])
+    assert table["p_a2"].item() == 0
+
+
+def test_all_policies_and_the_default_curve_are_the_default(problem):
+    table = ps.compare(problem, policies=["uniform"])
+    assert tuple(table["epsilon"]) == EPSILONS
+    assert len(EPSILONS) == 24
+    assert {0.05, 0.1, 0.5, 1, 2, 5, 10, 20} <= set(EPSILONS)
+
+
+def test_progress_is_reported_once_per_evaluation(problem):
+    calls = []
+    ps.compare(problem, policies=POLICIES, epsilons=[0.5, 2], advance=lambda: calls.append(1))
+    # The three references do not depend on epsilon.
+    assert len(calls) == 3 + 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"policies": ["exponentail"]}, "unknown policy 'exponentail'; did you mean 'exponential'"),
+        ({"epsilons": []}, "empty list"),
+        ({"epsilons": [1.0, -2.0]}, "got -2.0"),
+        ({"epsilons": [math.nan]}, "got nan"),
+        ({"by": ["aeg"]}, "unknown feature 'aeg'"),
+    ],
+)
+def test_what_does_not_exist_is_refused(problem, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ps.compare(problem, **{"policies": ["uniform"], **arguments})
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_simulated_patients_agree_with_the_exact_value(covid, covid_problem, name):
+    from envs import ResponseModel, sample_patients  # noqa: PLC0415
+
+    n_patients = 10**5
+    records = sample_patients(covid_problem.prior, n_patients, np.random.default_rng(11))
+    policy = ps.make_policy(name, epsilon=3.0)
+    try:
+        actions = policy.sample(covid_problem, records, np.random.default_rng(12))
+    except ValueError as error:
+        assert "not monotone" in str(error)
+        return
+    outcomes = ResponseModel(covid.scenario).sample(records, actions, np.random.default_rng(13))
+    rewards = covid.utility.realized(covid.scenario, outcomes, actions)
+    exact = covid_problem.value(policy.probabilities(covid_problem))
+    standard_error = rewards.std(ddof=1) / math.sqrt(n_patients)
+    assert abs(rewards.mean() - exact) <= 4 * standard_error
+
+
+def test_where_the_limit_can_only_be_bounded_both_bounds_are_rows(monkeypatch):
+    # The programme of the same 16 records is solved exactly once, then declared too large.
+    rng = np.random.default_rng(6)
+    problem = ps.DecisionProblem(rng.normal(size=(16, 3)), np.full(16, 1 / 16), ps.OneFeature((2, 2, 2, 2)))
+    exact = ps.compare(problem, policies=["optimal"], epsilons=[0.5, 1.0]).set_index("epsilon")["value"]
+    monkeypatch.setattr("policies.optimal.optimum.MAX_ENTRIES", 12)
+    table = ps.compare(problem, policies=["optimal", "uniform"], epsilons=[0.5, 1.0])
+    assert set(table["policy"]) == {"optimal-achievable", "optimal-unbeatable", "uniform"}
+    bounds = table.pivot_table(index="epsilon", columns="policy", values="value")
+    for epsilon in (0.5, 1.0):
+        assert bounds.loc[epsilon, "optimal-achievable"] <= exact[epsilon] + 1e-6
+        assert bounds.loc[epsilon, "optimal-unbeatable"] >= exact[epsilon] - 1e-6
+
+
+def test_the_defaults_work_on_any_problem():
+    problem = ps.DecisionProblem(np.random.default_rng(1).normal(size=(9, 3)), np.full(9, 1 / 9), ps.AnyRecord())
+    table = ps.compare(problem)
+    assert set(table["policy"]) == {
+        "best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="policies must not be empty"):
+        ps.compare(problem, policies=[])
+
+
+def test_arrays_series_and_generators_serve_as_lists(problem):
+    expected = ps.compare(problem, policies=["exponential"], epsilons=[1.0, 2.0])["value"].tolist()
+    for epsilons in (np.array([1, 2]), np.float32([1, 2]), pd.Series([1.0, 2.0]), (float(e) for e in (1, 2))):
+        table = ps.compare(problem, policies=pd.Index(["exponential"]), epsilons=epsilons)
+        assert table["value"].tolist() == expected
+
+
+def test_a_name_in_place_of_a_list_is_refused(problem):
+    with pytest.raises(ValueError, match="policies and by must be lists, got policies='exponential'"):
+        ps.compare(problem, policies="exponential")
+
+
+def test_nothing_to_gain_but_rounding_is_nothing_to_gain():
+    rng = np.random.default_rng(1)
+    prior = rng.dirichlet(np.ones(7))
+    problem = ps.DecisionProblem(np.repeat(rng.normal(size=(7, 1)), 3, axis=1), prior, ps.AnyRecord())
+    table = ps.compare(problem, policies=["uniform", "exponential"], epsilons=[1.0])
+    assert table["normalized_loss"].isna().all()
+    assert table["benefit_kept"].isna().all()
+
+
+@pytest.mark.parametrize("wrong", ["any-record", ps.AnyRecord, None])
+def test_what_is_no_adjacency_is_refused_by_name(wrong):
+    for call in (
+        lambda: ps.DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], wrong),
+        lambda: ps.sensitivity(np.zeros((2, 2)), wrong),
+        lambda: ps.privacy_loss(np.full((2, 2), 0.5), wrong),
+    ):
+        with pytest.raises(ValueError, match=r"adjacency must be AnyRecord\(\), OneFeature"):
+            call()

@@ -1,0 +1,388 @@
+"""The decision record: its numbers are those of the run, its words fit the study, and it is one sheet of safe HTML."""
+
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policies.catalogue import CATALOGUE
+from policysim.cli.main import main
+from policysim.decision.choice_question import RECORD, answer_of_choices
+from policysim.decision.choice_screen import answer, choices_screen, worse
+from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.methods import methods, price_of, shown
+from policysim.question.words import events, percent, rounded, rounded_down, rounded_up
+from policysim.report.folder import folder_files
+from policysim.study.declared import LoggedStudy
+
+POLICIES = ["optimal", "randomized-response", "exponential"]
+
+
+class Page(HTMLParser):
+    """Text by element, and what is open; a tag that closes nothing is a mistake."""
+
+    VOID = frozenset({"meta", "col", "br"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.rows, self.starts, self.text = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.starts.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        data = data.replace("\u00a0=\u00a0", " = ")  # tied, so that no line ends there
+        if "style" not in self.open:
+            self.text.append(data)
+        if self.open and self.open[-1] in ("th", "td"):
+            self.rows[-1][-1] += data
+
+    def row(self, name):
+        """The cells beside a name in the first column."""
+        return next(row[1:] for row in self.rows if row[:1] == [name])
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+def record(study, problem, wish, policies=POLICIES):
+    choices = choose(problem, wish, policies)
+    files = folder_files(answer_of_choices(study, problem, choices, record=True), ["choose"])
+    return choices, files[RECORD].decode()
+
+
+def test_the_price_is_what_the_chosen_table_of_probabilities_costs(study, problem):
+    choices, page = record(study, problem, Wish(keep=0.8))
+    least = choices.least
+    table = ps.make_policy(least.policy, epsilon=least.epsilon).probabilities(problem)
+    best = np.eye(problem.n_actions)[problem.utilities.argmax(axis=1)]
+    weighted = problem.prior[:, None] * problem.utilities
+    fixed = weighted.sum(axis=0).max()
+    loss = ((best - table) * weighted).sum()
+    kept = ((table * weighted).sum() - fixed) / ((best * weighted).sum() - fixed)
+    extra = ((table - best) * problem.prior[:, None] * problem.outcomes["deaths"]).sum()
+    worse = (table * problem.prior[:, None] * (problem.utilities < problem.utilities[:, :1])).sum()
+    price = Page(page).row("Price")[0]
+    assert f"Benefit kept: {percent(kept)}" in price
+    assert f"Utility lost per patient: {rounded(loss)}" in price
+    assert f"{events(extra, 100_000, sign=True)} beyond the best treatment for each" in price
+    assert f"Of 1,000 patients, {rounded(1000 * worse)} get" in price
+    spent = ps.privacy_loss(table, problem.adjacency).epsilon
+    assert f"Exact privacy loss: {shown(spent)}" in Page(page).row("Mechanism")[0]
+
+
+def test_the_worst_off_group_is_the_one_that_loses_most_per_patient(study, problem):
+    choices, page = record(study, problem, Wish(keep=0.8))
+    table = ps.make_policy(choices.least.policy, epsilon=choices.least.epsilon).probabilities(problem)
+    losses = problem.prior * (problem.utilities.max(axis=1) - (table * problem.utilities).sum(axis=1))
+    groups = {}
+    for feature in study.by:
+        codes, levels = problem.records.groups(feature)
+        for code, level in enumerate(levels):
+            mass = problem.prior[codes == code].sum()
+            groups[feature, level] = (losses[codes == code].sum() / mass, mass)
+    (feature, level), (loss, mass) = max(groups.items(), key=lambda item: item[1][0])
+    shown_worst = Page(page).row("Worst off")[0]
+    assert f"({percent(mass)} of patients): {rounded(loss)} in utility each" in shown_worst
+    assert (feature if level == "1" else level) in shown_worst.lower()
+
+
+def test_epsilon_is_said_in_guesses_and_in_odds(study, problem):
+    choices, page = record(study, problem, Wish(keep=0.8))
+    epsilon = choices.least.epsilon
+    privacy = Page(page).row("Privacy")[0]
+    assert f"ε = {shown(epsilon)}" in privacy
+    assert f"right at most {100 / (1 + math.exp(-epsilon)):.0f} of 100 times" in privacy
+    assert f"more than exp(ε) = {rounded(math.exp(epsilon))}." in privacy
+
+
+def test_every_policy_has_a_row_with_its_least_epsilon_and_the_chosen_one_is_named(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.8))
+    page = Page(text)
+    for row in choices.rows:
+        cells = page.row(row.policy)
+        assert cells[:2] == [rounded_up(row.epsilon), percent(row.benefit_kept)]
+        assert (cells[-1] == "chosen") == (row is choices.least)
+    assert page.row("any mechanism at all")[0] == rounded_down(choices.limit)
+    fixed = problem.actions[problem.best_fixed_action]
+    assert page.row(f"one for all ({fixed})")[-1] == "not enough"
+    assert page.row("best for each")[0] == "∞"
+    assert f"Treatments are chosen by the mechanism “{choices.least.policy}”" in page.words
+
+
+@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(keep=-0.1)], ids=str)
+def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, problem, wish):
+    choices, text = record(study, problem, wish, ["randomized-response"])
+    page = Page(text)
+    fixed = problem.actions[problem.best_fixed_action]
+    assert f"Everybody gets {fixed} (best-fixed). One treatment for all meets this already" in page.words
+    assert page.row(f"one for all ({fixed})")[-1] == "chosen"
+    assert page.row("randomized-response")[-1] != "chosen"
+    assert "Exact privacy loss: 0." in page.row("Mechanism")[0]
+    assert f"Benefit kept: {percent(0)} " in page.row("Price")[0]
+    found = methods(study, problem, choices, price_of(study, problem, choices))
+    assert f"the highest expected utility ({fixed}): that does what was asked for" in found.paragraph
+    assert "below ε" not in found.paragraph
+    assert len(found.references) == 1  # what ε means
+
+
+def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.9, max_guess=0.55))
+    page = Page(text)
+    assert "No decision was made. No mechanism can: that takes ε = " in page.words
+    assert page.row("randomized-response")[-1] == "more than allowed"
+    assert "certificate.json" in page.words
+    assert "chosen" not in {row[-1] for row in page.rows if row}
+    found = methods(study, problem, choices, None).paragraph
+    assert "no mechanism can" in found
+    assert f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}" in found
+
+
+def test_a_policy_that_might_is_told_from_none_that_can(study, problem):
+    limit = choose(problem, Wish(keep=0.8), ["optimal"]).limit
+    allowed = Wish(keep=0.8, max_guess=1 / (1 + math.exp(-limit * 1.01)))
+    choices, text = record(study, problem, allowed, ["exponential"])
+    assert (choices.verdict, choices.possible) == (Verdict.MAY, None)
+    assert choices.least is None
+    assert "No decision was made. None of these policies can within what is allowed" in Page(text).words
+    found = methods(study, problem, choices, None).paragraph
+    assert "none of the mechanisms compared (exponential) can" in found
+
+
+def test_what_not_even_no_privacy_reaches_is_said(study, problem):
+    choices, text = record(study, problem, Wish(max_extra_deaths=-1.0))
+    assert choices.limit == math.inf
+    page = Page(text)
+    assert "not even the best treatment for each patient" in page.words
+    assert page.row("any mechanism at all")[0] == "none"
+    assert page.row("best for each")[-1] == "no privacy, and not enough"
+    assert page.row("optimal")[-1] == "cannot"
+
+
+def test_each_policy_with_an_epsilon_has_words_and_works_and_the_paragraph_cites_its_own(study, problem):
+    for name, policy in CATALOGUE.built_in.items():
+        assert policy.works or not policy.uses_epsilon, name
+    for name in ("exponential", "randomized-response", "permute-and-flip"):
+        choices = choose(problem, Wish(keep=0.1), [name])
+        found = methods(study, problem, choices, price_of(study, problem, choices))
+        assert CATALOGUE[name].words in found.paragraph
+        for work in CATALOGUE[name].works:
+            assert work.short in found.paragraph
+            assert work.full in found.references
+        assert list(found.references) == sorted(set(found.references))
+        # Whatever is cited is listed, and nothing else.
+        assert len(found.references) == len(set(re.findall(r"[A-Z][\w&. ]+? (?:19|20)\d\d", found.paragraph)))
+
+
+def test_an_epsilon_that_is_said_to_be_enough_is_enough():
+    for epsilon in (2.933012, 0.1, 1.0000049, 4583.21, 1e-6, 12.3456789):
+        assert epsilon <= float(shown(epsilon)) <= epsilon * (1 + 1.01e-4)
+    assert shown(0.0) == "0"
+
+
+def test_the_same_run_writes_the_same_bytes_without_a_date(study, problem):
+    (_, one), (_, other) = (record(study, problem, Wish(keep=0.8)) for _ in range(2))
+    assert one == other
+    assert not re.search(r"20\d\d-\d\d-\d\d|\d\d:\d\d", one)
+    scenario = Path(study.scenario_source).read_bytes()
+    assert f"SHA-256: study small {study.digest}; scenario scenario {hashlib.sha256(scenario).hexdigest()}." in one
+
+
+def test_the_page_is_one_file_with_a_language_headers_and_headings(study, problem):
+    _, text = record(study, problem, Wish(keep=0.8))
+    page = Page(text)
+    assert ("html", {"lang": "en"}) in page.starts
+    assert not re.search(r"(?:src|href|action)\s*=|url\(|@import|https?:", text)
+    assert "script" not in {tag for tag, _ in page.starts}
+    headers = [attributes for tag, attributes in page.starts if tag == "th"]
+    assert all(attributes.get("scope") in ("col", "row") for attributes in headers)
+    headings = [tag for tag, _ in page.starts if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == "h1"
+    assert set(headings[1:]) == {"h2"}
+    assert page.rows[-3:] == [[""] * 4] * 3  # lines to sign on
+
+
+def test_what_people_write_is_escaped(tmp_path):
+    hostile = "<script>alert(1)</script>"
+    text = STUDY.replace('"A small study"', f"'{hostile} & co'").replace(
+        "[privacy]", f"[privacy]\nhidden_from = '{hostile}'"
+    )
+    study = ps.load_study(write_small_study(tmp_path, text))
+    _, page = record(study, ps.build_problem(study), Wish(keep=0.5), ["randomized-response"])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 3  # both titles, and from whom
+
+
+@pytest.fixture
+def logged(tmp_path):
+    data = tmp_path / "trial.csv"
+    data.write_bytes(b"arm,success\n")
+    study = LoggedStudy(
+        name="trial",
+        text="a trial",
+        portable=False,
+        title="A trial",
+        hidden_from="the insurer",
+        adjacency="sensitive",
+        sensitive=("drug_use",),
+        epsilon=1.0,
+        epsilons=(1.0,),
+        policies=("randomized-response",),
+        by=(),
+        seed=1,
+        log=SimpleNamespace(outcome_model="logistic", files={"table": data}),
+    )
+    utilities = np.random.default_rng(1).random((6, 3))
+    return study, ps.DecisionProblem(utilities, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)), ("old", "new", "both"))
+
+
+def test_of_a_log_it_says_that_scores_are_fitted_and_counts_no_deaths(logged):
+    choices, text = record(*logged, Wish(keep=0.5), ["randomized-response"])
+    page = Page(text)
+    assert "Prices are under scores fitted to a log" in page.words
+    assert "illustrative" not in page.words
+    assert "death" not in page.words.lower()
+    assert f"data trial.csv {hashlib.sha256(b'arm,success' + bytes([10])).hexdigest()}" in page.words
+    assert "Patients of the log, to which scores and prior were fitted, are not protected" in page.words
+    assert "(a logistic outcome model)" in methods(*logged, choices, price_of(*logged, choices)).paragraph
+
+
+def test_a_mechanism_worse_in_deaths_and_privacy_than_one_for_all_says_so_in_the_first_line(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.8))
+    table = ps.make_policy(choices.least.policy, epsilon=choices.least.epsilon).probabilities(problem)
+    # Independently: the deaths of both.
+    deaths = problem.prior[:, None] * problem.outcomes["deaths"]
+    more = (table * deaths).sum() - deaths[:, problem.fixed_values.argmax()].sum()
+    first = re.search(r'<section class="decision">.*?</section>', text, re.DOTALL).group()
+    said = "worse in deaths and in privacy than one treatment for all: it costs"
+    if more > 0:
+        assert f"{said} {events(more, 100_000)} more deaths per 100,000 patients." in " ".join(first.split())
+    else:
+        assert said not in text
+
+
+@pytest.mark.parametrize("kills", [0, 1])
+def test_the_choice_screen_says_it_too_and_only_where_it_is_so(kills):
+    # Each record needs its own action; "none" is the better for all, 1/2 against 0.45. One of the two actions kills.
+    deaths = np.zeros((2, 2))
+    deaths[:, kills] = 0.02, 0.04
+    utilities = [[1.0, 0.0], [0.0, 0.9]]
+    problem = ps.DecisionProblem(utilities, [0.5, 0.5], ps.AnyRecord(), ("none", "drug"), outcomes={"deaths": deaths})
+    found = choose(problem, Wish(keep=0.8), ["optimal"])
+    if kills == 0:
+        assert worse(found) == ""  # "none" for all kills more
+        return
+    right = 1 / (1 + math.exp(-found.least.epsilon))
+    more = 0.5 * (0.02 * (1 - right) + 0.04 * right)
+    assert worse(found).endswith(f"it costs {events(more, 100_000)} more deaths per 100,000 patients")
+    assert f"ε = {rounded(found.least.epsilon)}, but is worse in deaths and in privacy" in answer(found)
+    # One treatment for all is not worse than itself.
+    assert worse(choose(problem, Wish(keep=0.0), ["optimal"])) == ""
+
+
+def test_what_is_hidden_but_not_used_is_said_to_have_no_price(logged):
+    study, _ = logged
+    same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
+    choices, text = record(study, same, Wish(keep=0.8), ["optimal"])
+    assert not choices.used
+    assert "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said" in text
+    assert "uses nothing of what is hidden" in choices_screen(study, choices, None)
+
+
+def test_no_share_of_a_tiny_gain_is_in_record_screen_or_paragraph(logged):
+    study, _ = logged
+    utilities = [[1.0, 0.0], [1.0, 0.0], [0.0, 0.01]] * 2
+    tiny = ps.DecisionProblem(utilities, np.full(6, 1 / 6), ps.Sensitive((2, 3), (1,)))
+    choices, text = record(study, tiny, Wish(keep=0.5), ["randomized-response"])
+    page = Page(text)
+    paragraph = methods(study, tiny, choices, price_of(study, tiny, choices)).paragraph
+    assert choices.least.benefit_kept >= 0.5  # what was asked for holds all the same
+    assert not choices.has_shares
+    assert page.row("randomized-response")[1] == page.row("best for each")[1] == "–"
+    assert "shares of the difference say little" in page.row("Price")[0]
+    assert "is kept of" not in paragraph
+    assert "shares of the difference say little" in " ".join(choices_screen(study, choices, None).split())
+
+
+def test_groups_that_lose_nothing_are_not_called_worst_off(logged):
+    study, _ = logged
+    same = ps.DecisionProblem([[0.0, 1.0]] * 6, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
+    choices, text = record(study, same, Wish(max_loss=0.5), ["optimal"])
+    assert choices.least.epsilon == 0
+    page = Page(text)
+    assert "Benefit kept: –" in page.row("Price")[0]
+    assert not [row for row in page.rows if row[:1] == ["Worst off"]]
+    assert page.row("best for each")[1] == "–"
+
+
+def command(capsys, *arguments):
+    code = main(["choose", *arguments])
+    return code, capsys.readouterr().out
+
+
+def test_the_command_writes_the_record_and_says_where(capsys, tmp_path, study, problem):
+    path = str(write_small_study(tmp_path / "study"))
+    out = tmp_path / "out"
+    options = ("--keep", "80%", "--policy", "randomized-response", "--decision-record", "--out", str(out))
+    code, text = command(capsys, path, *options)
+    assert code == 0
+    assert text.splitlines()[-1] == f"Decision record: {(out / 'decision-record.html').as_posix()}"
+    page = (out / "decision-record.html").read_text(encoding="utf-8")
+    assert page == record(study, problem, Wish(keep=0.8), ["randomized-response"])[1]
+    code, text = command(capsys, path, *options, "--json")
+    document = json.loads(text)
+    assert document["decision_record"] == (out / "decision-record.html").as_posix()
+    assert " ".join(document["methods"]["paragraph"].split()) in Page(page).words
+    assert all(reference in Page(page).words for reference in document["methods"]["references"])
+
+
+def test_without_the_option_nothing_is_written_and_json_still_has_the_paragraph(capsys, tmp_path):
+    path = str(write_small_study(tmp_path / "study"))
+    code, text = command(capsys, path, "--keep", "80%", "--out", str(tmp_path / "out"), "--json")
+    assert code == 0
+    assert not (tmp_path / "out").exists()
+    document = json.loads(text)
+    assert document["decision_record"] is None
+    assert "McSherry & Talwar 2007" not in document["methods"]["paragraph"]  # what was chosen is another mechanism
+    assert "randomised response" in document["methods"]["paragraph"]
+
+
+def test_a_record_of_no_decision_is_written_with_exit_four(capsys, tmp_path):
+    path = str(write_small_study(tmp_path / "study"))
+    out = tmp_path / "out"
+    options = ("--keep", "0.9", "--max-guess", "55%", "--decision-record", "--out", str(out))
+    code, text = command(capsys, path, *options)
+    assert code == 4
+    assert sorted(file.name for file in out.iterdir()) == ["certificate.json", "decision-record.html"]
+    assert "No mechanism can" in text
+    assert "No decision was made." in (out / "decision-record.html").read_text(encoding="utf-8")

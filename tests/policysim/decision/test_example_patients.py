@@ -1,0 +1,115 @@
+"""Example patients: who they are in words, and what each policy gives them."""
+
+from types import SimpleNamespace
+
+import pytest
+from counted_progress import CountedProgress
+from small_studies import SCENARIO, STUDY, write_small_study
+
+import policysim as ps
+from envs.records import record_space
+from policies import AnyRecord
+from policysim.decision.example_patients import ExamplePatient, example_patients, example_probabilities
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+def described(study, problem):
+    return {patient.label: problem.records.describe(patient.record) for patient in example_patients(study, problem)}
+
+
+def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
+    found = described(covid, covid_problem)
+    older = found["aged 60, every symptom and comorbidity"]
+    # Both sexes are as common: the first stands for both.
+    assert older.endswith("age 60-79, sex 0, vaccine none")
+    # Having been ill before is no comorbidity; all others are.
+    assert "covid recovered" not in older
+    for feature in covid.space.features:
+        if feature.flag and feature.name != "covid_recovered":
+            assert feature.name.replace("_", " ") in older
+    (younger,) = [text for label, text in found.items() if label.startswith("aged 25, healthy")]
+    assert younger.startswith("nothing present, age 18-39")
+
+
+def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, problem):
+    records = {patient.record: patient.label for patient in example_patients(study, problem)}
+    witness = problem.sensitivity.witness
+    assert "the most common patient" in records[int(problem.prior.argmax())]
+    assert "sets the sensitivity (1 of 2)" in records[witness.record]
+    assert "sets the sensitivity (2 of 2)" in records[witness.neighbour]
+
+
+def test_each_record_is_there_once_with_all_its_names(study, problem):
+    patients = example_patients(study, problem)
+    assert len({patient.record for patient in patients}) == len(patients)
+    names = "; ".join(patient.label for patient in patients).split("; ")
+    assert len(names) == 5
+    assert len(set(names)) == 5
+
+
+# Levels of age, and those that the patients of 60 and 25 years get.
+LEVELS = [
+    (["0-17", "18-39", "40-59", "60-79", "80+"], ("aged 60", "60-79"), ("aged 25", "18-39")),
+    (["< 28", "28 to < 34", "34 to < 60", "≥ 60"], ("aged 60", "≥ 60"), ("aged 25", "< 28")),
+    (["< 25", "25 to < 60", "60+"], ("aged 60", "60+"), ("aged 25", "25 to < 60")),
+    (["<=24", "25", "26-60", ">60"], ("aged 60", "26-60"), ("aged 25", "25")),
+    (["< 30", "30 to < 60"], ("age 30 to < 60", "30 to < 60"), ("aged 25", "< 30")),
+    (["young", "old"], ("age old", "old"), ("age young", "young")),
+    (["group 1", "group 60"], ("age group 60", "group 60"), ("age group 1", "group 1")),
+]
+
+
+@pytest.mark.parametrize(("levels", "older", "younger"), LEVELS)
+def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, levels, older, younger):
+    listed = ", ".join(f'"{level}"' for level in levels)
+    shares = ", ".join(["1.0", *["0.0"] * (len(levels) - 1)])
+    scenario = SCENARIO.replace(
+        'age = { levels = ["young", "old"], shares = [0.7, 0.3] }',
+        f"age = {{ levels = [{listed}], shares = [{shares}] }}",
+    ).replace("age = [1, 4]", f"age = {[1] * len(levels)}")
+    study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
+    problem = ps.build_problem(study)
+    texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in example_patients(study, problem)]
+    assert texts[0][0] == f"{older[0]}, every symptom and comorbidity"
+    assert f"age {older[1]}" in texts[0][1]
+    assert texts[1][0] == f"{younger[0]}, healthy"
+    assert f"age {younger[1]}" in texts[1][1]
+
+
+def test_records_without_flags_or_ages_have_no_ill_and_healthy_example():
+    space = record_space({"ward": ("a", "b", "c")})
+    small = ps.DecisionProblem([[0, 1], [2, 0], [1, 1]], [0.2, 0.5, 0.3], AnyRecord(), records=space)
+    study = SimpleNamespace(space=space)
+    labels = [patient.label for patient in example_patients(study, small)]
+    assert all("symptom" not in label and "aged" not in label for label in labels)
+    assert any("most common" in label for label in labels)
+
+
+def test_probabilities_are_those_of_the_policies_and_of_the_records(problem):
+    examples = [ExamplePatient("one", 3), ExamplePatient("other", 17)]
+    policies, epsilons = ["optimal", "greedy", "exponential"], [0.0, 0.5, 2.0]
+    table = example_probabilities(problem, examples, policies, epsilons)
+    assert list(table.columns) == ["policy", "epsilon", "patient", "action", "probability"]
+    assert len(table) == 3 * 3 * 2 * 3
+    for (name, epsilon, patient), rows in table.groupby(["policy", "epsilon", "patient"]):
+        whole = ps.make_policy(name, epsilon=epsilon).probabilities(problem)
+        expected = whole[{"one": 3, "other": 17}[patient]]
+        assert rows["action"].tolist() == list(problem.actions)
+        assert rows["probability"].to_numpy() == pytest.approx(expected, abs=0)
+
+
+def test_progress_is_said_once_for_each_table(problem):
+    progress = CountedProgress()
+    policies, epsilons = ["best-fixed", "exponential"], [0.5, 1.0, 2.0]
+    examples = [ExamplePatient("one", 3)]
+    example_probabilities(problem, examples, policies, epsilons, progress)
+    assert progress.done == progress.expected == 1 + 3

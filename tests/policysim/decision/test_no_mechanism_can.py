@@ -1,0 +1,183 @@
+"""What is said to be possible or impossible, judged in rational numbers where the two meet."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from check_certificate import proven_bound
+from exact_optimum import fixed_loss, least_loss
+from small_studies import write_small_study
+
+import policysim as ps
+import policysim.decision.choose
+import policysim.decision.search
+from policies.adjacency import OneFeature, Sensitive
+from policies.arrays import ROUNDING
+from policies.optimal.certificate import Certificate
+from policysim.cli.main import main
+from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.limit import Limit
+from policysim.decision.search import make_demand
+
+# Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).
+GUESSES = (0.55, 0.625, 0.75, 0.9)
+# How far from the exact boundary the demand is; 0 stands for the float next to it.
+BESIDE = (0.0, 1e-9, -1e-9)
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(2, 6)), int(rng.integers(2, 4))
+    utilities = rng.integers(-8, 9, size=(n, k)) / 8 if seed % 2 else rng.normal(size=(n, k))
+    utilities = utilities + float(rng.choice([0.0, 0.0, 1e6, 1e9, 1e12]))
+    prior = rng.integers(1, 9, size=n).astype(float)
+    return ps.DecisionProblem(utilities, prior / prior.sum(), ps.AnyRecord())
+
+
+def boundary(problem, guess):
+    """The exact shares of the benefit: what every mechanism loses at least, and one treatment for all."""
+    table, prior = problem.utilities.tolist(), problem.prior.tolist()
+    # The floats of a prior need not sum to 1; nothing here asks for it.
+    return least_loss(table, prior, Fraction(guess) / (1 - Fraction(guess))), fixed_loss(table, prior)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
+    # The verdict is on what is allowed; how exactly the least epsilon is searched for does not matter to it.
+    for module in (policysim.decision.search, policysim.decision.choose):
+        monkeypatch.setattr(module, "TOLERANCE", 0.5)
+    said = dict.fromkeys(Verdict, 0)
+    for seed in range(75 * part, 75 * part + 75):
+        problem, guess = random_problem(seed), GUESSES[part]
+        least, fixed = boundary(problem, guess)
+        if fixed == 0:
+            continue
+        keep = float(1 - least / fixed) + BESIDE[seed % 3]
+        choices = choose(problem, Wish(keep=keep, max_guess=guess), ["optimal"])
+        allowed = (1 - Fraction(keep)) * fixed
+        said[choices.verdict] += 1
+        # No false "cannot"; no false "can", but for the rounding of sums that a demand leaves room for.
+        assert choices.verdict is not Verdict.CANNOT or least > allowed, seed
+        assert choices.verdict is not Verdict.CAN or least <= allowed * (1 + Fraction(10 * ROUNDING)), seed
+        if abs(BESIDE[seed % 3]) > 0 and 0 < keep < 1:
+            # A billionth beside it there is an answer.
+            assert choices.verdict in (Verdict.CAN, Verdict.CANNOT), seed
+        if choices.certificate is not None:
+            assert proven_bound(json.dumps(choices.certificate)) <= least
+    assert said[Verdict.CAN] > 20
+    assert said[Verdict.CANNOT] > 10
+
+
+IDENTITY = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord())
+
+
+@pytest.mark.parametrize("policy", ["randomized-response", "optimal"])
+def test_what_k_ary_response_does_at_the_boundary_itself_is_not_called_impossible(policy):
+    # Right with probability .9 = e^eps / (1 + e^eps) at ln 9: keeps 2 * .9 - 1 = .8, exactly what is asked for.
+    choices = choose(IDENTITY, Wish(keep=0.8, max_guess=0.9), [policy])
+    assert (choices.verdict, choices.possible, choices.certificate) == (Verdict.CAN, True, None)
+    assert choices.least.epsilon == Wish(max_guess=0.9).max_epsilon
+    assert choices.limit < math.log(9)
+    # A mechanism that does less at the same epsilon leaves it open, and does not make it impossible.
+    assert choose(IDENTITY, Wish(keep=0.8, max_guess=0.9), ["exponential"]).verdict is Verdict.MAY
+    assert choose(IDENTITY, Wish(keep=0.8 + 1e-12, max_guess=0.9), [policy]).verdict is Verdict.CANNOT
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
+def test_the_limit_is_below_what_a_mechanism_needs_and_proven_there(offset):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        problem = ps.DecisionProblem(rng.normal(size=(6, 3)) + offset, rng.dirichlet(np.ones(6)), ps.AnyRecord())
+        demand = make_demand(problem, keep=0.7)
+        limit = Limit(problem, demand)
+        least = limit.last_impossible()
+        assert least <= ps.smallest_epsilon(problem, "optimal", keep=0.7) <= least * (1 + 2e-4)
+        assert proven_bound(json.dumps(limit.certificate(least))) > demand.loss
+        assert limit.certificate(least * (1 + 2e-4)) is None
+
+
+def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
+    rng = np.random.default_rng(4)
+    problem = ps.DecisionProblem(
+        rng.normal(size=(5, 3)) + 1e9, np.full(5, 0.2), ps.AnyRecord(), outcomes={"deaths": rng.random((5, 3)) / 10}
+    )
+    for wish in ({"max_extra_deaths": -0.015}, {"keep": 0.5, "max_extra_deaths": -0.001}):
+        demand = make_demand(problem, **wish)
+        limit = Limit(problem, demand)
+        least = limit.last_impossible()
+        assert 0 < least < math.inf
+        proof = limit.certificate(least)
+        assert proven_bound(json.dumps(proof)) > proof["allowed"]
+        # What a policy that meets the demand costs on the objective is no more than what is allowed there.
+        mixture = limit.tightest(least)
+        assert mixture.weight == proof["objective"]["utility"] < 1
+        costs = -mixture.problem.utilities
+        tables = [np.eye(3)[list(actions)] for actions in product(range(3), repeat=5)]
+        meeting = [table for table in tables if demand.margin(problem, table) >= 0]
+        assert meeting
+        for table in meeting:
+            assert (problem.prior @ (table * costs)).sum() - problem.prior @ costs.min(axis=1) <= proof["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "tight"),
+    [(Sensitive((2, 3), (0,)), True), (Sensitive((2, 3), (0, 1)), True), (OneFeature((2, 3)), False)],
+    ids=str,
+)
+def test_other_adjacencies_have_a_limit_that_is_proven_or_lower(adjacency, tight):
+    rng = np.random.default_rng(9)
+    problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency)
+    choices = choose(problem, Wish(keep=0.9), ["optimal"])
+    assert choices.limit_proven
+    assert 0 < choices.limit <= choices.least.epsilon
+    assert not tight or choices.limit > choices.least.epsilon * (1 - 2e-4)
+
+
+def rejecting(monkeypatch):
+    monkeypatch.setattr(Certificate, "holds", lambda *_: False)
+
+
+def test_without_an_accepted_proof_there_is_no_verdict(monkeypatch):
+    wish = Wish(keep=0.8, max_guess=0.6)
+    assert choose(IDENTITY, wish, ["optimal"]).verdict is Verdict.CANNOT
+    rejecting(monkeypatch)
+    choices = choose(IDENTITY, wish, ["optimal"])
+    assert (choices.verdict, choices.possible, choices.certificate) == (Verdict.NONE, None, None)
+    assert not choices.limit_proven
+
+
+@pytest.mark.parametrize(
+    "wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-deaths=-1000")]
+)
+def test_screen_record_and_json_withhold_what_is_not_proven(wish, capsys, tmp_path, monkeypatch):
+    study = str(write_small_study(tmp_path / "study"))
+    rejecting(monkeypatch)
+    arguments = ("choose", study, *wish, "--policy", "randomized-response", "--out", str(tmp_path / "out"))
+    assert main([*arguments, "--decision-record"]) == 4
+    screen = capsys.readouterr().out
+    record = (tmp_path / "out" / "decision-record.html").read_text(encoding="utf-8")
+    for text in (" ".join(screen.split()), " ".join(record.split())):
+        assert "No mechanism was found that does that within what is allowed; a proof that none exists could" in text
+        assert "so there is no verdict" in text
+        assert "o mechanism can" not in text
+        assert "Not even the best" not in text
+    assert "not proven" in record
+    assert main([*arguments, "--json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["possible"], document["limit_proven"]) == ("none", None, False)
+    assert document["certificate"] is None
+    assert "not proven" in document["methods"]["paragraph"]
+
+
+def test_where_a_mechanism_does_it_an_unproven_limit_is_not_said(capsys, tmp_path, monkeypatch):
+    study = str(write_small_study(tmp_path / "study"))
+    rejecting(monkeypatch)
+    assert main(["choose", study, "--keep", "80%", "--policy", "randomized-response"]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "needs least: ε = " in screen
+    assert "What any other mechanism needs is not proven." in screen
+    assert "No mechanism" not in screen
+    assert "any mechanism at all –" in screen

@@ -1,0 +1,284 @@
+"""Mechanisms of other packages: installed, they work everywhere; broken, they are named and break nothing."""
+
+import json
+import math
+import shutil
+from importlib.metadata import EntryPoint
+
+import pandas as pd
+import pytest
+from small_studies import write_small_study
+from toy_package import COIN, install, run
+
+from policies.catalogue import CATALOGUE, Catalogue, PluginError, _loaded
+from policies.literature import Work
+from policies.policy import Look, Policy
+from policies.reference import Uniform
+from policysim.cli.main import main
+
+CLI = ("-m", "policysim")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return str(write_small_study(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory):
+    """A package with a good mechanism, one that reveals more than it claims, and one that gives no probabilities."""
+    entries = {"coin": "toy_coin:Coin", "liar": "toy_coin:Liar", "crooked": "toy_coin:Crooked"}
+    return install(tmp_path_factory.mktemp("toys"), "toy-mechanisms", entries, {"toy_coin": COIN})
+
+
+@pytest.fixture(scope="module")
+def compared(toys, study, tmp_path_factory):
+    """The folder of a comparison with the toy mechanism, and what was printed."""
+    out = tmp_path_factory.mktemp("compared")
+    policies = [part for name in ("toy-coin", "randomized-response", "optimal") for part in ("--policy", name)]
+    done = run(toys, *CLI, "compare", study, *policies, "--out", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    return out, done.stdout
+
+
+def test_compare_and_its_report_have_the_mechanism(compared):
+    out, printed = compared
+    assert any(line.startswith("toy-coin ") for line in printed.splitlines())
+    table = pd.read_csv(out / "comparison.csv")
+    everyone = table[table["group"] == "all"]
+    mine, response = (everyone[everyone["policy"] == name] for name in ("toy-coin", "randomized-response"))
+    # It is response at half its ε.
+    assert mine["epsilon_spent"].tolist() == pytest.approx((mine["epsilon"] / 2).tolist())
+    at = mine.set_index("epsilon")["value"], response.set_index("epsilon")["value"]
+    assert at[0][1.0] == pytest.approx(at[1][0.5])
+    page = (out / "report.html").read_text()
+    assert "<small>The best treatment, more often than any other by a factor of e^(ε/2)</small>" in page
+    assert "Treatments are chosen by the mechanism “toy-coin” (The best treatment" in page
+    assert "<option>toy-coin</option>" in page
+    for figure in ("loss-vs-epsilon", "spent-vs-claimed", "loss-by-group", "patient-losses"):
+        assert "toy-coin" in (out / "figures" / f"{figure}.svg").read_text()
+    assert json.loads((out / "manifest.json").read_text())["versions"]["toy-mechanisms"] == "1.2"
+
+
+def test_its_report_comes_out_again_where_the_package_is(toys, compared, tmp_path):
+    folder = shutil.copytree(compared[0], tmp_path / "again")
+    write_small_study(folder).rename(folder / "study.toml")
+    done = run(toys, *CLI, "reproduce", str(folder / "manifest.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "unknown policy 'toy-coin'" in run((), *CLI, "reproduce", str(folder / "manifest.json")).stderr
+
+
+def test_choose_writes_a_decision_record_and_a_methods_paragraph(toys, study, tmp_path):
+    options = ("--keep", "80%", "--policy", "toy-coin", "--decision-record", "--json", "--out", str(tmp_path))
+    done = run(toys, *CLI, "choose", study, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    (row,) = document["rows"]
+    plain = run(toys, *CLI, "choose", study, "--keep", "80%", "--policy", "randomized-response", "--json")
+    (other,) = json.loads(plain.stdout)["rows"]
+    assert row["epsilon"] == pytest.approx(2 * other["epsilon"], rel=1e-3)
+    paragraph = document["methods"]["paragraph"]
+    assert "chosen by the mechanism “toy-coin” (The best treatment, more often" in paragraph
+    assert "the mechanism is that of toy-mechanisms 1.2." in paragraph
+    assert "()" not in paragraph
+    page = (tmp_path / "decision-record.html").read_text()
+    assert "the mechanism “toy-coin”" in page and "toy-mechanisms 1.2" in page
+
+
+def test_audit_and_simulate_and_python_have_it(toys, study):
+    done = run(toys, *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1,4", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    findings = json.loads(done.stdout)["findings"]
+    assert [found["exact"] for found in findings] == pytest.approx([0.5, 2.0])
+    options = ("--policy", "toy-coin", "--epsilon", "1", "--patients", "2000")
+    assert run(toys, *CLI, "simulate", study, *options).returncode == 0
+    script = (
+        "import sys, policysim as ps\n"
+        "assert 'numpy' not in sys.modules\n"
+        "ps.make_policy('optimal')\n"
+        "assert 'toy_coin' not in sys.modules\n"
+        "assert ps.make_policy('toy-coin', epsilon=2.0).guarantee == 2.0\n"
+    )
+    assert run(toys, "-c", script).stderr == ""
+
+
+@pytest.mark.parametrize("command", [("compare",), ("choose", "--keep", "80%")])
+def test_a_mechanism_that_reveals_more_than_it_claims_is_told_and_not_compared(toys, study, tmp_path, command):
+    verb, *options = command
+    done = run(toys, *CLI, verb, study, *options, "--policy", "toy-liar", "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("policysim: toy-liar at ε = ")
+    assert "claims a privacy loss of at most" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_audit_shows_who_reveals_more_than_is_claimed_and_who_gives_no_probabilities(toys, study, tmp_path):
+    done = run(
+        toys, *CLI, "audit", study, "--policy", "toy-liar", "--policy", "toy-crooked", "--epsilon", "1", "--json"
+    )
+    assert done.returncode == 4
+    liar, crooked = json.loads(done.stdout)["findings"]
+    assert (liar["claimed"], liar["exact"], liar["holds"]) == (1.0, pytest.approx(2.0), False)
+    assert "sum to 0.904837418" in crooked["fault"]
+    done = run(toys, *CLI, "compare", study, "--policy", "toy-crooked", "--out", str(tmp_path / "out"))
+    assert done.returncode == 3
+    assert "toy-crooked at ε = " in done.stderr and "gives no table of probabilities" in done.stderr
+
+
+BROKEN = """\
+from policies.policy import Policy
+from policies.reference import Uniform
+
+
+class Nameless(Uniform.__base__):
+    def log_probabilities(self, problem): ...
+
+
+class Clash(Nameless):
+    name = "exponential"
+
+
+class Heir(Uniform): ...
+
+
+class Reserved(Nameless):
+    name = "optimal-mine"
+
+
+class Loud(Nameless):
+    name = "Loud Policy"
+
+
+class Unfinished(Policy):
+    name = "unfinished"
+
+
+class Fussy(Nameless):
+    name = "fussy"
+
+    def __post_init__(self):
+        raise RuntimeError("I want\\nmore")
+
+
+class Good(Nameless):
+    name = "twice"
+
+
+class Twice(Nameless):
+    name = "twice"
+
+
+def function(): ...
+"""
+REFUSED = {
+    "a-import": ("toy_import", "ModuleNotFoundError: No module named 'nowhere'"),
+    "b-exit": ("toy_exit:Policy", "SystemExit: 3"),
+    "c-missing": ("toy_broken:Missing", "AttributeError: module 'toy_broken' has no attribute 'Missing'"),
+    "d-function": ("toy_broken:function", "it is no subclass of policies.policy.Policy"),
+    "e-nameless": ("toy_broken:Nameless", "the class Nameless has no name"),
+    "f-clash": ("toy_broken:Clash", "its name 'exponential' is taken: a policy of this name is built in"),
+    "g-heir": ("toy_broken:Heir", "its name 'uniform' is taken: a policy of this name is built in"),
+    "h-reserved": ("toy_broken:Reserved", "its name 'optimal-mine' is reserved, as all, optimal-… and best-… are"),
+    "i-loud": (
+        "toy_broken:Loud",
+        "its name must be lower-case letters and digits with hyphens between, got 'Loud Policy'",
+    ),
+    "j-unfinished": ("toy_broken:Unfinished", "the class Unfinished lacks log_probabilities"),
+    "k-fussy": ("toy_broken:Fussy", "Fussy(1.0) cannot be made: RuntimeError: I want more"),
+    "m-twice": ("toy_broken:Twice", "its name 'twice' is taken: a policy of this name is from broken-mechanisms"),
+}
+
+
+def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, study, tmp_path):
+    entries = {**{name: value for name, (value, _) in REFUSED.items()}, "l-good": "toy_broken:Good"}
+    modules = {"toy_import": "import nowhere", "toy_exit": "raise SystemExit(3)", "toy_broken": BROKEN}
+    broken = install(tmp_path, "broken-mechanisms", entries, modules)
+    done = run((broken, toys), *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1", "--json")
+    assert done.returncode == 0
+    assert [found["policy"] for found in json.loads(done.stdout)["findings"]] == ["toy-coin"]
+    assert done.stderr.splitlines() == [
+        f"policysim: left out the policy {name!r} of the package broken-mechanisms ({value}): {why}."
+        for name, (value, why) in REFUSED.items()
+    ]
+    # Who asks for none of them is not told, and --help imports none.
+    quiet = run(broken, *CLI, "audit", study, "--policy", "optimal", "--epsilon", "1")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    unknown = run(broken, *CLI, "audit", study, "--policy", "twise")
+    assert unknown.returncode == 2
+    assert "unknown policy 'twise'; did you mean 'twice'?" in unknown.stderr.splitlines()[-1]
+    script = (
+        "import sys\n"
+        "from policysim.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "finally: assert 'policies' not in sys.modules\n"
+    )
+    assert run(broken, "-c", script).stderr == ""
+
+
+@pytest.mark.parametrize("policies", [[], ["--policy", "best-fixed"]])
+def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, capsys, study, tmp_path, policies):
+    def fail(**_):
+        raise AssertionError("looked for other packages")
+
+    monkeypatch.setattr("policies.catalogue.entry_points", fail)
+    monkeypatch.setattr(CATALOGUE, "_plugins", None)
+    assert main(["compare", study, *policies, "--out", str(tmp_path / "out")]) == 0
+    assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
+    capsys.readouterr()
+
+
+def test_a_class_that_says_nothing_of_itself_is_described_by_its_docstring():
+    class Mine(Uniform):
+        """By lot, as Uniform.
+
+        And more.
+        """
+
+        name = "mine"
+
+    assert Mine.gloss == "By lot, as Uniform"
+    assert Mine.words == "the mechanism “mine” (By lot, as Uniform)"
+    # It is another mechanism than its parent: no words, no works and no look are inherited.
+    assert (Mine.formula, Mine.works, Mine.label, Mine.look) == ("", (), "mine", None)
+    bare = type("Bare", (Policy,), {"name": "bare"})
+    assert (bare.gloss, bare.words) == ("", "the mechanism “bare”")
+
+
+@pytest.mark.parametrize("wrong", [{"works": Work("A 2007", "A (2007).")}, {"look": "#0072B2"}, {"gloss": 3}])
+def test_words_works_and_looks_of_the_wrong_kind_are_refused_where_the_class_is_made(wrong):
+    with pytest.raises(TypeError, match=r"^Mine: gloss, words, formula and label must be text, works a tuple of Work"):
+        type("Mine", (Uniform,), {"name": "mine", **wrong})
+
+
+def test_every_built_in_policy_says_what_it_is():
+    for name, kind in CATALOGUE.built_in.items():
+        assert kind.gloss and kind.words and kind.formula and isinstance(kind.look, Look), name
+        assert not any(text.endswith(".") for text in (kind.gloss, kind.words, kind.formula)), name
+
+
+def test_a_package_may_look_into_the_catalogue_while_it_is_imported(monkeypatch):
+    catalogue = Catalogue([Uniform])
+    seen = []
+
+    class Curious:
+        dist = None
+        name = value = "curious"
+
+        def load(self):
+            seen.append(list(catalogue))
+            return type("Mine", (Uniform,), {"name": "mine"})
+
+    monkeypatch.setattr("policies.catalogue.entry_points", lambda **_: [Curious()])
+    assert list(catalogue) == ["uniform", "mine"]
+    assert seen == [["uniform"]]
+    assert len(catalogue) == 2
+    assert "nothing" not in catalogue
+    assert catalogue.versions(["uniform", "mine"]) == {"?": "?"}
+
+
+def test_an_entry_point_is_refused_with_the_reason():
+    with pytest.raises(PluginError, match="ModuleNotFoundError"):
+        _loaded(EntryPoint("x", "nowhere_at_all:Mine", "policysim.policies"))
+    assert _loaded(EntryPoint("x", "policies.reference:Uniform", "policysim.policies")) is Uniform
+    assert Uniform().guarantee == 0 < math.inf

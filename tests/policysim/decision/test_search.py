@@ -1,0 +1,103 @@
+"""The smallest epsilon against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+import policysim as ps
+from policysim.decision.search import Curve
+
+# Two records with opposite best actions; by symmetry every policy gives the right one the same probability p, so
+# benefit kept (over best-fixed, worth 1/2) is 2p - 1 and normalised loss 2(1 - p).
+SYMMETRIC = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord())
+
+
+@pytest.mark.parametrize("keep", [0.01, 0.3, 0.8, 0.999, 1 - 1e-9])
+def test_the_epsilon_found_is_the_closed_form_and_never_too_small(keep):
+    odds = (1 + keep) / (1 - keep)
+    # A value of 1 that is short by its rounding, 1e-14, counts as reached; that is 1e-14 of 1 - keep in the odds.
+    rounding = 2e-14 / (1 - keep)
+    found = ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=keep)
+    assert math.log(odds) - rounding <= found <= math.log(odds) * (1 + 1e-4)
+    # p = 1/(1 + e^(-eps/2)): the exponential mechanism has Delta = 1, s = 2/eps.
+    found = ps.smallest_epsilon(SYMMETRIC, "exponential", keep=keep)
+    assert 2 * math.log(odds) - 2 * rounding <= found <= 2 * math.log(odds) * (1 + 1e-4)
+
+
+def test_loss_and_benefit_are_two_ways_to_ask():
+    # Here V(uniform) = V(best-fixed), so losing 20 % is keeping 80 %.
+    by_loss = ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_loss=0.2)
+    assert by_loss == pytest.approx(ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=0.8), rel=1e-4)
+
+
+def test_a_demand_that_every_epsilon_meets_needs_none():
+    assert ps.smallest_epsilon(SYMMETRIC, "exponential", keep=-0.1) == 0
+    assert ps.smallest_epsilon(SYMMETRIC, "best-fixed", keep=0) == 0
+
+
+def test_an_epsilon_in_the_ten_thousands_is_found():
+    # Delta = 1 from a rare record, while the others' choice is worth 1e-4: a scale set by the tail.
+    table = np.array([[0.0, 1e-4], [1e-4, 0.0], [0.0, 1.0]])
+    problem = ps.DecisionProblem(table, [0.5, 0.5, 0.0], ps.AnyRecord())
+    found = ps.smallest_epsilon(problem, "exponential", keep=0.8)
+    assert found == pytest.approx(2 / 1e-4 * math.log(9), rel=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["uniform", "best-fixed"])
+def test_a_demand_that_nothing_meets_is_refused_by_name(policy):
+    with pytest.raises(ValueError, match=f"{policy} does not reach the demand at any epsilon"):
+        ps.smallest_epsilon(SYMMETRIC, policy, keep=0.5)
+
+
+def test_more_than_everything_is_refused():
+    with pytest.raises(ValueError, match="does not reach the demand"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=1.01)
+
+
+def test_at_least_one_demand_is_needed():
+    with pytest.raises(ValueError, match="at least one demand is needed: max_loss, keep, max_extra_deaths"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential")
+
+
+def test_all_demands_are_met_together():
+    both = ps.smallest_epsilon(SYMMETRIC, "randomized-response", keep=0.3, max_loss=0.2)
+    assert both == pytest.approx(ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_loss=0.2), rel=1e-4)
+
+
+def test_extra_deaths_can_be_limited():
+    # The wrong action kills one patient in ten, so 1/100 extra deaths allow it to 1/10: p = 9/10, eps = log 9.
+    deaths = [[0.0, 0.1], [0.1, 0.0]]
+    problem = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": deaths})
+    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_deaths=0.01)
+    assert math.log(9) * (1 - 1e-12) <= found <= math.log(9) * (1 + 1e-4)
+    with pytest.raises(ValueError, match="needs a problem whose outcomes have deaths"):
+        ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_deaths=0.01)
+
+
+def test_a_demand_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="keep must be a finite number, got keep=nan"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=math.nan)
+
+
+def test_a_measure_that_is_flat_up_to_rounding_is_searched_without_a_false_start():
+    # The optimum is one action for all until epsilon = log 3; below, its value equals the demand but for rounding.
+    problem = ps.DecisionProblem([[0.1, 0.0], [0.0, 0.3]], [0.5, 0.5], ps.AnyRecord())
+    assert ps.smallest_epsilon(problem, "optimal", keep=0) == 0
+    found = ps.smallest_epsilon(problem, "optimal", keep=1e-6)
+    # V = (0.1 p + 0.3 (1 - p/e^eps)) / 2 with p = 1/(1 + e^-eps) ... > 0.15 only where 0.1 e^eps > 0.3.
+    assert found == pytest.approx(math.log(3), rel=1e-3)
+
+
+def test_a_curve_can_start_from_values_that_are_known_already():
+    calls = []
+
+    def measure(epsilon):
+        calls.append(epsilon)
+        return math.tanh(epsilon)
+
+    known = {0.0: 0.0, 0.5: math.tanh(0.5), 1.0: math.tanh(1.0)}
+    found = Curve("tanh", measure, known).first_reaching(math.tanh(0.7))
+    assert found == pytest.approx(0.7, rel=1e-4)
+    assert math.tanh(found) >= math.tanh(0.7)
+    assert all(0.5 < epsilon < 1 for epsilon in calls)

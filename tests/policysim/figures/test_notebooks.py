@@ -1,0 +1,253 @@
+"""What notebooks show: valid and escaped HTML whose numbers are the object's, whatever the object."""
+
+import math
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policies.catalogue import CATALOGUE
+from policies.html_table import cell
+from policies.policy import Policy
+from policies.sensitivity import Witness
+from policysim.decision.notebook import NEEDED, Comparison
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Tables(HTMLParser):
+    """The rows of all tables by their first cell; a tag that closes nothing is a mistake."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.rows, self.tags = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("th", "td"):
+            self.rows[-1][-1] += data
+
+    def row(self, name):
+        return next(row[1:] for row in self.rows if row[0] == name)
+
+
+def shown(thing):
+    text = thing._repr_html_()
+    assert "<script" not in text
+    return Tables(text)
+
+
+def number(text):
+    return float(text.replace(",", "").replace("∞", "inf"))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    text = STUDY.replace('"A small study"', f"'{HOSTILE}'")
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("study"), text))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+@pytest.fixture(scope="module")
+def table(problem):
+    return ps.compare(problem, policies=["exponential", "optimal", "greedy"], epsilons=[0.5, 1, 4], by=["age"])
+
+
+def test_a_study_shows_its_question_and_what_is_hidden_from_whom(study):
+    found = shown(study)
+    assert found.row("title") == [HOSTILE]  # as text
+    assert found.row("hidden from") == [study.hidden_from]
+    assert number(found.row("records")[0]) == study.space.size
+    assert found.row("ε of the curve") == ["0.5, 1, 4"]
+    assert found.row("SHA-256") == [study.digest]
+    hidden = study.with_choices(sensitive=["smoker", "age"])
+    assert shown(hidden).row("hidden features") == ["smoker, age"]
+
+
+def test_a_problem_shows_its_stakes_and_what_each_action_is_worth(problem):
+    found = shown(problem)
+    assert number(found.row("records")[0]) == problem.n_records
+    best = (problem.prior * problem.utilities.max(axis=1)).sum()
+    assert number(found.row("value of the best action for each")[0]) == pytest.approx(best, rel=1e-5)
+    assert number(found.row("sensitivity Δ")[0]) == pytest.approx(problem.sensitivity.value, rel=1e-5)
+    assert number(found.row("range Γ")[0]) == pytest.approx(problem.sensitivity.range, rel=1e-5)
+    for place, action in enumerate(problem.actions):
+        value, share, deaths, _ = map(number, found.row(action))
+        assert value == pytest.approx(problem.prior @ problem.utilities[:, place], rel=1e-5)
+        assert share == pytest.approx(problem.prior[problem.utilities.argmax(axis=1) == place].sum(), rel=1e-5)
+        assert deaths == pytest.approx(problem.prior @ problem.outcomes["deaths"][:, place], rel=1e-5)
+
+
+def test_a_sensitivity_that_takes_long_is_not_computed_to_be_shown():
+    n = 1 << 12
+    problem = ps.DecisionProblem(np.zeros((n, 2)), np.full(n, 1 / n), ps.OneFeature((2,) * 12))
+    big = 100_000
+    long = ps.DecisionProblem(np.zeros((big * 64, 2)), np.full(big * 64, 1 / big / 64), ps.AnyRecord())
+    assert shown(problem).row("range Γ") == ["0"]
+    assert shown(long).row("range Γ") == ["not computed"]
+    assert "sensitivity" not in long.__dict__
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, math.inf])
+def test_every_policy_shows_what_it_promises(name, epsilon):
+    policy = ps.make_policy(name, epsilon=epsilon)
+    found = shown(policy)
+    assert number(found.row("privacy loss at most")[0]) == policy.guarantee
+    assert found.row("epsilon") == [cell(epsilon) if policy.uses_epsilon else "has none"]
+    assert found.row("depends on the prior") == ["yes" if policy.uses_prior else "no"]
+
+
+def test_a_policy_of_ones_own_is_shown_with_its_parameters():
+    @dataclass(frozen=True)
+    class Mine(Policy):
+        note: str = HOSTILE
+
+        def log_probabilities(self, problem):
+            raise AssertionError("a notebook computes no table to show a policy")
+
+    found = shown(Mine(epsilon=2.0))
+    assert found.row("note") == [HOSTILE]
+    assert found.row("epsilon") == ["2"]
+
+
+def test_a_sensitivity_shows_who_attains_it(problem):
+    found = problem.sensitivity
+    tables = shown(found)
+    value, record, neighbour, actions = tables.row("value Δ")
+    assert number(value) == pytest.approx(found.value, rel=1e-5)
+    assert (int(record), int(neighbour)) == (found.witness.record, found.witness.neighbour)
+    assert actions == str(found.witness.action)
+    moved = abs(problem.utilities[int(record), int(actions)] - problem.utilities[int(neighbour), int(actions)])
+    assert moved == pytest.approx(number(value), rel=1e-5)
+    monotone = ps.sensitivity([[0.0, 1.0], [2.0, 2.0]], ps.AnyRecord())
+    assert shown(monotone).row("monotone") == ["yes", "", "", ""]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 800.0, math.inf, math.nan])
+def test_a_privacy_loss_of_any_size_is_shown_with_what_it_means(epsilon):
+    found = shown(ps.PrivacyLoss(epsilon, Witness(3, 1, (2,))))
+    guesses = found.row("better guess between two equally likely neighbours right, of 100")[0]
+    if math.isnan(epsilon):
+        assert guesses == "–"
+    else:
+        assert number(found.row("epsilon")[0]) == epsilon
+        assert number(guesses) == pytest.approx(100 / (1 + math.exp(-epsilon)), rel=1e-5)
+    assert (found.row("record"), found.row("action")) == (["3"], ["2"])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, math.inf])
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip", "report-noisy-max"])
+def test_a_selection_shows_its_best_candidates_and_warns(epsilon, mechanism):
+    chosen = ps.select([3, 9, 5], epsilon=epsilon, mechanism=mechanism, candidates=[HOSTILE, "b", "c"])
+    found = shown(chosen)
+    assert [row[0] for row in found.rows[-3:]] == ["b", "c", HOSTILE]
+    assert number(found.row("b")[1]) == pytest.approx(chosen.probabilities[1], rel=1e-5)
+    assert "must not be published" in chosen._repr_html_()
+
+
+def test_a_selection_among_many_shows_ten_and_computes_nothing_long():
+    many = ps.select(np.arange(5000.0), epsilon=1.0, mechanism="permute-and-flip")
+    found = shown(many)
+    assert [row[0] for row in found.rows[-10:]] == [str(place) for place in range(4999, 4989, -1)]
+    assert found.row("4999")[1] == "not computed"
+
+
+def test_a_comparison_shows_the_figure_of_the_report_above_its_table(table):
+    text = table._repr_html_()
+    found = Tables(text)
+    assert text.index("<svg") < text.index("<table")
+    assert "Benefit kept" in text
+    assert len(text.encode()) < 120_000
+    expected = Tables(pd.DataFrame(table)._repr_html_())
+    assert [row for row in found.rows if row] == [row for row in expected.rows if row]
+    assert text == table.copy()._repr_html_()
+
+
+def test_a_comparison_behaves_as_a_data_frame(table):
+    plain = pd.DataFrame(table)
+    assert isinstance(table, pd.DataFrame)
+    assert repr(table) == repr(plain)
+    assert table.to_csv() == plain.to_csv()
+    assert type(table[table["group"] == "all"]) is Comparison
+    assert type(pd.concat([table, table])) is Comparison
+    assert type(table.iloc[:3].reset_index(drop=True)) is Comparison
+    assert type(pickle.loads(pickle.dumps(table))) is Comparison
+    assert type(table[["policy", "loss"]]) is pd.DataFrame
+    assert type(table.groupby("policy")[["loss"]].mean()) is pd.DataFrame
+    assert type(table.pivot_table(index="epsilon", columns="policy", values="loss")) is pd.DataFrame
+    assert type(table.merge(plain, on=["policy", "epsilon", "group", "level"])) is pd.DataFrame
+    assert type(table["loss"]) is pd.Series
+    assert type(table.T) is pd.DataFrame
+    assert [name for name, _ in table.groupby("policy", sort=False)] == ["exponential", "optimal", "greedy"]
+
+
+@pytest.mark.parametrize("missing", sorted(NEEDED))
+def test_without_a_column_that_the_figure_needs_there_is_only_the_table(table, missing):
+    assert "<svg" not in table.drop(columns=missing)._repr_html_()
+
+
+def test_a_comparison_that_cannot_be_drawn_is_still_shown(problem, table):
+    at_zero = ps.compare(problem, policies=["exponential"], epsilons=[0.0])
+    words = table.assign(epsilon="words")
+    for odd in (at_zero, words, table.iloc[:0], table.assign(benefit_kept=np.nan)):
+        assert "<table" in odd._repr_html_()
+    with pd.option_context("display.notebook_repr_html", False):
+        assert table._repr_html_() is None
+
+
+def test_a_hostile_name_in_a_comparison_is_escaped(table):
+    renamed = table.assign(policy=table["policy"] + HOSTILE)
+    text = renamed._repr_html_()
+    assert "<svg" in text
+    assert "<script" not in text
+
+
+def test_odd_problems_are_shown():
+    certain = ps.DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0], ps.AnyRecord(), (HOSTILE, "b"))
+    assert shown(certain).row("b")[1] == "1"
+    single = ps.DecisionProblem([[1e300, -1e300]], [1.0], ps.AnyRecord())
+    assert number(shown(single).row("a0")[0]) == 1e300
+
+
+def test_cells_are_short_and_escaped():
+    assert cell("<&>\"'") == "&lt;&amp;&gt;&quot;&#x27;"
+    assert len(cell("word " * 1000)) <= 200
+    assert [cell(value) for value in (True, np.int64(1234), np.float64(0.1), -math.inf)] == [
+        "yes",
+        "1,234",
+        "0.1",
+        "−∞",
+    ]
+
+
+def test_importing_policysim_loads_nothing_for_notebooks():
+    code = "import sys, policysim as ps; ps.DecisionProblem, ps.make_policy; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"matplotlib", "jinja2", "pandas", "policysim.decision.notebook"} & set(loaded)

@@ -1,0 +1,253 @@
+"""Files of any kind go in and come out, whole or not at all."""
+
+import csv
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, write_people
+
+from policysim.files import columns_file
+from policysim.files.columns_file import open_columns
+from policysim.release.privatize import privatize_file, read_private
+from policysim.release.privatize_codes import levels_in
+from policysim.release.privatize_note import make_plan
+
+CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
+
+
+def privatized(path, levels, name="private", **options):
+    """The private file of a file, in a simulation."""
+    out = path.with_name(name + path.suffix)
+    privatize_file(open_columns(path), out, make_plan(levels, 1.0), rng=np.random.default_rng(1), **options)
+    return out
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(CELLS, st.sampled_from(["x", "y, z", '"']), CELLS), min_size=1, max_size=12),
+    st.lists(CELLS, min_size=2, max_size=2, unique=True).filter(lambda names: "secret" not in names),
+    st.booleans(),
+)
+def test_cells_of_csv_that_pass_through_are_the_same_text(rows, names, windows):
+    header = [names[0], "secret", names[1]]
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.csv"
+        with data.open("w", newline="", encoding="utf-8") as stream:
+            # With a bare line feed at the end of its lines, the writer leaves a bare carriage return unquoted.
+            quoting = csv.QUOTE_MINIMAL if windows else csv.QUOTE_ALL
+            csv.writer(stream, quoting=quoting, lineterminator="\r\n" if windows else "\n").writerows([header, *rows])
+        out = privatized(data, {"secret": ("x", "y, z", '"')})
+        found_header, found = read_rows(out)
+    assert found_header == header
+    assert [(row[0], row[2]) for row in found] == [(row[0], row[2]) for row in rows]
+    assert {row[1] for row in found} <= {"x", "y, z", '"'}
+
+
+def test_text_that_looks_like_something_else_stays_text(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes(
+        b'\xef\xbb\xbfid,sex,note\r\n007,0,NaN\r\n1e5,1,\r\n 1 ,0,null\r\nTRUE,1,"x\r\ny"\r\n-0.0,0,5" pipe'
+    )
+    header, rows = read_rows(privatized(data, {"sex": ("0", "1")}))
+    assert header == ["id", "sex", "note"]
+    assert [row[0] for row in rows] == ["007", "1e5", " 1 ", "TRUE", "-0.0"]
+    assert [row[2] for row in rows] == ["NaN", "", "null", "x\r\ny", '5" pipe']
+
+
+def test_quotes_are_written_only_where_they_are_needed(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text('"id","sex","note"\n"1","0","a b"\n"2","1","a,b"\n')
+    lines = privatized(data, {"sex": ("0", "1")}).read_text().splitlines()
+    assert lines[0] == "id,sex,note"
+    assert lines[1].endswith(",a b")
+    assert lines[2].endswith(',"a,b"')
+
+
+def test_columns_of_parquet_that_pass_through_keep_type_and_values(tmp_path):
+    kept = {
+        "number": pa.array([1, None, 3], pa.int16()),
+        "real": pa.array([0.1, float("nan"), None]),
+        "time": pa.array([0, 1, None], pa.timestamp("us", "UTC")),
+        "list": pa.array([[1], [], None], pa.list_(pa.int8())),
+        "empty": pa.array(["", None, "x"]),
+        "category": pa.array(["a", "b", "a"]).dictionary_encode(),
+    }
+    data = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"sex": pa.array([0, 1, 1], pa.int8()), **kept}), data)
+    found = pq.read_table(privatized(data, {"sex": ("0", "1")}))
+    assert found.schema.field("sex").type == pa.int8()
+    for name, values in kept.items():
+        assert found.schema.field(name).type == values.type
+        assert str(found.column(name).to_pylist()) == str(values.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (pa.array([0, 1, 1], pa.int64()), ("1", "0")),
+        (pa.array([0.5, 1.0, 1.0]), ("0.5", "1")),
+        (pa.array([True, False, True]), ("true", "false")),
+        (pa.array(["a", "b", "a"], pa.large_string()), ("a", "b")),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ("c", "b", "a")),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]).cast(pa.int32()), pa.array(["lo", "hi"]), ordered=True),
+            ("lo", "hi"),
+        ),
+        (pa.array([18000, 18001, 18000], pa.date32()), ("2019-04-14", "2019-04-15")),
+    ],
+    ids=lambda values: str(getattr(values, "type", "")),
+)
+def test_private_columns_of_parquet_keep_their_type(tmp_path, values, levels):
+    data = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"secret": values}), data)
+    out = privatized(data, {"secret": levels})
+    assert pq.read_schema(out).field("secret").type == values.type
+    assert read_private(out)[0].n_rows == 3
+    found = set(levels_in(open_columns(data), ["secret"])["secret"])
+    assert found <= set(levels) | {"1.0"}
+    privatized(data, {"secret": tuple(found)}, name="again")
+
+
+def test_a_category_with_room_for_few_values_takes_all_declared_levels(tmp_path):
+    data, levels = tmp_path / "data.parquet", tuple(map(str, range(300)))
+    few = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["0", "1"]))
+    pq.write_table(pa.table({"secret": few}), data)
+    found = pq.read_table(privatized(data, {"secret": levels})).column("secret")
+    assert found.chunk(0).dictionary.to_pylist() == list(levels)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_many_batches_are_one_file(tmp_path, monkeypatch, ending):
+    data = write_people(tmp_path / f"data{ending}", 500)
+    whole = read_rows(privatized(data, LEVELS, name="whole"))
+    monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
+    monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
+    steps = []
+    file = open_columns(data)
+    assert len(list(file.batches(advance=steps.append))) > 40
+    assert sum(steps) == file.size
+    out = privatized(data, LEVELS)
+    header, rows = read_rows(out)
+    assert header == whole[0]
+    assert [[row[0], row[3]] for row in rows] == [[row[0], row[3]] for row in whole[1]]
+    assert read_private(out)[1][0].reports.sum() == 500
+
+
+def test_levels_from_the_rows_are_sorted_so_that_their_order_tells_nothing(tmp_path):
+    data = tmp_path / "data.parquet"
+    columns = {"number": [10, None, 9, 10], "real": [2.5, float("nan"), None, -1.0], "text": ["b", "", None, "a"]}
+    pq.write_table(pa.table(columns), data)
+    found = levels_in(open_columns(data), list(columns))
+    assert found == {"number": ["9", "10"], "real": ["-1", "2.5"], "text": ["a", "b"]}
+
+
+def test_the_true_file_is_never_overwritten(capsys, tmp_path):
+    data = write_people(tmp_path / "data.csv")
+    before = data.read_bytes()
+    os.link(data, tmp_path / "hard.csv")
+    (tmp_path / "soft.csv").symlink_to(data)
+    for name in ("data.csv", "hard.csv", "soft.csv", "../" + tmp_path.name + "/data.csv"):
+        out = tmp_path / name
+        code, _, err = run(capsys, data, *COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
+        assert (code, err) == (2, f"policysim: {out}: is the file with the true values, which would be lost\n")
+    assert data.read_bytes() == before
+
+
+def test_an_output_that_cannot_be_is_one_line(capsys, tmp_path):
+    data = write_people(tmp_path / "data.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for name, reason in {
+        "out.parquet": "must end in .csv as data.csv does",
+        "folder.csv": "is a folder",
+    }.items():
+        out = tmp_path / name
+        fails(capsys, data, f"{out}: {reason}", *COLUMNS, "--epsilon", 1, "--out", out, code=2, left=2)
+    code, _, err = run(capsys, data, *COLUMNS, "--epsilon", 1, "--out", data / "below" / "out.csv")
+    assert (code, err) == (2, f"policysim: cannot write to {data}/below: Not a directory\n")
+
+
+def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys, tmp_path):
+    data, out = write_people(tmp_path / "data.csv"), tmp_path / "deep" / "er" / "out.csv"
+    old = os.umask(0o027)
+    try:
+        assert run(capsys, data, *COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)[0] == 0
+    finally:
+        os.umask(old)
+    assert {path.name: path.stat().st_mode & 0o777 for path in out.parent.iterdir()} == {
+        "out.csv": 0o640,
+        "out.csv.privacy.json": 0o640,
+    }
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize("place", ["policysim.release.privatize.privatize", "policysim.release.privatize.os.fsync"])
+def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending, place):
+    monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
+    monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
+    data, out = write_people(tmp_path / f"data{ending}"), tmp_path / f"out{ending}"
+    options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, _interrupt_at_the_second())
+        assert run(capsys, data, *options)[0] == 130
+        assert list(tmp_path.iterdir()) == [data]
+    assert run(capsys, data, *options)[0] == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(place, _interrupt_at_the_second())
+        assert run(capsys, data, *options, "--again")[0] == 130
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_private_file_never_stands_without_its_own_note(capsys, tmp_path, monkeypatch, broken):
+    data, out = write_people(tmp_path / "data.csv"), tmp_path / "out.csv"
+    options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
+    assert run(capsys, data, *options)[0] == 0
+    note, ledger, replace, calls = Path(f"{out}.privacy.json"), Path(f"{data}.releases.json"), Path.replace, []
+
+    def fail_at_the_note(part, target):
+        calls.append((target, note.exists()))
+        if target == note:
+            raise broken
+        return replace(part, target)
+
+    monkeypatch.setattr("pathlib.Path.replace", fail_at_the_note)
+    code, _, err = run(capsys, data, *options, "--again")
+    assert code == (130 if broken is KeyboardInterrupt else 2)
+    assert len(err.splitlines()) == 1
+    assert calls == [(ledger, True), (out, False), (note, False)]
+    assert set(tmp_path.iterdir()) == {data, ledger}
+    # For a moment the private file was there for all to read: that counts.
+    assert len(json.loads(ledger.read_text())["releases"]) == 2
+
+
+def test_reading_may_stop_early(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
+    file = open_columns(write_people(tmp_path / "data.csv", 500))
+    batches = file.batches()
+    assert next(batches).num_rows < 500
+    batches.close()
+    assert sum(batch.num_rows for batch in file.batches()) == 500
+
+
+def _interrupt_at_the_second():
+    from policies.local import privatize  # noqa: PLC0415 - the real thing, before it is replaced
+
+    calls = []
+
+    def interrupt(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return privatize(*arguments, **options) if options else None
+
+    return interrupt

@@ -1,0 +1,118 @@
+"""Data that cannot be privatised is refused in one clear line, with the rows, and nothing is written."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from private_files import COLUMNS, DECLARED, fails, run
+
+from policysim.files import columns_file
+
+
+@pytest.mark.parametrize("block", [1 << 20, 64])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_rows_outside_of_the_levels_are_counted_and_named(capsys, tmp_path, monkeypatch, ending, block):
+    monkeypatch.setattr(columns_file, "CSV_BLOCK", block)
+    monkeypatch.setattr(columns_file, "BATCH_ROWS", block)
+    data = tmp_path / f"data{ending}"
+    sexes = ["0", "1", "2", "", "1", "NaN"] + ["1"] * 30 + ["9"] * 20
+    if ending == ".csv":
+        data.write_text("age_band,sex\n" + "".join(f"old,{sex}\n" for sex in sexes))
+    else:
+        cells = [sex or None for sex in sexes]
+        pq.write_table(pa.table({"age_band": ["old"] * len(cells), "sex": cells}), data)
+    named = "row 3 ('2'), row 4 (missing), row 6 ('NaN'), " + ", ".join(f"row {i} ('9')" for i in range(37, 44))
+    fails(capsys, data, f"{data}: sex: 23 of 56 rows hold none of its levels 0, 1: {named}, ...")
+
+
+def test_missing_numbers_are_refused_too(capsys, tmp_path):
+    data = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"sex": [0.0, float("nan"), None]}), data)
+    options = ("--column", "sex", "--epsilon", 1, "--out", tmp_path / "out.parquet")
+    message = f"{data}: sex: 2 of 3 rows hold none of its levels 0, 1: row 2 (missing), row 3 (missing)"
+    fails(capsys, data, message, *options, "--levels", "sex=0,1")
+    fails(capsys, data, "sex: needs at least two levels, got 0.", *options)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty: the first line must name the columns"),
+        (b"\n\n", "is empty: the first line must name the columns"),
+        (b"age_band,sex\n", "has no rows"),
+        (b"age_band,sex", "has no rows"),
+        (b"age_band,sex,sex\nold,1,1\n", "two columns are named 'sex'"),
+        (b"age_band,gender\nold,1\n", "unknown column 'sex'; known: age_band, gender"),
+        (b"age_band,Sex\nold,1\n", "unknown column 'sex'; did you mean 'Sex'? known: age_band, Sex"),
+        (b"age_band,sex\nold,1\nold\n", "row 2 must have 2 columns as the header has, got 1"),
+        (b"age_band,sex\nold,1\nold,1,1\n", "row 2 must have 2 columns as the header has, got 3"),
+        (b"age_band,sex\nold,\xff\n", "must be UTF-8 text"),
+        (b"age_b\xffnd,sex\nold,1\n", "must be UTF-8 text"),
+        (b'age_band,"s"ex\nold,1\n', "not valid CSV: ',' expected after '\"'"),
+        (b'age_band,"sex\nold,1\n', "not valid CSV: unexpected end of data"),
+        (b'age_band,sex,note\nold,1,x\nold,1,"x\nold,1,x\n', "a quote in the last row is opened and never closed"),
+        (b'age_band,sex,note\nold,1,x\nold,1,"x\nold,1,""\n', "a quote in the last row is opened and never closed"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used_is_one_line(capsys, tmp_path, content, reason):
+    data = tmp_path / "data.csv"
+    data.write_bytes(content)
+    fails(capsys, data, f"{data}: {reason}")
+
+
+def test_a_row_longer_than_what_is_read_at_a_time_is_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(columns_file, "CSV_BLOCK", 1 << 10)
+    data = tmp_path / "data.csv"
+    data.write_text("age_band,sex,note\nold,1," + "x" * 5000 + "\n")
+    fails(capsys, data, f"{data}: a row is longer than 0 MiB, or a quote is opened and never closed")
+
+
+def test_a_parquet_file_that_cannot_be_used_is_one_line(capsys, tmp_path):
+    data = tmp_path / "data.parquet"
+    options = ("--column", "sex", "--epsilon", 1, "--out", tmp_path / "out.parquet")
+    data.write_bytes(b"")
+    fails(capsys, data, f"{data}: not valid Parquet: Parquet file size is 0 bytes")
+    pq.write_table(pa.table({"age_band": pa.array([], pa.string()), "sex": pa.array([], pa.string())}), data)
+    fails(capsys, data, f"{data}: has no rows")
+    pq.write_table(pa.table({"age_band": ["old"], "sex": [[1]]}), data)
+    fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold the levels 0, 1")
+    fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold categories", *options)
+    pq.write_table(pa.table({"age_band": ["old"], "sex": [1]}), data)
+    message = f"{data}: sex: is of type int64, which cannot hold the levels m, f"
+    fails(capsys, data, message, *options, "--levels", "sex=m,f")
+    message = f"{data}: sex: its levels must differ and not be missing as int64, got 1, 01"
+    fails(capsys, data, message, *options, "--levels", "sex=1,01")
+
+
+def test_too_many_different_values_are_no_category(capsys, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("id\n" + "".join(f"{i}\n" for i in range(1001)))
+    message = f"{data}: id: has more than 1,000 different values; declare its levels, or make it coarser"
+    fails(capsys, data, message, "--column", "id", "--epsilon", 1, "--out", tmp_path / "out.csv")
+
+
+def test_a_file_that_is_none_is_one_line(capsys, tmp_path):
+    options = ("--column", "sex", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    fails(
+        capsys, tmp_path / "no.csv", f"{tmp_path}/no.csv: cannot be read: No such file or directory", *options, left=0
+    )
+    for name in ("folder.csv", "folder.parquet"):
+        (tmp_path / name).mkdir()
+        code, _, err = run(capsys, tmp_path / name, *options)
+        assert code == 3
+        assert err.startswith(f"policysim: {tmp_path / name}: cannot be read: ")
+        assert len(err.splitlines()) == 1
+    code, _, err = run(capsys, tmp_path / "data.xlsx", *options)
+    assert (code, err) == (3, f"policysim: {tmp_path}/data.xlsx: the name must end in .csv or .parquet\n")
+
+
+def test_a_refusal_ends_the_process_as_it_should(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("age_band,sex\nold,1\nold,9\n")
+    command = [sys.executable, "-m", "policysim", "privatize", str(data), *COLUMNS, *DECLARED, "--epsilon", "1"]
+    # A reader's thread that outlives the interpreter aborted every second of such processes, so several are tried.
+    runs = [subprocess.Popen([*command, "--out", str(tmp_path / f"{i}.csv")], stderr=subprocess.PIPE) for i in range(3)]
+    assert [process.communicate()[1].count(b"\n") for process in runs] == [1] * 3
+    assert [process.returncode for process in runs] == [3] * 3

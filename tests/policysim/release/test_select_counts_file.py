@@ -1,0 +1,114 @@
+"""Reading people or counts: what is counted, and what is refused, with its line."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policysim.files.probability_table import DataError
+from policysim.release.counts_file import MOST_PEOPLE, read_counts
+
+
+def written(tmp_path, text):
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def mistakes(tmp_path, text, **options):
+    path = written(tmp_path, text)
+    with pytest.raises(DataError) as refused:
+        read_counts(path, **options)
+    return str(refused.value).replace(f"{path.as_posix()}", "data.csv").splitlines()
+
+
+def test_people_are_counted_per_candidate_and_the_candidates_sorted(tmp_path):
+    found = read_counts(written(tmp_path, "id,disease\n1,b\n2,a\n3, b \n\n4,c\n"), column="disease")
+    assert (found.candidates, found.people) == (("a", "b", "c"), {"": (1, 2, 1)})
+    assert found.from_private_rows
+    assert (found.source, found.column) == ("data.csv", "disease")
+
+
+def test_declared_candidates_keep_their_order_and_may_be_absent(tmp_path):
+    found = read_counts(written(tmp_path, "disease\nb\na\nb\n"), candidates=("z", "b", "a"))
+    assert (found.candidates, found.people) == (("z", "b", "a"), {"": (0, 2, 1)})
+    assert not found.from_private_rows
+
+
+def test_candidates_of_counts_are_sorted_too(tmp_path):
+    # A table of counts is often written with the largest first.
+    found = read_counts(written(tmp_path, "\ufeffpeople,disease\n8,b\n5.0,a\n 0 ,c\n"), score="people")
+    assert (found.candidates, found.people) == (("a", "b", "c"), {"": (5, 8, 0)})
+    assert not found.from_private_rows
+
+
+def test_groups_are_counted_on_their_own_and_share_the_candidates(tmp_path):
+    people = read_counts(written(tmp_path, "g,d\ny,a\nx,b\ny,a\n"), column="d", by="g")
+    assert list(people.people.items()) == [("x", (0, 1)), ("y", (2, 0))]
+    counts = read_counts(written(tmp_path, "g,d,n\ny,a,2\nx,b,1\nx,a,7\n"), score="n", column="d", by="g")
+    assert list(counts.people.items()) == [("x", (7, 1)), ("y", (2, 0))]
+    named = read_counts(written(tmp_path, "g,d\ny,a\nx,b\n"), column="d", by="g", groups=("z", "y", "x"))
+    assert list(named.people.items()) == [("z", (0, 0)), ("y", (1, 0)), ("x", (0, 1))]
+    assert (people.groups_from_private_rows, named.groups_from_private_rows) == (True, False)
+
+
+@given(rows=st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abc")), min_size=1, max_size=30))
+def test_people_and_their_counts_are_read_alike(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("alike")
+    people = written(folder, "g,d\n" + "".join(f"{g},{d}\n" for g, d in rows))
+    one = read_counts(people, column="d", by="g", candidates="abc")
+    lines = [f"{g},{d},{rows.count((g, d))}\n" for g, d in dict.fromkeys(rows)]
+    two = read_counts(written(folder, "g,d,n\n" + "".join(lines)), column="d", by="g", score="n", candidates="abc")
+    # Who counted them is the only difference.
+    assert (one.groups_from_private_rows, two.groups_from_private_rows) == (True, False)
+    assert replace(one, groups_from_private_rows=False) == two
+
+
+def test_values_outside_of_the_candidates_are_refused_with_their_rows(tmp_path):
+    text = "id,disease\n1,flu\n2,HIV\n3,fluu\n4,x\n"
+    assert mistakes(tmp_path, text, column="disease", candidates=("flu", "HIV")) == [
+        "data.csv:4: disease: 'fluu' is not among the candidates; did you mean 'flu'?",
+        "data.csv:5: disease: 'x' is not among the candidates",
+    ]
+
+
+@pytest.mark.parametrize("count", ["-1", "2.5", "NaN", "", "1e3", "inf", "many", "1_0", "9" * 17, str(MOST_PEOPLE + 1)])
+def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
+    found = mistakes(tmp_path, f"d,n\na,1\nb,{count}\n", score="n")
+    assert found == [f"data.csv:3: n: must be a whole number of people >= 0, got {count!r}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "data.csv: is empty: the first line must name the columns"),
+        ("d\n", {}, "data.csv: has no rows below its header"),
+        ("d,n\na,1\nb,2\na,3\n", {"score": "n"}, "data.csv:4: d: 'a' is there already, in line 2"),
+        ("d,e\na,1\n", {}, "data.csv:1: name the column that holds the candidates with --column; columns: d, e"),
+        ("n\n1\n", {"score": "n"}, "data.csv:1: name the column that holds the candidates with --column; columns: n"),
+        ("d,d\na,1\n", {"column": "d"}, "data.csv:1: d: two columns have this name"),
+        ("d,n\na,1\n", {"score": "m"}, "data.csv:1: unknown column 'm'; known: d, n"),
+        ("d,n\na,1\n", {"score": "n", "by": "ward"}, "data.csv:1: unknown column 'ward'; known: d, n"),
+        ("d,e\na,1\nb\n", {"column": "d"}, "data.csv:3: must have 2 columns as the header has, got 1"),
+        ("d,e\n ,1\n", {"column": "d"}, "data.csv:2: d: is missing"),
+        ("d,g\na,\n", {"column": "d", "by": "g"}, "data.csv:2: g: is missing"),
+        ("d\n\xff\n".encode("latin-1"), {}, "data.csv: must be CSV in UTF-8 text"),
+        ('d\n"a\n', {}, "data.csv:2: not valid CSV: unexpected end of data"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, options, message):
+    assert mistakes(tmp_path, text, **options) == [message]
+
+
+def test_no_more_than_twenty_bad_rows_are_listed(tmp_path):
+    found = mistakes(tmp_path, "d,n\n" + "a,x\n" * 50, score="n")
+    # The first is no number; the others are there already.
+    assert len(found) == 21
+    assert found[-1] == "data.csv: 50 bad rows in all, the first 20 are listed"
+
+
+def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path):
+    for path, reason in ((tmp_path / "none.csv", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(DataError, match=f"cannot be read: {reason}"):
+            read_counts(path)

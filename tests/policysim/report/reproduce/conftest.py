@@ -1,0 +1,39 @@
+"""One small report, made once through the command line."""
+
+import shutil
+
+import pytest
+from small_studies import STUDY, write_small_study
+
+from policysim.cli.main import main
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """The folder of a study with its scenario and its report."""
+    folder = tmp_path_factory.mktemp("studies") / "ward"
+    # No robustness line and one epsilon: 200 redraws would say nothing about running again.
+    text = STUDY.replace("any-record", "one-feature").replace("[0.5, 1.0, 4.0]", "[1.0]")
+    write_small_study(folder, text).rename(folder / "study.toml")
+    arguments = ["compare", str(folder / "study.toml"), "--by", "smoker", "--seed", "0", "--out", str(folder)]
+    assert main(arguments) == 0
+    return folder
+
+
+@pytest.fixture
+def report(made, tmp_path):
+    """A copy to spoil."""
+    return shutil.copytree(made, tmp_path / "ward")
+
+
+@pytest.fixture
+def run(capsys):
+    """Exit code, stdout and stderr of one command."""
+    capsys.readouterr()
+
+    def run_command(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command

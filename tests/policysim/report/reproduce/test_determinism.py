@@ -1,0 +1,58 @@
+"""Two runs of one study on one machine write the same bytes, whatever the process, threads and folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_studies import write_small_study
+
+ROOT = Path(__file__).parents[4]
+# Modules take N_THREADS when they are imported, so it is set before any of them.
+CHILD = """
+import sys
+from policysim import sweep
+sweep.N_THREADS = int(sys.argv[1])
+from policysim.cli.main import main
+study, out = sys.argv[2:]
+codes = [
+    main(["compare", study, "--epsilon", "1,4", "--out", out + "/scenario"]),
+    main(["compare", study, "--horizon", "2", "--policy", "exponential", "--out", out + "/days"]),
+]
+sys.exit(max(codes))
+"""
+
+
+def start(folder, hash_seed, threads):
+    """One process that writes two reports."""
+    study = write_small_study(folder / "study")
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": f"UTC{hash_seed}", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", CHILD, str(threads), str(study), str(folder)]
+    return subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    places = [tmp_path_factory.mktemp(name) for name in ("one", "another")]
+    children = [start(place, seed, threads) for place, seed, threads in zip(places, (1, 2), (1, 3), strict=True)]
+    for child in children:
+        _, error = child.communicate(timeout=300)
+        assert child.returncode == 0, error.decode()
+    return places
+
+
+def test_two_runs_write_the_same_files_with_the_same_bytes(folders):
+    first, second = ({path.relative_to(folder): path for path in folder.rglob("*.*")} for folder in folders)
+    assert set(first) == set(second)
+    kinds = {path.suffix for path in first}
+    assert kinds >= {".csv", ".html", ".svg", ".png", ".json"}
+    different = [str(name) for name in first if first[name].read_bytes() != second[name].read_bytes()]
+    assert different == []
+
+
+def test_no_page_and_no_figure_names_the_folder_or_the_day(folders):
+    for path in folders[0].rglob("*.*"):
+        content = path.read_bytes()
+        assert str(folders[0]).encode() not in content, path
+        assert b"<dc:date>" not in content, path

@@ -1,0 +1,61 @@
+"""--format and --figure-size: which files appear, what they are, and what is refused."""
+
+import struct
+
+import pytest
+from small_studies import STUDY, write_small_study
+
+from policysim.cli.main import main
+from policysim.figures import SIZES
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return str(write_small_study(tmp_path_factory.mktemp("study"), STUDY.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0]")))
+
+
+def figures_of(folder):
+    return {path.name: path.read_bytes() for path in (folder / "figures").iterdir()}
+
+
+def test_only_the_kinds_asked_for_are_written(study, tmp_path, capsys):
+    assert main(["compare", study, "--format", "pdf,svg", "--out", str(tmp_path)]) == 0
+    found = figures_of(tmp_path)
+    assert {name.rsplit(".")[-1] for name in found} == {"svg", "pdf"}
+    assert all(content.startswith(b"%PDF") for name, content in found.items() if name.endswith("pdf"))
+    assert (tmp_path / "report.html").exists()
+    capsys.readouterr()
+
+
+def test_a_column_is_narrower_than_a_slide_and_the_page_is_the_same(study, tmp_path, capsys):
+    pages = set()
+    widths = {}
+    for size in SIZES:
+        folder = tmp_path / size
+        assert main(["compare", study, "--format", "png", "--figure-size", size, "--out", str(folder)]) == 0
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert f"--figure-size {size}" in page
+        # The command that made it is all that differs.
+        pages.add(page.replace(f"--figure-size {size}", "--figure-size"))
+        image = (folder / "figures" / "loss-vs-epsilon.png").read_bytes()
+        # The header of a PNG: width and height in dots; its dots per metre are in the pHYs chunk.
+        (dots,) = struct.unpack(">I", image[16:20])
+        (per_metre,) = struct.unpack(">I", image[image.index(b"pHYs") + 4 :][:4])
+        widths[size] = dots / per_metre / 0.0254
+    assert len(pages) == 1
+    assert widths["column"] == pytest.approx(3.5, abs=0.02)
+    assert widths["slide"] == pytest.approx(13.33, abs=0.02)
+    capsys.readouterr()
+
+
+ALLOWED = {"--format": "svg, png, pdf", "--figure-size": ", ".join(SIZES)}
+
+
+@pytest.mark.parametrize(("option", "value"), [("--format", "jpg"), ("--format", ""), ("--figure-size", "a4")])
+def test_what_does_not_exist_is_refused(study, tmp_path, capsys, option, value):
+    assert main(["compare", study, option, value, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert option in error
+    assert ALLOWED[option] in error
+    assert repr(value) in error
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,267 @@
+"""`policysim evaluate` as a user meets it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from policysim.cli.main import build_parser
+
+STUDY = """\
+title = "A trial"
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "{propensity}"
+outcome = {{ success = 1.0, harm = -0.5 }}
+missing = "{missing}"
+id = "id"
+[data.treatments]
+0 = "none"
+1 = "pill"
+[data.features]
+age = {{ cuts = [40, 60] }}
+sex = {{ levels = ["f", "m"] }}
+"""
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """A study of a trial of 300 patients, 9 of them without an outcome."""
+
+    def write(missing="exclude", propensity="equal"):
+        rows = [
+            {
+                "id": f"P{i:03d}",
+                "arm": i % 2,
+                "age": 30 + i % 47,
+                "sex": "fm"[i // 2 % 2],
+                "success": "" if i % 100 < 3 else int((i * 7919) % 10 < 4 + 3 * (i % 2)),
+                "harm": int(i % 7 == 0),
+            }
+            for i in range(300)
+        ]
+        pd.DataFrame(rows).to_csv(tmp_path / "trial.csv", index=False)
+        path = tmp_path / "study.toml"
+        path.write_text(STUDY.format(missing=missing, propensity=propensity))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "policy.csv"
+    path.write_text("sex,p_pill,p_none\nf,0.8,0.2\nm,0.3,0.7\n")
+    return path
+
+
+def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, logs, run):
+    code, out, err = run("evaluate", logs["uniform"].path, "--policy", "optimal", "--epsilon", "1", "--study", study)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 100
+    shown = [
+        "20,000 rows, all with an outcome; 20,000 are used.",
+        "Before any model",
+        "pill",
+        "Policy: optimal at ε = 1, on the records of small.",
+        "Outcome model: linear, from infected, fever, cough, smoker, age. Not used: patient, outcome_infected",
+        "Value (doubly robust)",
+        "effective sample size",
+        "Exact value",
+        "they agree",
+        "Minus the best single arm",
+        "Estimated best arm: ",
+        "the interval allows for any other arm of the log being the best one",
+        "Private is the treated patient's record",
+        "Not private are the log",
+        "Hidden by ε: the whole record",
+    ]
+    flat = " ".join(out.split())
+    places = [flat.index(" ".join(words.split())) for words in shown]
+    assert places == sorted(places)
+
+
+def test_a_study_of_a_log_says_what_was_done_with_missing_outcomes(run, trial, table):
+    code, out, _ = run("evaluate", trial(), "--table", table)
+    assert code == 0
+    flat = " ".join(out.split())
+    assert "300 rows, 9 without an outcome (none 6, pill 3), left out, right only if they are missing by chance" in flat
+    assert "291 are used" in flat and "confounding" not in flat
+    flat = " ".join(run("evaluate", trial("worst"), "--table", table)[1].split())
+    assert "counted with the lowest reward of the declared range; 300 are used" in flat
+    code, out, err = run("evaluate", trial("refuse"), "--table", table)
+    assert (code, out) == (3, "") and "success: is missing" in err
+
+
+def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table, tmp_path):
+    code, found = evaluated(trial(), "--table", table, "--estimator", "ips")
+    every = pd.read_csv(tmp_path / "trial.csv")
+    rows = every.dropna()
+    reward = rows["success"] - 0.5 * rows["harm"]
+    pill = rows["sex"].map({"f": 0.8, "m": 0.3})
+    p = pill.where(rows["arm"] == 1, 1 - pill)
+    assert code == 0
+    # Rows without an outcome are left out, more in one arm than in the other: 1/2, but of the rows that are left.
+    left = rows["arm"].map(rows["arm"].value_counts() / every["arm"].value_counts()) / (len(rows) / len(every))
+    assert left.nunique() == 2
+    assert found["estimate"]["value"] == pytest.approx((p / (0.5 * left) * reward).mean(), rel=1e-12)
+    assert [arm["mean"] for arm in found["arms"]] == pytest.approx(
+        [reward[rows["arm"] == arm].mean() for arm in (0, 1)]
+    )
+    assert found["missing"] == {"none": 6, "pill": 3} and found["rows_read"] == 300
+    assert found["exact"] is None and found["outcome_model"] is None
+
+
+def test_estimated_propensities_are_said_to_be(run, evaluated, trial, table):
+    path = trial(propensity="estimate")
+    assert "confounding is possible" in " ".join(run("evaluate", path, "--table", table)[1].split())
+    assert evaluated(path, "--table", table)[1]["estimated_propensities"] is True
+
+
+def test_rows_of_a_study_are_named_by_their_bins(run, trial, tmp_path):
+    path = tmp_path / "policy.csv"
+    path.write_text("age,p_pill,p_none\n< 40,1,0\n40 to < 60,1,0\n")
+    code, _, err = run("evaluate", trial(), "--table", path)
+    assert code == 3 and f"{path} has no row for ≥ 60" in err and "of those with an outcome" in err
+
+
+def test_json_has_the_same_numbers_and_a_seed_the_same_document(run, evaluated, study, logs):
+    arguments = (logs["exponential"].path, "--policy", "greedy", "--study", study, "--seed", "3")
+    code, found = evaluated(*arguments)
+    assert code == 0 and evaluated(*arguments)[1] == found
+    assert evaluated(*arguments[:-1], "4")[1]["estimate"]["value"] != found["estimate"]["value"]
+    assert set(found["estimate"]) == {
+        *("value", "standard_error", "interval", "ess", "largest_weight", "clipped_share", "warnings"),
+        *("estimator", "n_rows"),
+    }
+    assert found["best_single_arm"]["arm"] and found["privacy"].startswith("Private is")
+    exact = f"{found['exact']['value']:.6f}".replace("-", "−")
+    assert exact in run("evaluate", *arguments)[1]
+
+
+@pytest.mark.parametrize("options", [("--estimator", "dm"), ("--clip", "1.2")])
+def test_estimator_and_clip_are_used(evaluated, study, logs, options):
+    arguments = (logs["exponential"].path, "--policy", "greedy", "--study", study)
+    first, other = (evaluated(*arguments, *more)[1] for more in ((), options))
+    assert first["estimate"]["value"] != other["estimate"]["value"]
+    assert other["estimate"]["estimator"] == ("dm" if "dm" in options else "dr")
+    assert (other["estimate"]["clipped_share"] > 0) == ("--clip" in options)
+
+
+def test_an_outcome_model_that_cannot_take_the_rewards_is_refused(run, study, logs):
+    arguments = (logs["exponential"].path, "--policy", "greedy", "--study", study, "--model", "logistic")
+    code, _, err = run("evaluate", *arguments)
+    first = f"policysim: {logs['exponential'].path}: row 1: reward: must be 0 or 1 for the outcome model logistic, got"
+    assert code == 3 and err.startswith(first) and "more" in err
+
+
+def test_the_outcome_model_is_the_studys_or_the_one_that_is_named(evaluated, trial, table):
+    path = trial()
+    path.write_text(path.read_text().replace(", harm = -0.5", "").replace("[data.tr", 'model = "logistic"\n[data.tr'))
+    found = [evaluated(path, "--table", table, *more)[1] for more in ((), ("--model", "linear"))]
+    assert [document["outcome_model"] for document in found] == ["logistic", "linear"]
+    assert found[0]["estimate"]["value"] != found[1]["estimate"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E"),
+        ("--table p.csv --policy greedy", "evaluate needs a policy: --table FILE, or"),
+        ("--table p.csv --epsilon 1", "--epsilon only goes with --policy"),
+        ("--table p.csv --study covid", "--study only goes with --policy"),
+        ("--policy exponential", "--policy needs one --epsilon, a number >= 0, got None"),
+        ("--policy exponential --epsilon 1,2", "--policy needs one --epsilon, a number >= 0, got '1,2'"),
+        ("--policy exponential --epsilon -1", "--policy needs one --epsilon, a number >= 0, got '-1'"),
+        ("--policy greedy --epsilon 1", "--epsilon does not go with greedy, which has none"),
+        ("--policy exponental --epsilon 1", "unknown policy 'exponental'; did you mean 'exponential'?"),
+        ("--policy greedy --estimator drr", "--estimator: unknown estimator 'drr'"),
+        ("--policy greedy --model forest", "--model: unknown outcome model 'forest'"),
+        ("--policy greedy --estimator ips --model linear", "--model only goes with the estimators dm and dr"),
+        ("--policy greedy --clip 0", "--clip must be a number > 0, got '0'"),
+        ("--policy greedy --clip many", "--clip must be a number > 0, got 'many'"),
+        ("--policy greedy --seed -1", "--seed must be >= 0, got -1"),
+        ("--policy greedy --study nowhere", "unknown study 'nowhere'"),
+    ],
+)
+def test_a_wrong_question_is_one_line(run, options, message):
+    code, out, err = run("evaluate", "log.csv", *options.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
+
+
+def test_studies_without_a_log_or_with_their_own_policies_are_sent_elsewhere(run, study, trial):
+    code, _, err = run("evaluate", study, "--policy", "greedy")
+    assert code == 2 and "is a study of a scenario, which has no log: simulate" in err
+    path = trial()
+    code, _, err = run("evaluate", path, "--policy", "greedy")
+    assert code == 2 and f"evaluated on held-out patients by policysim compare {path}" in err
+    code, _, err = run("evaluate", "log.csv", "--policy", "greedy", "--study", path)
+    assert code == 2 and "is a study of a log: this needs the model of a scenario" in err
+
+
+def test_a_log_that_is_not_of_the_scenario_is_refused_by_its_rows(run, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    rows = uniform_log.head(40)
+    rows.assign(age=rows["age"].where(rows.index != 7, "ancient")).to_csv(path, index=False)
+    code, out, err = run("evaluate", path, "--policy", "greedy", "--study", study)
+    assert (code, out) == (3, "")
+    assert err == f"policysim: {path}:9: row 8: age: must be one of young, old, got 'ancient'\n"
+    rows.drop(columns="age").to_csv(path, index=False)
+    assert f"{path}: unknown column 'age'" in run("evaluate", path, "--policy", "greedy", "--study", study)[2]
+    rows.assign(propensity=0.0).to_csv(path, index=False)
+    code, _, err = run("evaluate", path, "--policy", "greedy", "--study", study)
+    assert code == 3 and len(err.splitlines()) == 21 and "propensity" in err
+
+
+def test_names_of_patients_are_no_covariates(evaluated, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    rows = uniform_log.head(400)
+    named = rows.assign(name=[f"Patient {i}" for i in range(400)], __index_level_0__=range(400))
+    named.to_csv(path, index=False)
+    code, found = evaluated(path, "--policy", "greedy", "--study", study)
+    assert code == 0 and found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
+
+
+def test_covariates_with_gaps_are_left_out_of_the_model_and_named(run, evaluated, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    rows = uniform_log.head(400).assign(weight=np.where(np.arange(400) == 7, np.nan, 70.0))
+    rows["pulse"] = np.where(np.arange(400) < 2, np.inf, 60.0)
+    rows.to_csv(path, index=False)
+    for estimator in ("ips", "snips", "dr", "dm"):
+        assert run("evaluate", path, "--policy", "greedy", "--study", study, "--estimator", estimator)[0] == 0
+    code, out, _ = run("evaluate", path, "--policy", "greedy", "--study", study)
+    flat = " ".join(out.split())
+    assert code == 0 and "weight (no value in 1 rows), pulse (no value in 2 rows)." in flat
+    found = evaluated(path, "--policy", "greedy", "--study", study)[1]
+    rows.drop(columns=["weight", "pulse"]).to_csv(path, index=False)
+    assert found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
+    assert found["estimate"]["value"] == evaluated(path, "--policy", "greedy", "--study", study)[1]["estimate"]["value"]
+
+
+def test_without_propensities_it_says_what_the_command_offers(run, study, uniform_log, tmp_path):
+    path = tmp_path / "log.csv"
+    uniform_log.head(50).drop(columns="propensity").to_csv(path, index=False)
+    code, _, err = run("evaluate", path, "--policy", "greedy", "--study", study)
+    assert (
+        code == 3 and len(err.splitlines()) == 1 and f"policysim: {path}: there is no column propensity: add it" in err
+    )
+    assert f"policysim init {path}" in err and "propensity=" not in err
+
+
+def test_the_commands_stand_in_the_order_of_use():
+    text = build_parser().format_help()
+    names = [
+        "init",
+        "compare",
+        "choose",
+        "audit",
+        "simulate",
+        "reproduce",
+        "sensitivity",
+        "evaluate",
+        "privatize",
+        "select",
+    ]
+    places = [text.index(f"    {name}") for name in names]
+    assert places == sorted(places)

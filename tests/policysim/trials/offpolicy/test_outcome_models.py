@@ -1,0 +1,197 @@
+"""Outcome models, cross-fitting and covariates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from policysim.logs.log_frame import LoggedData, covariate_matrix, read_log_frame
+from policysim.logs.outcome_models import OUTCOME_MODELS, PENALTIES, fit_outcome_model
+from policysim.trials.estimate_value import cross_fit, direct_method, estimate_value
+from policysim.trials.evaluate_log import evaluate_log
+
+
+def small_log(n=80, seed=0, binary=False):
+    rng = np.random.default_rng(seed)
+    x = rng.normal([0, 50, 3], [1, 20, 0.1], (n, 3))
+    actions = rng.integers(2, size=n)
+    rewards = x[:, 0] * (1 - 2 * actions) + x[:, 1] / 40 + rng.normal(size=n)
+    rewards = (rewards > 1).astype(float) if binary else rewards
+    return LoggedData(actions, rewards, np.full(n, 0.5), ("a", "b")), x
+
+
+def ridge_by_hand(x, r, penalty):
+    """Ridge regression of r on x with a free intercept, by the normal equations."""
+    centred = x - x.mean(axis=0)
+    slope = np.linalg.solve(centred.T @ centred + penalty * np.eye(x.shape[1]), centred.T @ (r - r.mean()))
+    return lambda rows: r.mean() + (rows - x.mean(axis=0)) @ slope
+
+
+def best_ridge(x, r):
+    """The penalty of least squared error, every row predicted by a fit without it."""
+
+    def error(penalty):
+        rows = range(len(r))
+        return sum((r[i] - ridge_by_hand(np.delete(x, i, 0), np.delete(r, i), penalty)(x[[i]])[0]) ** 2 for i in rows)
+
+    return ridge_by_hand(x, r, min(PENALTIES, key=error))
+
+
+def test_the_linear_model_is_ridge_with_the_penalty_of_least_leave_one_out_error():
+    log, x = small_log(60)
+    fitted = cross_fit(log, x, folds=2, seed=1)
+    for fold in range(2):
+        rest, own = fitted.folds != fold, fitted.folds == fold
+        centre, spread = x[rest].mean(axis=0), x[rest].std(axis=0)
+        for action in range(2):
+            rows = rest & (log.actions == action)
+            model = best_ridge((x[rows] - centre) / spread, log.rewards[rows])
+            expected = model((x[own] - centre) / spread)
+            np.testing.assert_allclose(fitted.predictions[own, action], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", OUTCOME_MODELS)
+def test_no_row_is_predicted_by_a_model_that_saw_it(name):
+    log, x = small_log(90, binary=True)
+    changed = log.rewards.copy()
+    changed[7] = 1 - changed[7]
+    other = LoggedData(log.actions, changed, log.propensities, log.names)
+    before, after = (cross_fit(one, x, outcome_model=name, folds=2) for one in (log, other))
+    own = before.folds == before.folds[7]
+    np.testing.assert_array_equal(before.predictions[own], after.predictions[own])
+    # A planted bug, one model for all rows, does move: the test can fail.
+    seen = [fit_outcome_model(name, x, log.actions, r, 2).predict(x[own]) for r in (log.rewards, changed)]
+    assert not np.array_equal(*seen)
+
+
+@pytest.mark.parametrize("name", OUTCOME_MODELS)
+def test_models_learn_what_each_action_does(name):
+    log, x = small_log(2000, seed=2, binary=True)
+    predicted = fit_outcome_model(name, x, log.actions, log.rewards, 2).predict(x)
+    assert predicted.shape == (2000, 2)
+    # Action a is better where the first covariate is high, b where it is low.
+    better = predicted[:, 0] > predicted[:, 1]
+    assert (better == (x[:, 0] > 0))[np.abs(x[:, 0]) > 0.5].mean() > 0.95
+
+
+def test_folds_are_even_and_decided_by_the_seed():
+    log, x = small_log(83)
+    one, same, other = (cross_fit(log, x, seed=seed) for seed in (1, 1, 2))
+    assert sorted(np.bincount(one.folds)) == [16, 16, 17, 17, 17]
+    np.testing.assert_array_equal(one.predictions, same.predictions)
+    assert not np.array_equal(one.folds, other.folds)
+
+
+def test_an_action_of_few_rows_is_predicted_by_a_mean_and_one_of_none_by_the_mean_of_all():
+    log, x = small_log(30)
+    actions = np.where(np.arange(30) < 4, 0, 1)
+    model = fit_outcome_model("linear", x, actions, log.rewards, 3)
+    predicted = model.predict(x)
+    np.testing.assert_allclose(predicted[:, 0], log.rewards[:4].mean())
+    np.testing.assert_allclose(predicted[:, 2], log.rewards.mean())
+    assert len(np.unique(predicted[:, 1])) > 1
+    found = cross_fit(LoggedData(actions, log.rewards, log.propensities, ("a", "b", "c")), x)
+    assert found.thin == (0, 2)
+
+
+def test_a_constant_covariate_changes_nothing():
+    log, x = small_log()
+    constant = np.full((80, 1), 0.1)
+    with_it = cross_fit(log, np.hstack([x, constant]))
+    np.testing.assert_allclose(with_it.predictions, cross_fit(log, x).predictions, rtol=1e-6)
+
+
+def test_units_of_covariates_do_not_matter():
+    log, x = small_log()
+    np.testing.assert_allclose(cross_fit(log, 1000 * x - 5).predictions, cross_fit(log, x).predictions, rtol=1e-6)
+
+
+def test_the_error_of_the_direct_method_is_its_true_spread():
+    rng = np.random.default_rng(6)
+    found, share, n = [], np.array([0.5, 0.3, 0.2]), 400
+    policy = np.tile([0.1, 0.2, 0.7], (n, 1))
+    for seed in range(50):
+        x = rng.normal(size=(n, 1))
+        actions = rng.choice(3, n, p=share)
+        rewards = x[:, 0] * (actions == 1) + actions + rng.normal(size=n)
+        log = LoggedData(actions, rewards, share[actions], ("a", "b", "c"))
+        found.append(direct_method(policy, cross_fit(log, x, folds=5, seed=seed)))
+    values, errors = np.array(found).T
+    # The ratio of two root mean squares over 50 logs: relative standard errors 1/sqrt(100) = 0.1 of the spread and
+    # 1/sqrt(2 * 4 * 50) = 0.05 of the jackknife's, 0.11 together; four of them.
+    assert np.sqrt(np.mean(errors**2)) / values.std() == pytest.approx(1, abs=0.45)
+    # Planted bug: the spread of the rows' values says nothing about the model's error.
+    naive = policy[0, 1] / np.sqrt(n)
+    assert naive < values.std() / 3
+
+
+def test_the_direct_method_of_a_linear_truth_is_the_regression_of_all_rows():
+    # Without penalty and folds, ordinary least squares; the cross-fitted ridge differs by O(1/n).
+    log, x = small_log(4000, seed=3)
+    policy = np.full((4000, 2), 0.5)
+    value = estimate_value(log, policy, estimator="dm", fitted=cross_fit(log, x)).value
+    fits = [LinearRegression().fit(x[log.actions == a], log.rewards[log.actions == a]).predict(x) for a in range(2)]
+    assert value == pytest.approx(np.mean(fits), abs=0.01)
+
+
+def test_categories_become_indicators_and_numbers_stay():
+    frame = pd.DataFrame(
+        {
+            "age": [30, 41, 28],
+            "site": ["north", "south", "north"],
+            "arm": pd.Categorical(["x", "x", "y"], ["x", "y", "never"]),
+            "smoker": [True, False, True],
+            "visits": pd.array([1, 2, 3], dtype="Int64"),
+        }
+    )
+    expected = [[30, 1, 0, 1, 0, 1, 1], [41, 0, 1, 1, 0, 0, 2], [28, 1, 0, 0, 1, 1, 3]]
+    np.testing.assert_array_equal(covariate_matrix(frame), expected)
+
+
+@pytest.mark.parametrize("name", OUTCOME_MODELS)
+def test_a_log_without_covariates_is_modelled_by_the_means_of_its_actions(name, six_rows):
+    log = pd.concat([six_rows] * 20, ignore_index=True).drop(columns=["propensity"]).assign(propensity=0.5)
+    data = read_log_frame(log)
+    fitted = cross_fit(data, covariate_matrix(log[[]]), outcome_model=name, folds=2)
+    for fold in range(2):
+        rest = fitted.folds != fold
+        means = [data.rewards[rest & (data.actions == action)].mean() for action in range(2)]
+        # Logistic regression stops at a gradient of 1e-4 of 60 rows.
+        np.testing.assert_allclose(fitted.predictions[~rest], np.tile(means, (60, 1)), atol=1e-4)
+    for estimator in ("dm", "dr"):
+        options = {"estimator": estimator, "outcome_model": name, "folds": 2}
+        assert np.isfinite(evaluate_log(log, np.full((120, 2), 0.5), **options).value)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ([1.0, np.nan, 3.0], r"covariate 'z' must not be missing; not so in 1 of 3 rows: 1 \(nan\)\."),
+        (["a", None, "b"], r"covariate 'z' must not be missing; not so in 1 of 3 rows: 1 "),
+        (pd.array([True, None, None], dtype="boolean"), r"not so in 2 of 3 rows: 1 \(<NA>\), 2 \(<NA>\)\."),
+        ([1.0, np.inf, 3.0], r"covariate 'z' must be finite; not so in 1 of 3 rows: 1 \(inf\)\."),
+        (pd.to_datetime(["2020-01-01"] * 3), "covariate 'z' is datetime64"),
+        ([1j, 2, 3], "covariate 'z' is complex128"),
+    ],
+)
+def test_covariates_that_are_missing_infinite_or_no_numbers_are_refused(column, said):
+    with pytest.raises(ValueError, match=said):
+        covariate_matrix(pd.DataFrame({"z": column}))
+
+
+def test_names_are_no_categories():
+    with pytest.raises(ValueError, match="covariate 'id' has 101 distinct values that are no numbers, at most 100"):
+        covariate_matrix(pd.DataFrame({"id": [f"p{i}" for i in range(101)]}))
+
+
+def test_the_logistic_model_is_for_rewards_of_0_and_1():
+    log, x = small_log(30)
+    with pytest.raises(ValueError, match=r"outcome_model='logistic' rewards must be 0 or 1; not so in 30 of 30 rows"):
+        cross_fit(log, x, outcome_model="logistic")
+
+
+@pytest.mark.parametrize("folds", [1, 0, 81, 2.5, True])
+def test_folds_out_of_range_are_refused(folds):
+    log, x = small_log(80)
+    with pytest.raises(ValueError, match=r"folds must be from 2 to the number of rows \(80\), got folds="):
+        cross_fit(log, x, folds=folds)

@@ -1,0 +1,258 @@
+"""What evaluate_log refuses, and how it names rows; and what it reads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from policysim.logs.log_frame import covariate_frame, read_log_frame
+from policysim.trials.evaluate_log import evaluate_log
+
+
+def long_log(n=30, **changed):
+    actions = ["a", "b"] * (n // 2)
+    columns = {"action": actions, "reward": np.arange(n) % 3, "propensity": np.full(n, 0.5), "age": np.arange(n)}
+    return pd.DataFrame(columns | changed)
+
+
+def policy(n=30):
+    return np.full((n, 2), 0.5)
+
+
+def wrong(n, rows, value, right):
+    column = np.full(n, right, dtype=object)
+    column[rows] = value
+    return column
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"propensity": wrong(30, [3], 1.5, 0.5)}, "propensity must be > 0 and <= 1; not so in 1 of 30 rows: 3 (1.5)."),
+        ({"propensity": wrong(30, [3, 9], 0.0, 0.5)}, "not so in 2 of 30 rows: 3 (0.0), 9 (0.0)."),
+        ({"propensity": wrong(30, [0], -0.1, 0.5)}, "rows: 0 (-0.1)."),
+        ({"propensity": wrong(30, [0], np.nan, 0.5)}, "rows: 0 (nan)."),
+        ({"propensity": wrong(30, [0], "half", 0.5)}, "rows: 0 ('half')."),
+        ({"action": wrong(30, [2], "c", "a")}, "action must be one of a, b; not so in 1 of 30 rows: 2 ('c')."),
+        ({"action": wrong(30, [2], None, "a")}, "action must be one of a, b; not so in 1 of 30 rows: 2 "),
+        ({"reward": wrong(30, [29], np.inf, 1)}, "reward must be a finite number; not so in 1 of 30 rows: 29 (inf)."),
+        ({"reward": wrong(30, [29], None, 1)}, "reward must be a finite number; not so in 1 of 30 rows: 29 ("),
+        ({"reward": wrong(30, [4], "x" * 99, 1)}, "rows: 4 ('" + "x" * 36 + "...)."),
+        ({"reward": pd.Timestamp("2020-01-01")}, "reward must be a finite number; not so in 30 of 30 rows"),
+        ({"age": wrong(30, [5], None, "x")}, "covariate 'age' must not be missing; not so in 1 of 30 rows: 5 ("),
+    ],
+)
+def test_bad_rows_are_named(changed, said):
+    with pytest.raises(ValueError) as error:
+        evaluate_log(long_log(**changed), policy(), actions=["a", "b"])
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_twenty_rows_are_named_then_counted():
+    with pytest.raises(
+        ValueError, match=r"not so in 1,000 of 1,000 rows: 0 \(2\.0\), 1 .*, 19 \(2\.0\) and 980 more\.$"
+    ):
+        evaluate_log(long_log(1000, propensity=2.0), policy(1000))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (np.full((29, 2), 0.5), r"\(n_rows, k\) = \(30, 2\), k the actions a, b, got shape \(29, 2\)"),
+        (np.full((30, 3), 1 / 3), r"got shape \(30, 3\); actions that the log never takes must be declared"),
+        (np.full(30, 0.5), r"got shape \(30,\)"),
+        (np.full((30, 2), 0.6), r"must sum to 1 in each row; not so in 30 of 30 rows: 0 \(1\.2\)"),
+        (np.tile([1.5, -0.5], (30, 1)), r"must be >= 0; not so in 30 of 30 rows: 0 \(\[1\.5, -0\.5\]\)"),
+        (np.tile([np.nan, 1], (30, 1)), r"must be >= 0; not so in 30 of 30 rows"),
+        (np.tile([np.inf, 0], (30, 1)), r"must sum to 1 in each row; not so in 30 of 30 rows: 0 \(inf\)|\(nan\)"),
+        ([["x", "y"]] * 30, "probabilities must be an array of numbers"),
+        ([[0.5, 0.5], [1.0]], "probabilities must be an array of numbers"),
+    ],
+)
+def test_what_is_no_policy_is_refused(table, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(long_log(), table, estimator="ips")
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (long_log().drop(columns=["reward", "propensity"]), "no column reward, propensity; it needs action, reward,"),
+        (long_log()[:0], "the log must have at least 2 rows, got 0"),
+        (long_log()[:1], "the log must have at least 2 rows, got 1"),
+        ([1, 2], "log must be a pandas DataFrame, got list"),
+        (long_log(action=[1, "a"] * 15), "cannot be sorted"),
+        (pd.concat([long_log(), long_log()[["age"]]], axis=1), "columns must be distinct"),
+    ],
+)
+def test_what_is_no_log_is_refused(log, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(log, policy())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"estimator": "magic"}, "estimator must be one of ips, snips, dm, dr, got estimator='magic'"),
+        (
+            {"outcome_model": "magic"},
+            "outcome_model must be one of linear, logistic, gradient-boosting, got outcome_mo",
+        ),
+        ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
+        ({"clip": np.nan}, "clip must be > 0 and finite, got clip=nan"),
+        ({"clip": "2"}, "clip must be > 0 and finite, got clip='2'"),
+        ({"clip": True}, "clip must be > 0 and finite, got clip=True"),
+        ({"folds": 31}, r"folds must be from 2 to the number of rows \(30\), got folds=31"),
+        ({"actions": "ab"}, "actions must be distinct actions, got actions='ab'"),
+        ({"actions": ["a", "a"]}, "actions must be distinct actions"),
+        ({"actions": ["a", None]}, "actions must be distinct actions"),
+        ({"actions": 2}, "actions must be distinct actions, got actions=2"),
+        ({"actions": ["a", "b", 1, "1"]}, "actions must be distinct actions"),
+        ({"actions": [0, 1, 1.0, 3]}, r"distinct actions, got actions=\[0, 1, 1.0, 3\]; 1, 1.0 and True are the same"),
+        (
+            {"actions": [0, 1, True, 3]},
+            r"distinct actions, got actions=\[0, 1, True, 3\]; 1, 1.0 and True are the same",
+        ),
+        ({"actions": [["a"], ["b"]]}, "actions must be distinct actions"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got seed=-1"),
+        ({"seed": -1, "estimator": "ips"}, "seed must be a whole number >= 0, got seed=-1"),
+        ({"seed": 1.5}, "seed must be a whole number >= 0, got seed=1.5"),
+        ({"covariates": 3}, "covariates must be distinct columns among age, got covariates=3"),
+        ({"covariates": ["weight"]}, r"covariates must be distinct columns among age, got covariates=\['weight'\]"),
+        ({"covariates": ["reward"]}, "covariates must be distinct columns among age"),
+        ({"covariates": "age"}, "covariates must be distinct columns among age"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(long_log(), policy(), **options)
+
+
+def test_actions_are_sorted_or_declared_or_the_categories():
+    rows = ["medium", "low", "high", "low"]
+    frame = long_log(4).assign(action=rows)
+    assert read_log_frame(frame).names == ("high", "low", "medium")
+    declared = ["low", "medium", "high"]
+    for data in (
+        read_log_frame(frame, declared),
+        read_log_frame(frame.assign(action=pd.Categorical(rows, declared))),
+    ):
+        assert data.names == ("low", "medium", "high")
+        assert data.actions.tolist() == [1, 0, 2, 0]
+    assert read_log_frame(frame.assign(action=[10, 9, 10, 9])).actions.tolist() == [1, 0, 1, 0]
+
+
+def test_numbers_may_come_in_any_column_type():
+    plain = read_log_frame(long_log(4, reward=[1, 0, 1, 1]))
+    for column in (
+        [True, False, True, True],
+        pd.array([1, 0, 1, 1], dtype="Int64"),
+        pd.Categorical([1, 0, 1, 1]),
+        np.array(["1", "0", "1", "1"], dtype=object),
+    ):
+        np.testing.assert_array_equal(read_log_frame(long_log(4, reward=column)).rewards, plain.rewards)
+
+
+def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
+    rng = np.random.default_rng(0)
+    chance = rng.dirichlet(np.ones(3), 30)
+    log = long_log()  # of a and b; c is never taken
+    declared = evaluate_log(log, chance, estimator="ips", actions=["a", "b", "c"])
+    frame = pd.DataFrame(chance, columns=["a", "b", "c"])
+    for columns in (["a", "b", "c"], ["c", "a", "b"]):
+        assert evaluate_log(log, frame[columns], estimator="ips") == declared
+    assert evaluate_log(log, frame[["b", "c", "a"]], estimator="ips", actions=["a", "b", "c"]) == declared
+    # Another index is no other order of rows.
+    assert evaluate_log(log, frame.set_axis(range(5, 35)), estimator="ips") == declared
+    # Numbers and their names as text, as in a file, are the same actions; of two, an array and a frame agree.
+    numbered = log.assign(action=[0, 1] * 15)
+    two = pd.DataFrame({"1": chance[:, 0], "0": 1 - chance[:, 0]})
+    found = evaluate_log(numbered, two, estimator="snips")
+    assert found == evaluate_log(numbered, two[["0", "1"]].to_numpy(), estimator="snips")
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        (
+            pd.DataFrame(policy(), columns=["a", "a"]),
+            {},
+            "columns of probabilities must be distinct actions, got 'a', 'a'",
+        ),
+        (
+            pd.DataFrame(policy(), columns=["a", "x"]),
+            {},
+            r"action must be one of a, x; not so in 15 of 30 rows: 1 \('b'",
+        ),
+        (
+            pd.DataFrame(policy(), columns=["a", "x"]),
+            {"actions": ["a", "b"]},
+            "must be the actions 'a', 'b', got 'a', 'x'",
+        ),
+        (pd.DataFrame(policy(), columns=["a", "b"])[:29], {}, r"got shape \(29, 2\)"),
+        (
+            pd.DataFrame(policy(), columns=["a", "b"])[::-1],
+            {},
+            "its rows in the log's order: its index is the log's, reo",
+        ),
+        (pd.DataFrame([["x", "y"]] * 30, columns=["a", "b"]), {}, "probabilities must be an array of numbers"),
+    ],
+)
+def test_data_frames_that_are_no_policy_of_the_log_are_refused(frame, options, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate_log(long_log(), frame, estimator="ips", **options)
+
+
+def test_a_data_frame_of_probabilities_needs_a_log_that_is_one():
+    with pytest.raises(ValueError, match="log must be a pandas DataFrame, got list"):
+        evaluate_log([1, 2], pd.DataFrame({"a": [1.0]}))
+
+
+def test_rows_are_matched_by_position_whatever_the_index():
+    log = long_log()
+    chance = np.linspace(0, 1, 30)
+    table = np.column_stack([chance, 1 - chance])
+    plain = evaluate_log(log, table, estimator="snips")
+    assert evaluate_log(log.set_axis(range(100, 70, -1)), table, estimator="snips") == plain
+
+
+def test_complex_rewards_are_refused():
+    for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
+        with pytest.raises(
+            ValueError, match=r"reward must be a finite number; not so in 30 of 30 rows: 0 \(\(1\+1j\)\)"
+        ):
+            evaluate_log(long_log(reward=rewards), policy())
+
+
+def test_sums_that_were_rounded_are_made_1_and_the_callers_array_is_left_alone():
+    """As in `evaluate --table`: a sum may be off by 1e-6, which that of float32 is not."""
+    exact = np.random.default_rng(0).dirichlet(np.ones(2), 30)
+    rounded = exact.astype(np.float32)
+    rounded[0] = (0.3, 0.7)  # 1.00000001
+    found = evaluate_log(long_log(), rounded.astype(np.float32), estimator="ips")
+    as_they_are = rounded.astype(np.float64)
+    normalised = as_they_are / as_they_are.sum(axis=1, keepdims=True)
+    assert found.value == pytest.approx(evaluate_log(long_log(), normalised, estimator="ips").value, rel=1e-9)
+    off = exact * (1 + 9e-7)
+    before = off.copy()
+    assert evaluate_log(long_log(), off).value == pytest.approx(evaluate_log(long_log(), exact).value, rel=1e-12)
+    assert (off == before).all()
+    with pytest.raises(ValueError, match="must sum to 1 in each row"):
+        evaluate_log(long_log(), exact * (1 + 2e-6))
+
+
+def test_what_is_known_after_treatment_is_no_covariate_unless_it_is_named():
+    log = long_log().assign(patient=range(30), outcome_ill=[0, 1, 1] * 10)
+    assert list(covariate_frame(log)) == ["age"]
+    assert list(covariate_frame(log, ["outcome_ill", "patient"])) == ["outcome_ill", "patient"]
+    assert evaluate_log(log, policy()) == evaluate_log(long_log(), policy())
+
+
+def test_covariates_are_all_other_columns_or_those_named():
+    log = long_log().assign(site="x")
+    assert list(covariate_frame(log)) == ["age", "site"]
+    assert list(covariate_frame(log, ["site"])) == ["site"]
+    # What is not used need not be complete.
+    broken = log.assign(site=None)
+    assert evaluate_log(broken, policy(), covariates=["age"]).value == evaluate_log(log[[*log][:4]], policy()).value
+    assert np.isfinite(evaluate_log(broken, policy(), estimator="ips").value)

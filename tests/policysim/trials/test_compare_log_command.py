@@ -1,0 +1,145 @@
+"""`policysim compare` of a log: what its first lines say, on the screen, on the page and in JSON."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from small_trials import make_trial
+
+from policysim.cli.main import main
+from policysim.logs.log_frame import LoggedData
+from policysim.trials import splits
+from policysim.trials.arms import arm_means
+from policysim.trials.held_out import compare_log
+from policysim.trials.trial_findings import LoggedRow, _from_which, _without_privacy, arms_of, excluded
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A trial of two arms that are alike; splits are few, to be quick."""
+    monkeypatch.setattr(splits, "REPEATS", 1)
+    rng = np.random.default_rng(0)
+    columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
+    pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
+    return tmp_path
+
+
+def compare(folder, capsys, *options):
+    code = main(
+        [
+            "compare",
+            str(folder / "trial.toml"),
+            "--epsilon",
+            "1",
+            "--out",
+            str(folder / "out"),
+            "--format",
+            "svg",
+            *options,
+        ]
+    )
+    return code, capsys.readouterr()
+
+
+def test_unread_guesses_are_said_first_on_screen_and_page_and_in_json(folder, capsys):
+    assert main(["init", str(folder / "trial.csv")]) == 0
+    study = folder / "trial.toml"
+    text = study.read_text(encoding="utf-8")
+    count = sum("# CHECK" in line for line in text.splitlines())
+    assert f"{count} guesses are marked CHECK" in capsys.readouterr().out
+    said = f"{count} guesses marked # CHECK are unread in trial.toml"
+    code, printed = compare(folder, capsys, "--policy", "randomized-response")
+    assert code == 0
+    assert printed.out.splitlines()[1].startswith(said)
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert said in page[page.index("<h1>") : page.index("Before any model")]
+    assert "estimated better" not in page and "better from" in page
+    study.write_text(text.replace("# CHECK", "#"), encoding="utf-8")
+    _, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
+    document = json.loads(printed.out)
+    assert document["unread_checks"] == 0 and document["findings"]["unread"] == ""
+    assert not any("better_from" in row for row in document["findings"]["rows"])
+
+
+def test_an_outcome_to_fill_in_is_refused_with_its_line_until_it_is_filled_in(folder, capsys):
+    rng = np.random.default_rng(1)
+    data = pd.read_csv(folder / "trial.csv").drop(columns="success")
+    data = data.assign(time=rng.integers(1, 900, 240), status=rng.integers(1, 3, 240), age=rng.integers(40, 80, 240))
+    data.to_csv(folder / "trial.csv", index=False)
+    assert main(["init", str(folder / "trial.csv")]) == 0
+    capsys.readouterr()
+    text = (folder / "trial.toml").read_text(encoding="utf-8")
+    line = next(i for i, row in enumerate(text.splitlines(), 1) if row.startswith("outcome = {}"))
+    code, printed = compare(folder, capsys)
+    assert code == 2
+    assert printed.err.startswith(
+        f"policysim: {(folder / 'trial.toml').as_posix()}:{line}: data.outcome: needs a column"
+    )
+    for column, why in (("time", "time of follow-up"), ("age", "age")):
+        filled = text.replace("outcome = {}", f"outcome = {{ {column} = 1.0 }}\nrange = [0, 1000]")
+        (folder / "trial.toml").write_text(filled, encoding="utf-8")
+        code, printed = compare(folder, capsys)
+        assert code == 2 and why in printed.err and printed.err.count("\n") == 1
+        assert f"trial.toml:{line}" in printed.err or "data.features" in printed.err
+    assert not (folder / "out").exists()
+
+
+def row(policy, surely):
+    nothing = (0.0, 0.0, 0.0)
+    return LoggedRow(policy, nothing, nothing, nothing, nothing, 1.0, surely)
+
+
+def test_only_a_sure_gain_is_told_with_its_epsilon():
+    none = _from_which([row("exponential", math.inf), row("best-fixed", math.nan)])
+    assert "At none that was computed" in none and "no proof that there is none" in none
+    some = _from_which([row("exponential", 5.0), row("randomized-response", 2.0)])
+    assert some.endswith("first at ε = 2.0 (randomized-response).")
+
+
+@pytest.mark.parametrize(
+    ("gain", "said", "not_said"),
+    [
+        ((-0.037, -0.083, 0.0216), "gains above 0.022 by this choice are excluded (upper end", "a loss"),
+        ((0.05, 0.01, 0.09), "a gain that these data show; gains above 0.090", "cannot be told"),
+        ((-0.05, -0.09, -0.01), "a loss, and any gain by this choice is excluded", "above"),
+        ((0.0, 0.0, 0.0), "exactly as good", "excluded"),
+    ],
+)
+def test_what_is_excluded_is_said_and_no_more(gain, said, not_said):
+    sentence = _without_privacy("pill", gain)
+    assert said in sentence and not_said not in sentence
+
+
+@pytest.mark.parametrize("high", [0.0216, 0.02, 0.101, 3.14159, 271.8, 1e-6])
+def test_a_bound_is_rounded_up(high):
+    shown = float(excluded(high).split("above ")[1].split(" ")[0].replace("−", "-"))
+    assert high * (1 - 1e-9) <= shown <= high * 1.1
+
+
+def test_intervals_of_arms_are_wilsons_and_stay_within_0_and_1():
+    """With equal propensities those of scipy, also where nobody or everybody has the outcome."""
+    counts = ((40, 39), (40, 40), (40, 0), (30, 15))
+    actions = np.repeat(np.arange(4), [n for n, _ in counts])
+    rewards = np.concatenate([np.arange(n) < k for n, k in counts]).astype(float)
+    found = arm_means(LoggedData(actions, rewards, np.full(len(actions), 0.25), tuple("abcd")))
+    for (n, k), low, high in zip(counts, found["low"], found["high"], strict=True):
+        assert (low, high) == pytest.approx(tuple(binomtest(k, n).proportion_ci(method="wilson")), abs=1e-12)
+    rng = np.random.default_rng(0)
+    unequal = arm_means(LoggedData(actions, rewards, rng.uniform(0.1, 0.4, len(actions)), tuple("abcd")))
+    assert (unequal["low"] >= 0).all() and (unequal["high"] <= 1).all()
+
+
+def test_intervals_of_other_outcomes_stay_within_the_declared_range():
+    trial = make_trial(60, 0.0, seed=4)
+    rewards = np.where(np.arange(60) % 20 == 0, 0.0, 0.999)
+    log = type(trial.log)(
+        LoggedData(trial.log.data.actions, rewards, trial.log.data.propensities, trial.log.data.names),
+        trial.log.records, trial.log.space, trial.log.missing, 60, {"success": rewards},
+    )  # fmt: skip
+    arms = arms_of(log, trial.study.log)
+    assert arms["high"].max() == 1.0
+    table = compare_log(trial.study, log)
+    assert (table["value_high"] <= np.maximum(1.0, table["value"])).all()

@@ -1,0 +1,160 @@
+"""Policies on held-out patients: nobody is judged by what was fitted to them, and intervals hold what they say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from counted_progress import CountedProgress
+from small_trials import ARMS, SPACE, make_trial
+
+import policysim as ps
+from policies.catalogue import CATALOGUE, make_policy
+from policysim.trials import splits
+from policysim.trials.held_out import compare_log
+from policysim.trials.splits import FOLDS, REPEATS, split_log
+
+POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
+
+
+@pytest.fixture(scope="module")
+def trial():
+    return make_trial(900, 0.3, seed=11, epsilons=(0.5, 4.0), epsilon=4.0, policies=POLICIES, by=("old", "ill"))
+
+
+@pytest.fixture(scope="module")
+def table(trial):
+    return compare_log(trial.study, trial.log)
+
+
+def test_a_patient_never_has_a_part_in_the_scores_that_judge_them(trial):
+    split = next(split_log(trial.log, trial.study))
+    data = trial.log.data
+    changed = data.rewards.copy()
+    changed[0] = 1 - changed[0]
+    other = next(split_log(replace(trial.log, data=replace(data, rewards=changed)), trial.study))
+    assert np.array_equal(split.folds, other.folds)
+    mine = split.folds == split.folds[0]
+    assert np.array_equal(split.scores[mine], other.scores[mine])
+    # The others' scores did change: the test would notice a leak.
+    assert not np.array_equal(split.scores[~mine], other.scores[~mine])
+
+
+def test_every_row_is_in_one_fold_and_repeats_differ(trial):
+    one, other = list(split_log(trial.log, trial.study))[:2]
+    assert sorted(np.unique(one.folds)) == list(range(FOLDS))
+    assert np.ptp(np.bincount(one.folds)) <= 1
+    assert not np.array_equal(one.folds, other.folds)
+
+
+def test_contributions_are_the_doubly_robust_formula_written_as_a_loop(trial):
+    split = next(split_log(trial.log, trial.study))
+    policy = make_policy("exponential", epsilon=4.0)
+    found = split.evaluate(policy)
+    data = trial.log.data
+    for row in range(0, data.n_rows, 97):
+        problem = split.problems[split.folds[row]]
+        chosen = policy.probabilities(problem)[trial.log.records[row]]
+        q, a = problem.utilities[trial.log.records[row]], data.actions[row]
+        expected = sum(chosen[j] * q[j] for j in range(3)) + chosen[a] / (1 / 3) * (data.rewards[row] - q[a])
+        assert found.contributions[row] == pytest.approx(expected)
+
+
+def test_the_table_has_the_columns_of_compare_and_intervals(trial, table):
+    exact = ps.compare(
+        ps.DecisionProblem(trial.truth, np.full(SPACE.size, 1 / SPACE.size), ps.AnyRecord(), ARMS), epsilons=[1.0]
+    )
+    assert set(exact.columns) - {"loss_bound"} <= set(table.columns)
+    for name in ("value", "difference", "loss"):
+        known = table.dropna(subset=f"{name}_low")
+        assert (known[f"{name}_low"] <= known[name]).all()
+        assert (known[name] <= known[f"{name}_high"]).all()
+    assert len(table) == len(POLICIES) * 2 * (1 + 2 + 3)
+
+
+def test_every_private_policy_keeps_its_epsilon_over_all_declared_records(table):
+    private = table[table["policy"].isin([name for name in POLICIES if CATALOGUE[name].uses_epsilon])]
+    assert (private["epsilon_spent"] <= private["epsilon"] + 1e-12).all()
+    assert (private["epsilon_spent"] >= 0).all()
+
+
+def test_differences_and_losses_are_those_of_the_values(table):
+    for group in (table["group"] == "all", table["group"] == "old"):
+        rows = table[group & (table["epsilon"] == 4.0) & (table["level"] != "0")].set_index("policy")
+        assert rows.loc["greedy", ["loss", "loss_low", "loss_high"]].tolist() == [0, 0, 0]
+        best = rows["value"] - rows["difference"]
+        # The same arm for all policies: value minus difference is its value.
+        assert np.ptp(best) < 1e-12
+        assert np.allclose(rows.loc["greedy", "value"] - rows["value"], rows["loss"], atol=1e-12)
+
+
+def test_a_strong_effect_is_found_and_percentages_are_given(table):
+    # Truth: choosing by age gains 0.3 x min(share of old, share of young) over one arm for all; 0.1 at least here.
+    greedy = table[(table["policy"] == "greedy") & (table["group"] == "all")].iloc[0]
+    assert greedy["difference_low"] > 0
+    assert greedy["benefit_kept"] == 1.0
+    uniform = table[(table["policy"] == "uniform") & (table["group"] == "all")].iloc[0]
+    assert uniform["normalized_loss"] == pytest.approx(1.0)
+
+
+def test_a_percentage_of_what_may_be_nothing_is_refused():
+    trial = make_trial(300, 0.0, seed=2)
+    table = compare_log(trial.study, trial.log)
+    greedy = table[table["policy"] == "greedy"].iloc[0]
+    assert greedy["difference_low"] <= 0
+    for name in ("benefit_kept", "benefit_kept_low", "benefit_kept_high"):
+        assert table[name].isna().all()
+
+
+def test_intervals_cover_the_truth_and_no_gain_is_invented(monkeypatch):
+    # One split instead of ten, to be quick; the interval of each must already cover. All arms are equally good, so the
+    # difference of any policy to the best arm is 0: the hardest case for it.
+    monkeypatch.setattr(splits, "REPEATS", 1)
+    n_trials, covered, invented, apart = 60, 0, 0, 0
+    for seed in range(n_trials):
+        trial = make_trial(250, 0.0, seed=100 + seed)
+        rows = compare_log(trial.study, trial.log).set_index("policy")
+        truth = float(trial.shares @ trial.truth.mean(axis=1))
+        covered += rows.loc["uniform", "value_low"] <= truth <= rows.loc["uniform", "value_high"]
+        invented += rows.loc["greedy", "difference_low"] > 0
+        apart += rows.loc["uniform", "difference_low"] <= 0 <= rows.loc["uniform", "difference_high"]
+    # Binomial(60, 0.95): fewer than 50 has probability 4e-4; Binomial(60, 0.025): more than 7 has probability 2e-4.
+    assert covered >= 50
+    assert apart >= 50
+    assert invented <= 7
+
+
+def test_the_same_seed_gives_the_same_table(trial, table):
+    assert compare_log(trial.study, trial.log).equals(table)
+
+
+def test_progress_is_announced_as_often_as_it_comes(trial):
+    progress = CountedProgress()
+    compare_log(trial.study, trial.log, progress)
+    assert progress.done == progress.expected == REPEATS * (FOLDS + 3 + 3 * 2)
+
+
+def test_an_arm_that_hardly_anybody_got_is_refused(trial):
+    data = trial.log.data
+    few = replace(trial.log, data=replace(data, actions=np.where(data.actions == 1, 0, data.actions)))
+    with pytest.raises(ValueError, match="at least 10 patients with an outcome, pill has 0: leave it out"):
+        compare_log(trial.study, few)
+
+
+def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
+    monkeypatch.setattr(splits, "REPEATS", 2)
+    trial = make_trial(200, 0.0, seed=8, policies=("greedy", "uniform", "best-fixed", "randomized-response"))
+    data = replace(trial.log.data, rewards=np.full(200, 0.3))
+    table = compare_log(trial.study, replace(trial.log, data=data))
+    assert (table[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
+    assert table["benefit_kept"].isna().all()
+
+
+def test_the_best_arm_is_named_and_differences_are_to_it(trial, table):
+    data = trial.log.data
+    # The same as the doubly robust value of each arm: here by Hajek means, which differ by sampling error only.
+    means = [data.rewards[data.actions == arm].mean() for arm in range(3)]
+    spread = np.sqrt(sum(means[arm] * (1 - means[arm]) / (data.actions == arm).sum() for arm in range(3)))
+    (named,) = table["best_arm"].unique()
+    assert means[ARMS.index(named)] >= max(means) - 3 * spread
+    uniform = table[(table["policy"] == "uniform") & (table["group"] == "all")].iloc[0]
+    assert uniform["difference"] == pytest.approx(np.mean(means) - means[ARMS.index(named)], abs=3 * spread)
