@@ -60,5 +60,7 @@ def refuse(kind: type[Question], options: Mapping[str, object]) -> None:
         "--option " and the reason.
     """
     for name, reason in kind.refuses.items():
-        if options.get(name) not in (None, False, "", []):
+        given = options.get(name)
+        # By identity: 0 is a value, and equal to False.
+        if not (given is None or given is False or given in ("", [])):
             raise UsageError(f"--{name.replace('_', '-')} {reason}")
