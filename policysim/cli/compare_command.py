@@ -111,13 +111,13 @@ def _question(chosen: argparse.Namespace) -> Question:
     """
     from policysim.question.protocol import refuse
     from policysim.study.declared import LoggedStudy, require_scenario
-    from policysim.study.study_file import study_path
+    from policysim.study.study_file import name_of_study, study_path
 
     path = study_path(chosen.study)
     if _is_source_study(path):
         from policysim.sources.source_question import SourceQuestion
 
-        refuse(SourceQuestion, vars(chosen))
+        refuse(SourceQuestion, vars(chosen), name_of_study(path))
         return SourceQuestion.of(path, chosen.seed)
     if chosen.horizon is not None:
         return _over_days(chosen)
@@ -125,7 +125,7 @@ def _question(chosen: argparse.Namespace) -> Question:
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion
 
-        refuse(TrialQuestion, vars(chosen))
+        refuse(TrialQuestion, vars(chosen), study.name)
         return TrialQuestion(study, named=_named(chosen))
     from policysim.decision.decision_question import DecisionQuestion
 

@@ -47,7 +47,7 @@ class TrialQuestion:
     named: bool = True
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
-        "price_list": "does not go with a study of a log: prices are exact, and a log only has estimates",
+        "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
     }
     unit: ClassVar[str] = "run"
     writes: ClassVar[bool] = True
