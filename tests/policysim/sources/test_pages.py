@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from policysim.cli.main import main
 from policysim.report.folder import folder_files
 from policysim.sources.source_question import answer_about_source
-from policysim.study.study_file import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
