@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 from experiment_report import Asked, run, table_section
@@ -38,8 +39,17 @@ NOTABLE = 1e-3
 # Relative accuracy of the epsilon where one way overtakes the other.
 ACCURACY = 0.01
 FIGURE = "benefit-by-hidden-features"
-LABELS = {RECORD: "randomized-features: the record"}
-STAR = {"color": "white", "marker": "*", "markersize": 13, "markeredgecolor": "black", "linestyle": "none", "zorder": 5}
+LABELS = {RECORD: "randomized-features: the record", LIMIT: "optimal (the limit)"}
+# The limit is a wide pale line: others that reach it are seen on it.
+WIDE: dict[str, Any] = {"linewidth": 5, "alpha": 0.3, "markersize": 0, "zorder": 1}
+STAR: dict[str, Any] = {
+    "color": "white",
+    "marker": "*",
+    "markersize": 13,
+    "markeredgecolor": "black",
+    "linestyle": "none",
+    "zorder": 5,
+}
 # The source's response to one question: heads, the truth; tails, a second coin decides.
 COINS = TwoCoin.truth_or_opposite(0.5, 0.5)
 BACKGROUND = ("age", "sex", "vaccine", "asthma", "obesity", "smoking", "diabetes", "heart_disease", "hypertension")
@@ -313,6 +323,9 @@ class HiddenPanel:
         rows = table[table["hidden"] == self.hidden]
         axes.axhline(0, color="#555555", linewidth=1, label="one treatment for all")
         draw_policies(axes, rows, "benefit_kept", looks=looks(POLICIES), scale=100, labels=LABELS)
+        for line in axes.get_lines():
+            if line.get_label() == LABELS[LIMIT]:
+                line.set(**WIDE)
         stars = rows[rows["two_coins"]]
         axes.plot(stars["epsilon"], 100 * stars["benefit_kept"], label="two coins for each hidden feature", **STAR)
         set_epsilon_axis(axes, rows["epsilon"])
@@ -331,8 +344,8 @@ def drawing(table: pd.DataFrame) -> Drawing:
         "Benefit kept against ε, a panel for each set of hidden features. randomized-features: the record is "
         "randomised, then decided on. exponential and exponential-tight: the exponential mechanism, as the source has "
         "it and calibrated exactly. exponential-capped and randomized-response: other noise on the decision. 0 % is "
-        "one treatment for all, which needs no privacy; nothing can be above the limit. Stars: two coins for each "
-        "hidden feature."
+        "one treatment for all, which needs no privacy; nothing can be above the limit, the wide grey line. Stars: two "
+        "coins for each hidden feature."
     )
     order = shown.reindex(list(dict.fromkeys(table["hidden"])), level="hidden").reset_index()
     return Drawing(FIGURE, description, table, panels, height=10.0, across=2, shown=order)

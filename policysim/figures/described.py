@@ -96,7 +96,9 @@ class Lines:
         if "x" in self.log:
             log_ticks(axes, "x", table[self.x])
         if "y" in self.log:
-            log_ticks(axes, "y", pd.Series(self.limits) if self.limits else table[numbers].stack())
+            log_ticks(
+                axes, "y", pd.Series(self.limits) if self.limits else pd.concat([table[name] for name in numbers])
+            )
         else:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
         if self.limits:
