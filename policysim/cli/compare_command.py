@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
+from envs.toml_reader import peek
 from policysim.cli.options import chosen_figures, chosen_study, parse_epsilons, parse_whole, study_command
 from policysim.question.protocol import Question, UsageError, refuse
 from policysim.report.deliver import deliver
@@ -33,7 +32,7 @@ def question_of(chosen: argparse.Namespace) -> Question:
     The modules of each kind are only imported for it.
     """
     path = study_path(chosen.study)
-    if _is_source_study(path):
+    if peek(path, "analysis") is not None:
         from policysim.sources.source_question import SourceQuestion  # noqa: PLC0415
 
         refuse(SourceQuestion, vars(chosen))
@@ -117,12 +116,3 @@ def _delta(text: str | None) -> float:
     if not 0 <= delta < 1:
         raise UsageError(f"--delta must be a number in [0, 1), got {text!r}")
     return delta
-
-
-def _is_source_study(path: Path) -> bool:
-    """Whether a file is a study of a source document; False for a file that cannot be read."""
-    try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return "analysis" in document
