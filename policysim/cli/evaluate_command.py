@@ -10,6 +10,7 @@ from pathlib import Path
 from envs.toml_reader import unknown
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policysim.cli.options import parse_epsilons
+from policysim.files.probability_table import read_probability_table
 from policysim.logs.outcome_models import OUTCOME_MODELS
 from policysim.question.protocol import UsageError
 from policysim.report.deliver import deliver
@@ -17,7 +18,7 @@ from policysim.study.declared import LoggedStudy, require_scenario
 from policysim.study.study_file import load_study
 from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
 from policysim.trials.evaluated_log import Target
-from policysim.trials.evaluated_policy import CataloguePolicy, read_table_policy
+from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 from policysim.trials.evaluation_question import EvaluationQuestion
 
 COVID = "covid"
@@ -80,7 +81,7 @@ def _logged_study(name: str) -> LoggedStudy | None:
 
 def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     if chosen.table is not None:
-        return read_table_policy(Path(chosen.table))
+        return TablePolicy(read_probability_table(Path(chosen.table)))
     if chosen.policy not in CATALOGUE:
         raise UsageError(unknown_policy(chosen.policy))
     template = make_policy(chosen.policy)

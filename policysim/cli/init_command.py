@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
+from policysim.files.data_table import read_table
 from policysim.files.output import print_json, toml_text, write_files
 from policysim.logs.guess_columns import summarise
 from policysim.logs.guess_features import Features, guess_features
 from policysim.logs.guess_roles import Roles, guess_roles
-from policysim.logs.log_tables import read_table
 from policysim.logs.study_text import study_text, treatment_names
 from policysim.question.protocol import UsageError
 
@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace) -> int:
     roles = guess_roles(columns, table.name)
     features = guess_features(roles.rest)
     if not features.chosen:
-        raise LogError(
+        raise DataError(
             f"{table.name}: no column is left that can be a feature: it needs 2 or more values before treatment"
         )
     text = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.output import print_json, progress_bar
-from policysim.files.probability_table import DataError
 from policysim.question.protocol import UsageError
 from policysim.release.privatize import PrivateTable, check_ledger, check_out, privatize_file, read_private
 from policysim.release.privatize_codes import levels_in

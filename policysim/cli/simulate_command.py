@@ -13,8 +13,8 @@ from policysim.cli.options import chosen_scenario_study, parse_epsilons, parse_w
 from policysim.course.simulated_log import check_log_path
 from policysim.course.simulation_question import SimulationQuestion
 from policysim.course.treatment_course import require_any_record
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending
-from policysim.files.probability_table import DataError
 from policysim.question.protocol import UsageError
 from policysim.report.deliver import deliver
 

@@ -13,7 +13,8 @@ from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, m
 from policies.policy import NotApplicableError
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.decision.audit_question import audit_screen, table_heading
-from policysim.files.probability_table import DataError, read_probability_table
+from policysim.files.bad_rows import DataError
+from policysim.files.probability_table import read_probability_table
 
 PROBLEM = DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [0.25, 0.25, 0.5], AnyRecord(), ("wait", "treat"))
 

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 
 
 def refused(load, text, **frames):
-    with pytest.raises(LogError) as error:
+    with pytest.raises(DataError) as error:
         load(text, **frames)
     return str(error.value).splitlines()
 

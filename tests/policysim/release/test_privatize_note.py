@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_people
 
 from policies.local import channel_from
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import open_columns
-from policysim.files.probability_table import DataError
 from policysim.release.privatize import privatize_file, read_private
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysim.files.probability_table import DataError
+from policysim.files.bad_rows import DataError
 from policysim.release.counts_file import MOST_PEOPLE, read_counts
 
 
