@@ -139,12 +139,15 @@ def lines_of(path: Path, rows: Sequence[int]) -> list[int]:
 def _numbered_rows(path: Path) -> Iterator[tuple[int, int]]:
     """The line on which each row begins, and its cells; blank lines and breaks within quotes are why we look."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.reader(stream)
+        rows = csv.reader(stream, strict=True)
         start = 1
-        for row in rows:
-            if row:
-                yield start, len(row)
-            start = rows.line_num + 1
+        try:
+            for row in rows:
+                if row:
+                    yield start, len(row)
+                start = rows.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path.as_posix()}:{start}: not valid CSV: {error}") from None
 
 
 def _refuse_ragged(file: ColumnsFile) -> None:

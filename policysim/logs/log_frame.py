@@ -185,7 +185,7 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
     for position, name in enumerate(frame.columns):
         column = frame.iloc[:, position]
         absent = column.isna().to_numpy()
-        bad.add(table, absent, str(name), lambda _: "is missing, and no outcome model can use the column")
+        bad.add(table, absent, str(name), lambda _: "is missing: a covariate must have a value in each row")
         if is_real(column):
             infinite = np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
             bad.add_values(table, infinite, str(name), column.array, "must be finite")

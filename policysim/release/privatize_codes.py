@@ -55,7 +55,7 @@ class Codes:
     def finish(self) -> None:
         """Refuse a file that has no rows, or rows outside of the levels: DataError."""
         if self.n_rows == 0:
-            raise DataError(f"{self._file.path.as_posix()}: has no rows below its header")
+            raise DataError(f"{self._file.path.as_posix()}: has no rows")
         self._bad.raise_if_any()
 
     def field(self, field: pa.Field) -> pa.Field:
