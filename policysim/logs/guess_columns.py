@@ -16,7 +16,7 @@ import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, Key, sorted_keys
-from policysim.logs.cells import coded, missing, numbers
+from policysim.files.data_table import coded, missing, numbers
 
 # A column decides another only if so many rows of each of its values agree.
 ROWS_EACH = 10

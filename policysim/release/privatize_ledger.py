@@ -27,8 +27,8 @@ from secrets import token_hex
 from typing import Any
 
 from envs.toml_reader import is_number
+from policysim.files.bad_rows import DataError
 from policysim.files.output import OutputError, check_writable, json_text
-from policysim.files.probability_table import DataError
 
 SUFFIX = ".releases.json"
 FORMAT = 1

@@ -12,8 +12,8 @@ from typing import Any
 
 from envs.toml_reader import is_number, shown
 from policies.local import Channel, KAry
+from policysim.files.bad_rows import DataError
 from policysim.files.output import json_text
-from policysim.files.probability_table import DataError
 from policysim.release.privatize_ledger import Earlier
 
 SUFFIX = ".privacy.json"
@@ -102,7 +102,7 @@ def make_plan(
     Raises
     ------
     ValueError
-        For any of these that does not hold, naming it.
+        For an epsilon that is none of these; as DataError, for levels that are not, or too many to estimate.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def make_plan(
     for columns in groups:
         size = math.prod(len(checked[column]) for column in columns)
         if size > MOST_COMBINATIONS:
-            raise ValueError(
+            raise DataError(
                 f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
@@ -143,12 +143,12 @@ def _even_share(epsilon: float, parts: int) -> float:
 def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
     shown = ", ".join(levels)
     if len(levels) < 2:
-        raise ValueError(f"{column}: needs at least two levels, got {shown or 'none'}.")
+        raise DataError(f"{column}: needs at least two levels, got {shown or 'none'}.")
     if len(set(levels)) < len(levels):
         repeated = next(level for level in levels if list(levels).count(level) > 1)
-        raise ValueError(f"{column}: its levels must differ, got {repeated!r} more than once.")
+        raise DataError(f"{column}: its levels must differ, got {repeated!r} more than once.")
     if "" in levels:
-        raise ValueError(f"{column}: a level must not be empty text, which means a missing value.")
+        raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
     return tuple(levels)
 
 
