@@ -11,6 +11,7 @@ from hypothesis import given
 from envs.toml_reader import peek
 from policysim.files.bad_rows import SHOWN, BadRows, DataError
 from policysim.files.data_table import DataTable, as_written, codes_among, read_table
+from policysim.files.probability_table import read_probability_table
 from policysim.release.counts_file import read_counts
 
 
@@ -102,6 +103,23 @@ def test_counts_are_the_same_from_parquet(tmp_path, kind):
     options = {"column": "ill", "score": "n", "by": "ward"}
     csv, parquet = (read_counts(tmp_path / f"p.{ending}", **options) for ending in ("csv", "parquet"))
     assert csv.people == parquet.people == {"n": (2, 3), "s": (0, 0)}
+
+
+CELLS = st.lists(st.sampled_from(["p_a", "p_b", "x", " ", "0.5", "1", "nan", '"', ",", "\n", "\r\n", "\ufeff", "é"]))
+
+
+@given(content=CELLS.map("".join).map(str.encode) | st.binary(max_size=60))
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_whatever_a_file_holds_it_is_read_or_refused_by_lines_that_name_it(tmp_path_factory, ending, content):
+    path = tmp_path_factory.getbasetemp() / f"any.{ending}"
+    path.write_bytes(content)
+    for read in (read_table, read_probability_table, lambda path: read_counts(path, column="x")):
+        try:
+            read(path)
+        except DataError as error:
+            *first, last = str(error).splitlines()
+            assert all(line.startswith(path.as_posix()) for line in first)
+            assert last.startswith((path.as_posix(), "... and "))
 
 
 def test_one_key_of_a_file_is_seen_and_a_file_that_is_none_has_no_keys(tmp_path):
