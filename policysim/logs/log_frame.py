@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import BadRows
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable
 from policysim.files.probability_table import distributions
 
@@ -41,18 +41,20 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
 
     Raises
     ------
+    DataError
+        For missing columns and fewer than two rows; a line each for rows with an unknown action, a reward that is
+        missing or infinite, or a propensity outside (0, 1].
     ValueError
-        For missing columns and fewer than two rows; as DataError, a line each, for rows with an unknown action, a
-        reward that is missing or infinite, or a propensity outside (0, 1].
+        For `actions` that cannot be any.
     """
     require_frame(log)
     absent = [name for name in COLUMNS if name not in log.columns]
     if absent:
-        raise ValueError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
+        raise DataError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
     if not log.columns.is_unique:
-        raise ValueError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
+        raise DataError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
     if len(log) < FEWEST_ROWS:
-        raise ValueError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
+        raise DataError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
     known = _declared(log[ACTION], actions)
     codes = pd.Index(known).get_indexer(pd.Index(log[ACTION]))
     names = tuple(map(str, known))
@@ -142,7 +144,7 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     try:
         return sorted(column.dropna().unique())
     except TypeError:
-        raise ValueError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
+        raise DataError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
 
 
 def _are_distinct(known: list[Any]) -> bool:
@@ -177,9 +179,9 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
 
     Raises
     ------
-    ValueError
-        As DataError for rows in which a value is missing or infinite; or names the column that is neither numbers nor
-        categories, or that has more than 100 distinct words.
+    DataError
+        For rows in which a value is missing or infinite; or it names the column that is neither numbers nor categories,
+        or that has more than 100 distinct words.
     """
     bad, table = BadRows(), DataTable("log", frame)
     for position, name in enumerate(frame.columns):
@@ -199,12 +201,10 @@ def _block(column: pd.Series, name: str) -> FloatArray:
         numbers: FloatArray = column.to_numpy(dtype=np.float64)
         return numbers[:, None]
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
-        raise ValueError(
-            f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...]."
-        )
+        raise DataError(f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...].")
     codes, levels = pd.factorize(column)
     if len(levels) > MOST_LEVELS:
-        raise ValueError(
+        raise DataError(
             f"covariate {name!r} has {len(levels):,} distinct values that are no numbers, at most {MOST_LEVELS} are "
             "allowed: leave it out with covariates=[...]."
         )

@@ -141,7 +141,7 @@ def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], 
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
     distinct = {level_key(value) for value, _ in declared}, {name for _, name in declared}
     if any(len(found) < len(declared) for found in distinct):
-        raise ValueError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
+        raise DataError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
     return declared
 
 

@@ -14,7 +14,7 @@ from envs.toml_reader import is_number, shown
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.output import json_text
-from policysim.release.privatize_ledger import Earlier
+from policysim.release.privatize_ledger import Earlier, is_list
 
 SUFFIX = ".privacy.json"
 FORMAT = 1
@@ -220,11 +220,11 @@ def _note(document: Any) -> Note:
     _require(is_number(epsilon), f"epsilon must be a number, got {shown(epsilon)}")
     _require(type(rows) is int and rows > 0, f"rows must be a whole number > 0, got {shown(rows)}")
     columns, channels, unchanged = document["columns"], document["channels"], document["unchanged"]
-    _require(_is_list(columns, dict) and _is_list(channels, dict), "columns and channels must be lists of objects")
-    _require(_is_list(unchanged, str), "unchanged must be a list of names")
+    _require(is_list(columns, dict) and is_list(channels, dict), "columns and channels must be lists of objects")
+    _require(is_list(unchanged, str), "unchanged must be a list of names")
     for column in columns:
         _require(
-            isinstance(column["name"], str) and _is_list(column["levels"], str),
+            isinstance(column["name"], str) and is_list(column["levels"], str),
             "each column must have a name and a list of levels, all text",
         )
     plan = make_plan(
@@ -257,10 +257,6 @@ def _earlier(entry: Any) -> Earlier | None:
         epsilon == "inf" or is_number(epsilon, 0), f"the epsilon of earlier releases must be >= 0, got {shown(epsilon)}"
     )
     return Earlier(releases, float(epsilon))
-
-
-def _is_list(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
 
 
 def _require(holds: bool, message: str) -> None:
