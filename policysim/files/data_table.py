@@ -21,6 +21,7 @@ from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key, one_line
 from policysim.files.columns_file import lines_of, open_columns, places_of
+from policysim.question.progress import SILENT, Progress
 
 BoolArray = NDArray[np.bool_]
 
@@ -90,8 +91,10 @@ class DataTable:
         return replace(self, frame=self.frame.set_axis(names, axis=1))
 
 
-def read_table(data: Path | str | pd.DataFrame, name: str = "log", *, may_be_empty: bool = False) -> DataTable:
-    """Read a CSV or Parquet file, or take a data frame; a frame is called `name`.
+def read_table(
+    data: Path | str | pd.DataFrame, name: str = "log", *, may_be_empty: bool = False, progress: Progress = SILENT
+) -> DataTable:
+    """Read a CSV or Parquet file, or take a data frame; a frame is called `name`, and `progress` is told of a file.
 
     Raises
     ------
@@ -103,7 +106,7 @@ def read_table(data: Path | str | pd.DataFrame, name: str = "log", *, may_be_emp
         if not data.columns.is_unique:
             raise DataError(f"{name}: columns must be distinct, got {', '.join(map(str, data.columns))}")
     elif isinstance(data, str | Path):
-        table = _read_file(Path(data))
+        table = _read_file(Path(data), progress)
     else:
         raise DataError(f"{name} must be a path or a pandas DataFrame, got {type(data).__name__}")
     if not len(table) and not may_be_empty:
@@ -111,13 +114,13 @@ def read_table(data: Path | str | pd.DataFrame, name: str = "log", *, may_be_emp
     return table
 
 
-def _read_file(path: Path) -> DataTable:
+def _read_file(path: Path, progress: Progress) -> DataTable:
     file = open_columns(path)
     names = file.schema.names
     for sign, word in OTHER_SEPARATORS.items():
         if len(names) == 1 and sign in names[0]:
             raise DataError(f"{path.as_posix()}: columns are separated by {word}: save it with commas")
-    rows = pa.Table.from_batches(list(file.batches()), file.schema)
+    rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
     return DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, as_written, read_table
+from policysim.question.progress import SILENT, Progress
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53
@@ -81,6 +82,7 @@ def read_counts(
     by: str | None = None,
     candidates: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
+    progress: Progress = SILENT,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
 
@@ -98,6 +100,8 @@ def read_counts(
         All candidates; any other value is refused, one that is absent has 0 people.
     groups : sequence of str, optional
         All groups, likewise.
+    progress : Progress, optional
+        Told of what is read.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def read_counts(
     DataError
         A line for each of the first 20 bad values, and how many more there are; or one line about the file as a whole.
     """
-    table = read_table(path, may_be_empty=True).with_bare_names()
+    table = read_table(path, may_be_empty=True, progress=progress).with_bare_names()
     column = _candidate_column(table, column, score, by)
     if not len(table) and (candidates is None or (by is not None and groups is None)):
         raise DataError(f"{table.name}: has no rows below its header")

@@ -15,6 +15,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
+from policysim.question.progress import SILENT, Progress
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
     Moments,
@@ -144,7 +145,13 @@ class CrossFit:
 
 
 def cross_fit(
-    log: LoggedData, covariates: FloatArray, *, outcome_model: str = "linear", folds: int = 5, seed: int = 0
+    log: LoggedData,
+    covariates: FloatArray,
+    *,
+    outcome_model: str = "linear",
+    folds: int = 5,
+    seed: int = 0,
+    progress: Progress = SILENT,
 ) -> CrossFit:
     """Fit an outcome model for each fold of a log's rows.
 
@@ -160,6 +167,8 @@ def cross_fit(
         K, >= 2 and at most the number of rows; the folds differ by at most one row.
     seed : int
         Decides which row falls into which fold.
+    progress : Progress, optional
+        Told of each fold.
 
     Raises
     ------
@@ -173,6 +182,7 @@ def cross_fit(
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds)
     predictions = np.empty((log.n_rows, log.n_actions))
     models, fewest = [], np.full(log.n_actions, log.n_rows)
+    progress.expect(int(folds))
     for fold in range(int(folds)):
         rest = fold_of != fold
         actions, rewards = log.actions[rest], log.rewards[rest]
@@ -180,6 +190,7 @@ def cross_fit(
         predictions[~rest] = model.predict(covariates[~rest])
         models.append(model)
         np.minimum(fewest, np.bincount(actions, minlength=log.n_actions), out=fewest)
+        progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
     return CrossFit(covariates, fold_of, tuple(models), predictions, thin)
 

@@ -44,7 +44,7 @@ class EvaluationQuestion:
     clip: float | None = None
     seed: int | None = None
     refuses: ClassVar[Mapping[str, str]] = {}
-    unit: ClassVar[str] = "run"
+    unit: ClassVar[str] = "fold"
     writes: ClassVar[bool] = False
 
     @property
@@ -58,7 +58,15 @@ class EvaluationQuestion:
         log = read_log_file(self.log, self.target.actions) if isinstance(self.log, Path) else read_study_log(self.log)
         model = self.model or (study.log.outcome_model if study else LINEAR)
         seed = self.seed if self.seed is not None else study.seed if study else 0
-        found = evaluate(log, self.target, estimator=self.estimator, outcome_model=model, clip=self.clip, seed=seed)
+        found = evaluate(
+            log,
+            self.target,
+            estimator=self.estimator,
+            outcome_model=model,
+            clip=self.clip,
+            seed=seed,
+            progress=progress,
+        )
         agrees = found.agreement is None or found.agreement.agrees
         return Answer(
             screen=evaluation_screen(log, self.target, found, model),

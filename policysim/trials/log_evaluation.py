@@ -10,6 +10,7 @@ from policies.arrays import FloatArray
 from policysim.course.simulation import Simulation
 from policysim.logs.log_frame import LoggedData, covariate_matrix
 from policysim.logs.outcome_models import check_outcome_model
+from policysim.question.progress import SILENT, Progress
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
 from policysim.trials.estimate_value import NEED_MODEL, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
@@ -41,7 +42,14 @@ class Evaluation:
 
 
 def evaluate(
-    log: EvaluatedLog, target: Target, *, estimator: str, outcome_model: str, clip: float | None, seed: int
+    log: EvaluatedLog,
+    target: Target,
+    *,
+    estimator: str,
+    outcome_model: str,
+    clip: float | None,
+    seed: int,
+    progress: Progress = SILENT,
 ) -> Evaluation:
     """Evaluate a policy on a log.
 
@@ -57,7 +65,7 @@ def evaluate(
         check_outcome_model(outcome_model, data.rewards, log.table)
         covariates = covariate_matrix(log.known[list(log.predictors)])
         folds = min(FOLDS[estimator], data.n_rows)
-        fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed)
+        fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed, progress=progress)
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
     difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)

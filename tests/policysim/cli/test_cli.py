@@ -6,13 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
+import numpy as np
 import pandas as pd
 import pytest
 from small_studies import SCENARIO, STUDY, write_small_study
 
 from policies import CATALOGUE
-from policysim.cli.main import main
+from policysim.cli import compare_command
+from policysim.cli.main import main, said_on_purpose
+from policysim.cli.parser import build_parser
+from policysim.question.answer import SizeName
 
 
 @pytest.fixture
@@ -190,14 +195,83 @@ def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study,
     assert not list(folder.rglob(".*part*"))
 
 
-def test_a_bug_is_one_line_and_no_traceback(capsys, study, tmp_path, monkeypatch):
-    def broken(*_, **__):
-        raise KeyError("surprise")
+BUG = "policysim: this is a bug in policysim, please report it: "
 
-    monkeypatch.setattr("policysim.decision.decision_question.compare", broken)
-    code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "out"))
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (lambda: {}["surprise"], "KeyError: 'surprise'"),
+        (lambda: np.zeros(3).reshape(2, 2), "ValueError: cannot reshape array of size 3 into shape (2,2)"),
+        (lambda: pd.concat([]), "ValueError: No objects to concatenate"),
+        (lambda: Path("/nowhere/at/all").read_text(), "FileNotFoundError: [Errno 2] No such file or directory"),
+    ],
+)
+def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkeypatch, broken, words):
+    monkeypatch.setattr("policysim.decision.decision_question.compare", lambda *_, **__: broken())
+    code, out, err = run(capsys, "compare", study, "--out", f"{study}.out")
     assert (code, out) == (1, "")
-    assert err == "policysim: this is a bug in policysim, please report it: KeyError: 'surprise'\n"
+    first, *_, last = err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert "decision_question.py" in err
+    assert last.startswith(BUG + words)
+    assert not Path(f"{study}.out").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "module", "on_purpose"),
+    [
+        ("raise ValueError('row 3 is bad')", "policysim.logs.toy", True),
+        ("try: float('x')\nexcept ValueError: raise ValueError('row 3 is bad') from None", "envs.toy", True),
+        ("float('x')", "policysim.logs.toy", False),
+        ("a, b = [1]", "policies.toy", False),
+        ("max([])", "envs.toy", False),
+        ("raise ValueError('row 3 is bad')", "numpy.toy", False),
+        ("raise ValueError('row 3 is bad')", "policysimilar", False),
+        # What a plug-in says with a class of ours is meant for people.
+        ("from policies.policy import NotApplicableError\nraise NotApplicableError('not here')", "their_package", True),
+    ],
+)
+def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
+    with pytest.raises(ValueError) as caught:
+        exec(code, {"__name__": module})
+    assert said_on_purpose(caught.value) == on_purpose
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("comprae", "covid"), "unknown command 'comprae'; did you mean 'compare'? known: init, compare, choose, "),
+        (("compare", "covid", "--epsilom", "1"), "unknown option '--epsilom'; did you mean --epsilon? policysim comp"),
+        (("compare", "covid", "--epsilom=1"), "unknown option '--epsilom'; did you mean --epsilon? policysim compare "),
+        (("audit", "--qqq"), "unknown option '--qqq'; policysim audit --help lists all"),
+        (("audit", "covid", "too"), "unknown argument 'too'; policysim audit --help lists all"),
+        (("--qqq",), "unknown option '--qqq'; policysim --help lists all"),
+        (("compare", "--epsilon"), "--epsilon needs a value"),
+        (("compare", "--json=yes"), "--json takes no value, got 'yes'"),
+        (("compare", "--s", "1"), "ambiguous option: --s could match --sensitive, --seed"),
+        (("compare", "--figure-size", "a4"), "--figure-size must be one of page, column, slide, got 'a4'"),
+        (("simulate", "--seed", "one"), "--seed must be a whole number >= 0, got 'one'"),
+        (("init",), "the following arguments are required: DATA"),
+        (("evaluate", "log.csv", "--estimator", "dm2"), "--estimator: unknown estimator 'dm2'; did you mean 'dm'? "),
+        (
+            ("audit", "--table", "p.csv", "--epsilon", "1,2"),
+            "--epsilon must be one number >= 0 with --table, got '1,2'",
+        ),
+        (("audit", "--actions", "a,a"), "--actions names 'a' twice"),
+        (("compare", "--delta", "0"), "--delta only goes with --horizon"),
+    ],
+)
+def test_what_is_not_understood_is_one_line_and_exit_two(capsys, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
+
+
+def test_the_sizes_that_can_be_chosen_are_those_of_figures():
+    _, commands = build_parser([compare_command.add])
+    size = next(action for action in commands.choices["compare"]._actions if action.dest == "figure_size")
+    assert size.choices == get_args(SizeName)
 
 
 def test_help_imports_nothing_heavy():

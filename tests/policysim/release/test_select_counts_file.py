@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysim.files.bad_rows import DataError
+from policysim.question.progress import Progress
 from policysim.release.counts_file import MOST_PEOPLE, read_counts
 
 
@@ -51,6 +52,14 @@ def test_groups_are_counted_on_their_own_and_share_the_candidates(tmp_path):
     named = read_counts(written(tmp_path, "g,d\ny,a\nx,b\n"), column="d", by="g", groups=("z", "y", "x"))
     assert list(named.people.items()) == [("z", (0, 0)), ("y", (1, 0)), ("x", (0, 1))]
     assert (people.groups_from_private_rows, named.groups_from_private_rows) == (True, False)
+
+
+def test_progress_adds_up_to_the_size_of_the_file(tmp_path):
+    path = written(tmp_path, "disease\n" + "héa\nb\n" * 3_000)
+    expected, steps = [], []
+    read_counts(path, progress=Progress(steps.append, expected.append))
+    assert sum(steps) == sum(expected) == path.stat().st_size
+    assert min(steps) >= 0
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abc")), min_size=1, max_size=30))

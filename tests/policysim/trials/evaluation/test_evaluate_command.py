@@ -6,6 +6,11 @@ import pytest
 
 from policysim.cli.main import ADD
 from policysim.cli.parser import build_parser
+from policysim.question.progress import Progress
+from policysim.study.study_file import load_study
+from policysim.trials.evaluate_log import FOLDS
+from policysim.trials.evaluated_policy import read_table_policy
+from policysim.trials.evaluation_question import EvaluationQuestion
 
 STUDY = """\
 title = "A trial"
@@ -111,6 +116,13 @@ def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table,
     )
     assert found["missing"] == {"none": 6, "pill": 3} and found["rows_read"] == 300
     assert found["exact"] is None and found["outcome_model"] is None
+
+
+def test_progress_counts_the_folds(trial, table):
+    study, target = load_study(trial()), read_table_policy(table)
+    expected, steps = [], []
+    EvaluationQuestion(study, target, "dr").answer(Progress(steps.append, expected.append))
+    assert expected == [FOLDS["dr"]] and steps == [1] * FOLDS["dr"]
 
 
 def test_estimated_propensities_are_said_to_be(run, evaluated, trial, table):
