@@ -44,7 +44,7 @@ def _check_choices(chosen: argparse.Namespace) -> None:
             if getattr(chosen, name) is not None:
                 raise UsageError(f"--{name} only goes with --policy")
     if chosen.estimator not in ESTIMATORS:
-        raise UsageError(f"--estimator: {unknown('estimator', chosen.estimator, ESTIMATORS)}")
+        raise UsageError(f"--estimator: {unknown('estimator', chosen.estimator, tuple(ESTIMATORS))}")
     if chosen.model is not None:
         if chosen.model not in OUTCOME_MODELS:
             raise UsageError(f"--model: {unknown('outcome model', chosen.model, OUTCOME_MODELS)}")

@@ -1,10 +1,14 @@
 """`policysim evaluate` as a user meets it."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from policysim.cli.main import build_parser
+from policysim.trials.estimate_value import ESTIMATORS, Estimator
 
 STUDY = """\
 title = "A trial"
@@ -265,3 +269,33 @@ def test_the_commands_stand_in_the_order_of_use():
     ]
     places = [text.index(f"    {name}") for name in names]
     assert places == sorted(places)
+
+
+def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
+    """What is halved is not worth knowing; but all that is said of an estimator comes from its entry."""
+    half = Estimator(
+        "half",
+        "half of IPS",
+        lambda log, _, weights, __: weights * log.rewards / 2,
+        doubt="It halves everything",
+    )
+    monkeypatch.setitem(ESTIMATORS, half.name, half)
+    options = ("--policy", "uniform", "--study", study)
+    code, out, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half")
+    assert code == 4
+    assert "Value (half of IPS)" in out
+    assert "It halves everything" in " ".join(out.split())
+    assert "Outcome model" not in out
+    _, whole, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "ips", "--json")
+    _, halved, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half", "--json")
+    whole, halved = json.loads(whole), json.loads(halved)
+    assert halved["estimate"]["value"] == pytest.approx(whole["estimate"]["value"] / 2)
+    assert halved["best_single_arm"]["value"] == pytest.approx(whole["best_single_arm"]["value"] / 2, abs=1e-12)
+    assert run("evaluate", logs["uniform"].path, *options, "--estimator", "magic")[2].endswith("half\n")
+
+
+def test_the_help_names_every_estimator(run, capsys):
+    with pytest.raises(SystemExit):
+        run("evaluate", "--help")
+    text = capsys.readouterr().out
+    assert all(re.search(rf"\b{name}\b", text) for name in ESTIMATORS)
