@@ -25,7 +25,7 @@ def estimator(text: str) -> str:
     from policysim.trials.estimate_value import ESTIMATORS
 
     if text not in ESTIMATORS:
-        raise ArgumentTypeError(unknown("estimator", text, ESTIMATORS))
+        raise ArgumentTypeError(unknown("estimator", text, list(ESTIMATORS)))
     return text
 
 

@@ -7,6 +7,9 @@ looks       colour, marker and dashes of each policy and action; fonts and width
 described   figures that are described by data alone
 saving      SVG, PNG and PDF
 embed       an SVG as a part of a page, with a line that marks epsilon
+
+A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),
+and the line that asks for it, in the question whose answer it belongs to.
 """
 
 from policysim.figures.benefit import loss_vs_epsilon, out_of_reach

@@ -16,10 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.style import context
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.looks import STYLE
-from policysim.figures.ticks import plain, ticks_within
+from policysim.figures.ticks import MOST_TICKS, plain, set_log_ticks, ticks_within
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -42,10 +42,7 @@ STAR: dict[str, Any] = {
 }
 BLUE = "#0072B2"
 EPSILON = "ε (log scale): more private to the left"
-MOST_TICKS = 12
 MARKERS_PER_LINE = 8
-# Ticks of counts on an axis that is linear up to 1 and logarithmic above.
-COUNT_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass(frozen=True)
@@ -94,11 +91,12 @@ class Lines:
             every = max(1, len(rows) // MARKERS_PER_LINE)
             axes.plot(rows[self.x], rows[self.y], label=name, markevery=every, **look)
         if "x" in self.log:
-            log_ticks(axes, "x", table[self.x])
+            axes.set_xscale("log")
+            set_log_ticks(axes.xaxis, *_span(table[self.x]), most=MOST_TICKS)
         if "y" in self.log:
-            log_ticks(
-                axes, "y", pd.Series(self.limits) if self.limits else pd.concat([table[name] for name in numbers])
-            )
+            axes.set_yscale("log")
+            drawn = pd.Series(self.limits) if self.limits else pd.concat([table[name] for name in numbers])
+            set_log_ticks(axes.yaxis, *_span(drawn), most=MOST_TICKS)
         else:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
         if self.limits:
@@ -142,8 +140,8 @@ class Intervals:
         axes.set_yticks(places, list(table[self.names]))
         axes.set_xscale("symlog", linthresh=1)
         largest = float(table[["high", "seen"]].max().max())
-        ticks = [tick for tick in COUNT_TICKS if tick <= 1.3 * largest]
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        ticks = [0.0, *(ticks_within(1, 1.3 * largest) if 1.3 * largest >= 1 else ())]
+        axes.set_xticks(ticks, [plain(tick) for tick in ticks])
         axes.xaxis.minorticks_off()
         axes.set_xlim(-0.2, 1.4 * largest)
         axes.grid(axis="x")
@@ -191,17 +189,6 @@ class Drawing:
         return figure
 
 
-def log_ticks(axes: Axes, name: str, values: pd.Series) -> None:
-    """A logarithmic axis ("x" or "y") with ticks at 1, 2 and 5, or at powers of ten alone where that is too many."""
-    ticks = ticks_within(float(values.min()), float(values.max()))
-    if len(ticks) > MOST_TICKS:
-        ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.0000")]
-    axis = axes.xaxis if name == "x" else axes.yaxis
-    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-    axis.set_ticks(ticks, [plain(tick) for tick in ticks])
-    axis.set_minor_locator(NullLocator())
-
-
 def curve_drawing(
     name: str,
     description: str,
@@ -220,6 +207,10 @@ def curve_drawing(
 def grid(low: float, high: float, count: int) -> list[float]:
     """Values evenly spaced on the log scale, rounded to three digits so that tables are easy to read."""
     return [float(f"{value:.3g}") for value in np.geomspace(low, high, count)]
+
+
+def _span(values: pd.Series) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def _head(axes: Axes, title: str, x_label: str, y_label: str) -> None:

@@ -11,7 +11,8 @@ from matplotlib.axis import Axis, YAxis
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, NullLocator
 
-TICKS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# With more ticks only those at powers of ten are kept, where a figure asks for that.
+MOST_TICKS = 12
 # Shorter as a power of ten beyond these.
 LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e6
 # So many numbers may be missing before an axis looks uneven.
@@ -25,9 +26,11 @@ def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
     axes.set_xlabel("ε (log scale): more private to the left")
 
 
-def set_log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, with plain numbers."""
+def set_log_ticks(axis: Axis, low: float, high: float, *, most: int | None = None) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, with plain numbers; at powers alone where that is more than `most`."""
     ticks = ticks_within(low, high)
+    if most is not None and len(ticks) > most:
+        ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.0000")]
     axis.set_ticks(ticks, labels=[plain(tick) for tick in ticks])
     axis.set_minor_locator(NullLocator())
 

@@ -39,6 +39,10 @@ class Drawing:
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
+    section : str
+        The heading under which a page shows it whose template has no place of its own for it.
+    table : str
+        The file with all digits of what is drawn.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Drawing:
     draw: Callable[[SizeName], Figure]
     data: DataTable | None = None
     epsilons: tuple[float, ...] = ()
+    section: str = ""
+    table: str = "comparison.csv"
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; that of the page is drawn once."""

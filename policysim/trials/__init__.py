@@ -1,7 +1,7 @@
 """What a log says about policies: those learned from one part of it, and those made elsewhere.
 
 estimators       what each row adds to an estimate: importance weights, IPS, SNIPS, doubly robust
-estimate_value   from arrays to an estimate, with models fitted without the rows that they predict
+estimate_value   the estimators, a class or an entry each; models fitted without the rows that they predict
 evaluate_log     the same from a data frame
 caveats          what may be wrong with an estimate, in words; log_caveats: with a log
 holes            groups of patients to whom the log never gives an action, in raw counts

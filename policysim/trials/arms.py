@@ -18,7 +18,7 @@ from policies.arrays import FloatArray, IntArray
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.trials.caveats import overlap_caveats
-from policysim.trials.estimate_value import CrossFit, contributions, direct_method
+from policysim.trials.estimate_value import CrossFit, estimator_named
 from policysim.trials.estimators import Moments, Z, importance_weights, moments, snips
 
 
@@ -150,15 +150,8 @@ def difference_from_best_arm(
     to all arms together bound that to the best one (`simultaneous.against_best`).
     """
     arms: IntArray = np.unique(data.actions)
-    if estimator == "dm" and fitted is not None:
-        found = [direct_method(probabilities - _everyone(data, arm), fitted) for arm in arms]
-        n = len(fitted.models)
-    else:
-        own = _contributions(data, probabilities, estimator, fitted, clip)
-        found = [
-            _mean_and_error(own - _contributions(data, _everyone(data, arm), estimator, fitted, clip)) for arm in arms
-        ]
-        n = data.n_rows
+    everyone = (_everyone(data, arm) for arm in arms)
+    found, n = estimator_named(estimator).differences(data, probabilities, everyone, fitted, clip)
     best = against_best([value for value, _ in found], [error for _, error in found], n)
     return ArmDifference(
         value=best.value,
@@ -166,18 +159,6 @@ def difference_from_best_arm(
         arm=data.names[arms[best.arm]],
         warnings=tuple(warning for arm in arms for warning in _caveats(data, arm)),
     )
-
-
-def _mean_and_error(differences: FloatArray) -> tuple[float, float]:
-    found = moments(differences)
-    return found.mean, found.standard_error * found.quantile / Z
-
-
-def _contributions(
-    data: LoggedData, probabilities: FloatArray, estimator: str, fitted: CrossFit | None, clip: float | None
-) -> FloatArray:
-    weights = importance_weights(data, probabilities, clip)
-    return contributions(data, probabilities, weights, estimator=estimator, fitted=fitted)
 
 
 def _everyone(data: LoggedData, arm: int) -> FloatArray:

@@ -1,12 +1,14 @@
-"""From arrays to an estimate, and what each row adds to it.
+"""From arrays to an estimate: the estimators, with all that is done and said of each.
 
 Cross-fitting: each row's reward is predicted by a model that was fitted without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -21,6 +23,7 @@ from policysim.trials.estimators import (
     Moments,
     OffPolicyEstimate,
     Weights,
+    Z,
     doubly_robust,
     importance_weights,
     ips,
@@ -28,95 +31,7 @@ from policysim.trials.estimators import (
     snips,
 )
 
-ESTIMATORS = ("ips", "snips", "dm", "dr")
-NEED_MODEL = ("dm", "dr")
 UPPER = 0.975  # of a 95 % interval
-
-
-def estimate_value(
-    log: LoggedData,
-    probabilities: FloatArray,
-    *,
-    estimator: str = "dr",
-    fitted: CrossFit | None = None,
-    clip: float | None = None,
-) -> OffPolicyEstimate:
-    """Estimate the value of a policy from a log: the core of `evaluate_log`, on arrays that are already checked.
-
-    Parameters
-    ----------
-    log : LoggedData
-        Actions, rewards and propensities.
-    probabilities : array, (n_rows, k)
-        p(a|x) of the evaluated policy for each row.
-    estimator : str
-        "ips", "snips", "dm" or "dr".
-    fitted : CrossFit, optional
-        Outcome models of this log; needed for "dm" and "dr".
-    clip : float, optional
-        The most that an importance weight may be.
-
-    Raises
-    ------
-    ValueError
-        For an unknown estimator, a model that is missing, a clip out of range, or a log that never does what the
-        policy would.
-    """
-    one_of(estimator, ESTIMATORS, "estimator")
-    weights = importance_weights(log, probabilities, clip)
-    shares = probabilities.T @ np.full(log.n_rows, 1 / log.n_rows)  # ten times as fast as a mean over long columns
-    caveats = overlap_caveats(log, shares, weights.raw)
-    if estimator == "dm":
-        model = _needed(fitted, estimator)
-        value, error = direct_method(probabilities, model)
-        quantile = float(stdtrit(len(model.models) - 1, UPPER))
-        caveats += [*spread_caveats(Moments(log.n_rows, value, error)), MODEL_BIAS]
-    else:
-        found = moments(contributions(log, probabilities, weights, estimator=estimator, fitted=fitted))
-        value, error, quantile = found.mean, found.standard_error, found.quantile
-        caveats += weight_caveats(weights, clip) + spread_caveats(found)
-    if estimator in NEED_MODEL:
-        caveats += model_caveats(log, shares, _needed(fitted, estimator).thin)
-    return OffPolicyEstimate(
-        value=value,
-        standard_error=error,
-        interval=(value - quantile * error, value + quantile * error),
-        ess=weights.ess,
-        largest_weight=weights.largest,
-        clipped_share=weights.clipped_share,
-        warnings=tuple(caveats),
-        estimator=estimator,
-        n_rows=log.n_rows,
-    )
-
-
-def contributions(
-    log: LoggedData,
-    probabilities: FloatArray,
-    weights: Weights,
-    *,
-    estimator: str = "dr",
-    fitted: CrossFit | None = None,
-) -> FloatArray:
-    """What each row adds: the estimate is their mean, (n_rows,).
-
-    The difference of two policies on the same log has the standard error of the mean of the difference of their
-    contributions, much smaller than the two errors added. The direct method has no such rows.
-    """
-    if not weights.used.any():
-        raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
-    if estimator == "ips":
-        return ips(weights.used, log.rewards)
-    if estimator == "snips":
-        return snips(weights.used, log.rewards)
-    predictions = _needed(fitted, estimator).predictions
-    return doubly_robust(weights.used, log.rewards, row_values(probabilities, predictions), log.of_taken(predictions))
-
-
-def _needed(fitted: CrossFit | None, estimator: str) -> CrossFit:
-    if fitted is None:
-        raise ValueError(f"estimator={estimator!r} needs an outcome model: pass fitted=cross_fit(...).")
-    return fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,3 +134,207 @@ def row_values(probabilities: FloatArray, predictions: FloatArray) -> FloatArray
     """sum_a p(a|x) q(x, a) of each row, (n_rows, k) and (n_rows, k) -> (n_rows,)."""
     values: FloatArray = np.einsum("ij,ij->i", probabilities, predictions)
     return values
+
+
+class Estimated(NamedTuple):
+    """A value, its standard error, how many of these its interval reaches, and what may be wrong with it."""
+
+    value: float
+    standard_error: float
+    quantile: float
+    caveats: list[str]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """All that is done and said of an off-policy estimator: another one is another entry of `ESTIMATORS`.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked for.
+    title : str
+        In words.
+    contribution : callable
+        What each row adds, so that the estimate is the mean, (n_rows,): of the log, the probabilities of the evaluated
+        policy, (n_rows, k), the weights in use, (n_rows,), and the predictions of the outcome models, (n_rows, k), or
+        None where it takes none.
+    folds : int
+        By how many outcome models it is cross-fitted, if nobody says otherwise; 0 for one that needs none.
+    doubt : str
+        What may be behind an estimate that is not the exact value.
+    """
+
+    name: str
+    title: str
+    contribution: Callable[[LoggedData, FloatArray, FloatArray, Any], FloatArray]
+    folds: int = 0
+    doubt: str = "Other patients, utilities or propensities made the log, or overlap fails"
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it takes outcome models."""
+        return self.folds > 0
+
+    def contributions(
+        self, log: LoggedData, probabilities: FloatArray, weights: Weights, fitted: CrossFit | None
+    ) -> FloatArray:
+        """What each row adds: the estimate is their mean, (n_rows,).
+
+        The difference of two policies on the same log has the standard error of the mean of the difference of their
+        contributions, much smaller than the two errors added.
+        """
+        if not weights.used.any():
+            raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
+        predictions = self._needed(fitted).predictions if self.needs_model else None
+        return self.contribution(log, probabilities, weights.used, predictions)
+
+    def estimate(
+        self,
+        log: LoggedData,
+        probabilities: FloatArray,
+        weights: Weights,
+        fitted: CrossFit | None,
+        clip: float | None,
+    ) -> Estimated:
+        """The value of a policy."""
+        found = moments(self.contributions(log, probabilities, weights, fitted))
+        caveats = weight_caveats(weights, clip) + spread_caveats(found)
+        return Estimated(found.mean, found.standard_error, found.quantile, caveats)
+
+    def differences(
+        self,
+        log: LoggedData,
+        probabilities: FloatArray,
+        others: Iterable[FloatArray],
+        fitted: CrossFit | None,
+        clip: float | None,
+    ) -> tuple[list[tuple[float, float]], int]:
+        """The value of a policy minus that of each other, with standard errors, and how many numbers each is a mean of.
+
+        The errors are made wider where rows are skewed (`Moments.quantile`).
+        """
+
+        def of(table: FloatArray) -> FloatArray:
+            return self.contributions(log, table, importance_weights(log, table, clip), fitted)
+
+        own = of(probabilities)
+        found = [moments(own - of(other)) for other in others]
+        return [(each.mean, each.standard_error * each.quantile / Z) for each in found], log.n_rows
+
+    def _needed(self, fitted: CrossFit | None) -> CrossFit:
+        if fitted is None:
+            raise ValueError(f"estimator={self.name!r} needs an outcome model: pass fitted=cross_fit(...).")
+        return fitted
+
+
+class DirectMethod(Estimator):
+    """The mean of what the outcome model predicts: its rows say nothing about its error, the folds' models do."""
+
+    def estimate(
+        self,
+        log: LoggedData,
+        probabilities: FloatArray,
+        weights: Weights,
+        fitted: CrossFit | None,
+        clip: float | None,
+    ) -> Estimated:
+        """The value with its jackknife error; what the interval leaves out is always said."""
+        model = self._needed(fitted)
+        value, error = direct_method(probabilities, model)
+        quantile = float(stdtrit(len(model.models) - 1, UPPER))
+        return Estimated(value, error, quantile, [*spread_caveats(Moments(log.n_rows, value, error)), MODEL_BIAS])
+
+    def differences(
+        self,
+        log: LoggedData,
+        probabilities: FloatArray,
+        others: Iterable[FloatArray],
+        fitted: CrossFit | None,
+        clip: float | None,
+    ) -> tuple[list[tuple[float, float]], int]:
+        """The direct method of the difference of probabilities, which it is linear in; a mean over the folds."""
+        model = self._needed(fitted)
+        return [direct_method(probabilities - other, model) for other in others], len(model.models)
+
+
+ESTIMATORS = {
+    kind.name: kind
+    for kind in (
+        Estimator("ips", "inverse propensity", lambda log, _, weights, __: ips(weights, log.rewards)),
+        Estimator("snips", "self-normalised", lambda log, _, weights, __: snips(weights, log.rewards)),
+        DirectMethod(
+            "dm",
+            "direct method",
+            lambda _, probabilities, __, predictions: row_values(probabilities, predictions),
+            folds=20,  # its standard error is made from them, and is as rough as they are few
+            doubt="The direct method is as wrong as its outcome model",
+        ),
+        Estimator(
+            "dr",
+            "doubly robust",
+            lambda log, probabilities, weights, predictions: doubly_robust(
+                weights, log.rewards, row_values(probabilities, predictions), log.of_taken(predictions)
+            ),
+            folds=5,
+        ),
+    )
+}
+# Those that take an outcome model.
+NEED_MODEL = tuple(name for name, kind in ESTIMATORS.items() if kind.needs_model)
+
+
+def estimator_named(name: str) -> Estimator:
+    """One of `ESTIMATORS`; ValueError for another name."""
+    one_of(name, tuple(ESTIMATORS), "estimator")
+    return ESTIMATORS[name]
+
+
+def estimate_value(
+    log: LoggedData,
+    probabilities: FloatArray,
+    *,
+    estimator: str = "dr",
+    fitted: CrossFit | None = None,
+    clip: float | None = None,
+) -> OffPolicyEstimate:
+    """Estimate the value of a policy from a log: the core of `evaluate_log`, on arrays that are already checked.
+
+    Parameters
+    ----------
+    log : LoggedData
+        Actions, rewards and propensities.
+    probabilities : array, (n_rows, k)
+        p(a|x) of the evaluated policy for each row.
+    estimator : str
+        "ips", "snips", "dm" or "dr".
+    fitted : CrossFit, optional
+        Outcome models of this log; needed for "dm" and "dr".
+    clip : float, optional
+        The most that an importance weight may be.
+
+    Raises
+    ------
+    ValueError
+        For an unknown estimator, a model that is missing, a clip out of range, or a log that never does what the
+        policy would.
+    """
+    kind = estimator_named(estimator)
+    weights = importance_weights(log, probabilities, clip)
+    shares = probabilities.T @ np.full(log.n_rows, 1 / log.n_rows)  # ten times as fast as a mean over long columns
+    caveats = overlap_caveats(log, shares, weights.raw)
+    value, error, quantile, own = kind.estimate(log, probabilities, weights, fitted, clip)
+    caveats += own
+    if kind.needs_model and fitted is not None:
+        caveats += model_caveats(log, shares, fitted.thin)
+    return OffPolicyEstimate(
+        value=value,
+        standard_error=error,
+        interval=(value - quantile * error, value + quantile * error),
+        ess=weights.ess,
+        largest_weight=weights.largest,
+        clipped_share=weights.clipped_share,
+        warnings=tuple(caveats),
+        estimator=estimator,
+        n_rows=log.n_rows,
+    )

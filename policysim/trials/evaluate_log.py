@@ -17,17 +17,14 @@ from policysim.logs.log_frame import (
     check_seed,
     covariate_frame,
     covariate_matrix,
-    one_of,
     read_log_frame,
     require_frame,
     row_probabilities,
     several,
 )
-from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL, cross_fit, estimate_value
+from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
-
-FOLDS = {"dr": 5, "dm": 20}
 
 
 def evaluate_log(
@@ -125,7 +122,7 @@ def evaluate_log(
     >>> found.warnings[0]
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
-    one_of(estimator, ESTIMATORS, "estimator")
+    kind = estimator_named(estimator)
     check_seed(seed)
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
@@ -133,8 +130,8 @@ def evaluate_log(
     table = row_probabilities(probabilities, data.n_rows, data.names)
     known = covariate_frame(log, covariates)
     fitted = None
-    if estimator in NEED_MODEL:
-        folds = min(FOLDS[estimator], data.n_rows) if folds is None else folds
+    if kind.needs_model:
+        folds = min(kind.folds, data.n_rows) if folds is None else folds
         fitted = cross_fit(data, covariate_matrix(known), outcome_model=outcome_model, folds=folds, seed=seed)
     found = estimate_value(data, table, estimator=estimator, fitted=fitted, clip=clip)
     where = where_caveats(data, table, importance_weights(data, table).raw, known)

@@ -15,14 +15,13 @@ from policysim.course.simulation import MOST_ERRORS, Simulation
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.question.words import DISCLAIMER, cells, estimate, interval, percent, rounded, with_interval, wrap
 from policysim.trials.arms import ArmDifference
-from policysim.trials.estimate_value import NEED_MODEL
+from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.evaluated_log import EvaluatedLog, Target
 from policysim.trials.log_evaluation import Evaluation
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)
-ESTIMATORS = {"dr": "doubly robust", "ips": "inverse propensity", "snips": "self-normalised", "dm": "direct method"}
 MISSING = {
     EXCLUDE: "left out, right only if they are missing by chance within each arm",
     WORST: "counted with the lowest reward of the declared range",
@@ -37,7 +36,7 @@ def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outc
     """An evaluation as text, at most 100 columns wide."""
     lines = [*wrap(rows_words(log)), "", *_arm_lines(found), ""]
     lines += wrap(f"Policy: {target.title}.")
-    if found.estimate.estimator in NEED_MODEL:
+    if ESTIMATORS[found.estimate.estimator].needs_model:
         lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
     lines += ["", *_value_lines(found.estimate)]
     if found.agreement is not None:
@@ -71,7 +70,7 @@ def _arm_lines(found: Evaluation) -> list[str]:
 def _value_lines(found: OffPolicyEstimate) -> list[str]:
     clipped = f", {percent(found.clipped_share)} of the weight clipped" if found.clipped_share else ""
     return [
-        f"Value ({ESTIMATORS[found.estimator]})   {with_interval(found.value, *found.interval)}",
+        f"Value ({ESTIMATORS[found.estimator].title})   {with_interval(found.value, *found.interval)}",
         *wrap(
             f"Standard error {rounded(found.standard_error)}, effective sample size {found.ess:,.0f} of "
             f"{found.n_rows:,} rows, largest weight {rounded(found.largest_weight)}{clipped}."
@@ -94,9 +93,7 @@ def _why(estimated: OffPolicyEstimate) -> str:
     """What may be behind an estimate that is not the exact value."""
     if estimated.clipped_share:
         return "Clipping biases the estimate"
-    if estimated.estimator == "dm":
-        return "The direct method is as wrong as its outcome model"
-    return "Other patients, utilities or propensities made the log, or overlap fails"
+    return ESTIMATORS[estimated.estimator].doubt
 
 
 def _difference_lines(found: ArmDifference) -> list[str]:
@@ -127,7 +124,7 @@ def _with_gaps(name: str, column: pd.Series) -> str:
 
 def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
-    models = found.estimate.estimator in NEED_MODEL
+    models = ESTIMATORS[found.estimate.estimator].needs_model
     return {
         "log": log.table.name,
         "rows_read": log.n_read,

@@ -12,9 +12,8 @@ from policysim.logs.log_frame import LoggedData, covariate_matrix
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.question.progress import SILENT, Progress
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
-from policysim.trials.estimate_value import NEED_MODEL, cross_fit, estimate_value
+from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
-from policysim.trials.evaluate_log import FOLDS
 from policysim.trials.evaluated_log import EvaluatedLog, Target, extended
 from policysim.trials.holes import where_caveats
 
@@ -61,10 +60,11 @@ def evaluate(
     order = [target.actions.index(name) for name in data.names]
     probabilities = target.probabilities(log.table)[:, order]
     fitted = None
-    if estimator in NEED_MODEL:
+    kind = estimator_named(estimator)
+    if kind.needs_model:
         check_outcome_model(outcome_model, data.rewards, log.table)
         covariates = covariate_matrix(log.known[list(log.predictors)])
-        folds = min(FOLDS[estimator], data.n_rows)
+        folds = min(kind.folds, data.n_rows)
         fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed, progress=progress)
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))

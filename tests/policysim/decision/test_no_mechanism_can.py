@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -9,17 +10,19 @@ import numpy as np
 import pytest
 from check_certificate import proven_bound
 from exact_optimum import fixed_loss, least_loss
-from small_studies import write_small_study
+from report_pages import readable
+from scipy.optimize import linprog
+from small_studies import STUDY, write_small_study
 
 import policysim as ps
 import policysim.decision.choose
 import policysim.decision.search
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
-from policies.optimal.certificate import Certificate
+from policies.optimal.certificate import Certificate, optimal_certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
-from policysim.decision.limit import Limit
+from policysim.decision.limit import Limit, prove_loss
 from policysim.decision.search import make_demand
 
 # Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).
@@ -134,6 +137,127 @@ def test_other_adjacencies_have_a_limit_that_is_proven_or_lower(adjacency, tight
     assert choices.limit_proven
     assert 0 < choices.limit <= choices.least.epsilon
     assert not tight or choices.limit > choices.least.epsilon * (1 - 2e-4)
+
+
+def by_programme(problem, pairs, epsilon):
+    """The least loss of an epsilon-private policy, by the whole linear programme over pairs of neighbours."""
+    n, k = problem.utilities.shape
+    lost = problem.prior[:, None] * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
+    rows = []
+    for x, y in pairs:
+        for action in range(k):
+            row = np.zeros((n, k))
+            row[x, action], row[y, action] = 1.0, -math.exp(epsilon)
+            rows.append(row.ravel())
+    equal = np.kron(np.eye(n), np.ones(k))
+    return linprog(lost.ravel(), np.array(rows), np.zeros(len(rows)), equal, np.ones(n)).fun
+
+
+def adjacent(adjacency, x, y):
+    """Whether two records of 2 x 3 levels are neighbours."""
+    differing = [axis for axis, (a, b) in enumerate(zip(divmod(x, 3), divmod(y, 3), strict=True)) if a != b]
+    if isinstance(adjacency, OneFeature):
+        return len(differing) == 1
+    return bool(differing) and set(differing) <= set(adjacency.axes if isinstance(adjacency, Sensitive) else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "tight"),
+    [
+        (ps.AnyRecord(), True),
+        (Sensitive((2, 3), (0,)), True),
+        (Sensitive((2, 3), (1,)), True),
+        (OneFeature((2, 3)), False),
+    ],
+    ids=["any-record", "sensitive 0", "sensitive 1", "one-feature"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_comparison_says_what_is_proven_and_no_policy_loses_less(adjacency, tight, seed):
+    rng = np.random.default_rng(seed)
+    problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency)
+    pairs = [(x, y) for x, y in product(range(6), repeat=2) if adjacent(adjacency, x, y)]
+    table = ps.compare(problem, policies=["optimal", "exponential", "best-fixed"], epsilons=[0.3, 1.0, 3.0])
+    assert table.loc[table["policy"] != "optimal", ["least_loss", "most_kept"]].isna().all(axis=None)
+    for row in table[table["policy"] == "optimal"].to_dict("records"):
+        least = by_programme(problem, pairs, row["epsilon"])
+        assert row["least_loss"] <= least + 1e-9
+        # Under one-feature all that is proven is what hiding one feature, or all together, costs.
+        assert row["least_loss"] >= (least - 1e-9 if tight else 0)
+        best, fixed = problem.utilities.max(axis=1), problem.utilities[:, problem.best_fixed_action]
+        gain = float(problem.prior @ (best - fixed))
+        assert row["most_kept"] == pytest.approx(1 - row["least_loss"] / gain, rel=1e-12)
+        assert row["most_kept"] >= row["benefit_kept"] - 1e-9
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
+def test_what_is_proven_in_rationals_is_rounded_against_the_claim(offset):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        problem = ps.DecisionProblem(rng.normal(size=(4, 3)) + offset, rng.dirichlet(np.ones(4)), ps.AnyRecord())
+        ratio = Fraction(3, 2)
+        # Every policy for this epsilon is one for the ratio.
+        proof = prove_loss(problem, math.nextafter(math.log(1.5), 0))
+        least, fixed = (
+            compute(problem.utilities.tolist(), problem.prior.tolist(), *more)
+            for compute, more in ((least_loss, (ratio,)), (fixed_loss, ()))
+        )
+        assert Fraction(proof.least_loss) <= least * (1 + Fraction(1, 10**9))
+        if not math.isnan(proof.most_kept):
+            assert Fraction(proof.most_kept) >= 1 - Fraction(proof.least_loss) / fixed
+
+
+def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
+    """Planted: every certificate claims a thousandth more than it proves."""
+
+    def wrong(problem, epsilon):
+        certificate = optimal_certificate(problem, epsilon)
+        return replace(certificate, bound=certificate.bound * 1.001)
+
+    said = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
+    assert said["least_loss"].item() == pytest.approx(1 / (1 + math.e), rel=1e-12)
+    monkeypatch.setattr("policysim.decision.limit.optimal_certificate", wrong)
+    table = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
+    assert table[["least_loss", "most_kept"]].isna().all(axis=None)
+    assert table["benefit_kept"].item() == said["benefit_kept"].item()
+
+
+def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
+    monkeypatch.setattr("policies.optimal.certificate.MAX_ENTRIES", 11)
+    rng = np.random.default_rng(2)
+    problem = ps.DecisionProblem(rng.normal(size=(6, 2)), np.full(6, 1 / 6), Sensitive((2, 3), (0,)))
+    table = ps.compare(problem, policies=["optimal"], epsilons=[1.0])
+    assert table[["least_loss", "most_kept"]].isna().all(axis=None)
+    # The optimum is too large, and so is its proof: a value that is reached, and no bound.
+    monkeypatch.setattr("policies.optimal.optimum.MAX_ENTRIES", 11)
+    monkeypatch.setattr(Certificate, "holds", lambda *_: False)
+    one = ps.DecisionProblem(rng.normal(size=(6, 2)), np.full(6, 1 / 6), OneFeature((2, 3)))
+    assert set(ps.compare(one, policies=["optimal"], epsilons=[1.0])["policy"]) == {"optimal-achievable"}
+
+
+@pytest.mark.parametrize("adjacency", ["any-record", "one-feature"])
+def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, capsys, monkeypatch):
+    text = STUDY.replace('"any-record"', f'"{adjacency}"').replace('"randomized-response"]', '"optimal"]')
+    study = str(write_small_study(tmp_path / "study", text))
+    rejecting(monkeypatch)
+    assert main(["compare", study, "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    manifest = (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
+    screen = capsys.readouterr().out
+    for said in (screen, readable(page), manifest):
+        flat = " ".join(said.split())
+        for claim in (
+            "none can keep more than",
+            "none can keep more.",
+            "o mechanism can",
+            "o mechanism, known",
+            "the limit:",
+        ):
+            assert claim not in flat, claim
+    assert "that none can keep more is not proven." in " ".join(screen.split())
+    assert "That none does better is not proven here" in readable(page)
+    assert "(the best" in page
+    assert "(the limit)" not in page
+    assert "is shaded" not in page
 
 
 def rejecting(monkeypatch):

@@ -1,6 +1,7 @@
 """SVG, PNG and PDF: the same bytes each time, real text, nothing from elsewhere."""
 
 import re
+from dataclasses import replace
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -9,7 +10,14 @@ from figure_cases import every_figure, every_size
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
+import policysim as ps
 from policysim import figures
+from policysim.decision.decision_question import answer_of
+from policysim.decision.findings import find
+from policysim.figures.looks import canvas
+from policysim.question.answer import Drawing
+from policysim.question.progress import SILENT
+from policysim.report.folder import folder_files
 
 
 @every_figure
@@ -68,3 +76,24 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
     assert figures.to_png(figure) and figures.to_pdf(figure)
     groups = figures.loss_by_group(at_one.replace({"old": "日本語"}))
     assert ">age 日本語 (" in figures.to_svg(groups)
+
+
+def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study):
+    """Its files, its place on the page and its words come from the drawing alone."""
+
+    def draw(size):
+        with canvas(size, page=(4.0, 3.0), column=2.0) as made:
+            made.figure.subplots().plot([0.1, 1.0], [0.0, 1.0])
+        return made.figure
+
+    mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
+    table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
+    found = answer_of(study, problem, table, find(study, problem, table), progress=SILENT)
+    assert "of-my-own" not in folder_files(found, ["compare"])["report.html"].decode()
+    files = folder_files(replace(found, drawings=[*found.drawings, mine]), ["compare"])
+    assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)
+    page = files["report.html"].decode()
+    section = page.partition("<h2>What &lt;else&gt; there is</h2>")[2].partition("<h2>")[0]
+    assert 'role="img" aria-label="A line."' in section
+    assert "<svg" in section
+    assert page.count('<figure id="of-my-own">') == 1

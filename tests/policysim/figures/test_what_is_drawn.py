@@ -67,14 +67,54 @@ def test_benefit_kept_has_a_band_where_the_table_has_one(comparison):
     )
 
 
+def region_of(axes):
+    (region,) = axes.collections
+    return region.get_paths()[0]
+
+
 def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
     optimal = comparison[comparison["policy"] == "optimal"]
-    bounds = [optimal.assign(policy=ACHIEVABLE), optimal.assign(policy=UNBEATABLE, benefit_kept=0.9)]
+    bounds = [
+        optimal.assign(policy=ACHIEVABLE, most_kept=0.9),
+        optimal.assign(policy=UNBEATABLE, benefit_kept=0.9, most_kept=0.9),
+    ]
     table = pd.concat([comparison[comparison["policy"] != "optimal"], *bounds])
     axes = figures.loss_vs_epsilon(table).axes[0]
-    (region,) = axes.collections
-    assert region.get_paths()[0].vertices[:, 1].min() == 0.9
+    assert region_of(axes).vertices[:, 1].min() == 0.9
     assert {"achievable (the limit is above)", "unbeatable (the limit is below)"} <= set(lines_of(axes))
+
+
+def test_the_region_is_nowhere_below_what_is_proven(comparison):
+    """Between two epsilons what is proven at the larger holds; of a line between the two nothing is known."""
+    rows = everyone(comparison, "optimal")
+    axes = figures.loss_vs_epsilon(comparison).axes[0]
+    assert "optimal (the limit)" in lines_of(axes)
+    epsilons, most = rows["epsilon"].to_numpy(), rows["most_kept"].to_numpy()
+    assert (np.diff(most) > 0.01).any()
+    region = region_of(axes)
+    for x in np.geomspace(epsilons[0] * 1.001, epsilons[-1] * 0.999, 400):
+        proven = most[np.searchsorted(epsilons, x)]
+        assert not region.contains_point((x, proven - 1e-3))
+        assert region.contains_point((x, proven + 1e-3)) == (proven + 1e-3 < 1)
+
+
+@pytest.mark.parametrize("unproven", ["everywhere", "but at one", "no such column"])
+def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comparison, unproven):
+    table = comparison.assign(
+        most_kept=comparison["most_kept"].where((comparison["epsilon"] == 1) & (unproven == "but at one"))
+    )
+    table = table.drop(columns="most_kept") if unproven == "no such column" else table
+    axes = figures.loss_vs_epsilon(table).axes[0]
+    assert not axes.collections
+    assert "no mechanism can" not in {text.get_text() for text in axes.texts}
+    assert "optimal (the best found)" in lines_of(axes)
+
+
+def test_a_proof_that_is_looser_than_the_optimum_shades_less(comparison):
+    table = comparison.assign(most_kept=comparison["most_kept"] / 2 + 0.5)
+    axes = figures.loss_vs_epsilon(table).axes[0]
+    assert region_of(axes).vertices[:, 1].min() == table["most_kept"].min() > 0.49
+    assert "optimal (the best found)" in lines_of(axes)
 
 
 def test_probabilities_are_those_of_the_table_a_panel_for_each_patient(choices):
@@ -244,7 +284,7 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     (axes,) = figures.loss_vs_epsilon(table).axes
     assert axes.get_title(loc="left") == "Utility lost per patient"
     drawn = lines_of(axes)
-    assert drawn["optimal (the limit)"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert drawn["optimal"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
     assert min(drawn["exponential"].get_ydata()) > 0.1
 
 

@@ -18,15 +18,18 @@ FAIR = ("randomized-response", -0.18, 0.00076, 1.3, 3.4)
 POOR = ("exponential", -0.65, 0.0011, 40.0, 3900.0)
 FIXED = ("best-fixed", 0.0, 0.0000016, NAN, NAN)
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
-
+PROVEN = ("optimal", "optimal-unbeatable")
 
 LIVES = (
     "costs {} deaths per 100,000 patients than the best treatment for each, where one treatment for all costs 0.16 more"
 )
 
 
-def said(*rows, deaths=True, gain=GAIN, unused=(), used=True):
-    """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %)."""
+def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"):
+    """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %).
+
+    `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
+    """
     listed = [Row(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)]
     findings = Findings(
         1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used
@@ -35,6 +38,7 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True):
         [
             {"policy": row.policy, "epsilon": 1.0, "group": "all", "benefit_kept": row.benefit_kept, "loss": 0.07}
             | {"value": 0.0 if math.isnan(row.benefit_kept) else row.benefit_kept, "extra_deaths": row.extra_deaths}
+            | ({"most_kept": row.benefit_kept if most == "the optimum" else most} if row.policy in PROVEN else {})
             for row in listed
         ]
     )
@@ -81,11 +85,40 @@ def test_where_the_limit_is_only_bounded_the_bound_is_said():
     )
 
 
+def test_the_optimum_is_the_best_found_where_the_proof_leaves_room():
+    first, *_ = said(FAIR, GOOD, most=0.4401, deaths=False)
+    found = "At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %"
+    assert first == f"{found} {BEYOND}, and none can keep more than 45 %."
+    first, *_ = said(FAIR, GOOD, most=0.4401)
+    assert first.endswith("costs 0.16 more; none can keep more than 45 %.")
+    # As good as the proof to its rounding, and not to the digits that are printed.
+    assert said(FAIR, GOOD, most=0.301 + 1e-9)[0].endswith("; none can keep more.")
+    assert said(FAIR, GOOD, most=0.3012)[0].endswith("; none can keep more than 31 %.")
+
+
+@pytest.mark.parametrize("most", [NAN, 0.9999, 1.0])
+def test_where_nothing_is_proven_nothing_is_called_impossible(most):
+    for deaths in (False, True):
+        first, *others = said(FAIR, GOOD, most=most, deaths=deaths)
+        assert first.startswith("At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %")
+        assert first.endswith("; that none can keep more is not proven.")
+        assert not any(claim in " ".join([first, *others]) for claim in ("none can keep more than", "No mechanism"))
+    _, bound = said(("optimal-achievable", 0.3, NAN, NAN, NAN), most=most)
+    assert bound == f"At ε = 1 some policy keeps 30 % {BEYOND}; that none can keep more is not proven."
+
+
+def test_another_mechanism_that_keeps_the_most_is_said_to():
+    unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
+    assert said(("exponential", 0.45, 0.0001, 0.5, 3.0), unbeatable, deaths=False)[0].endswith(
+        "and none can keep more."
+    )
+
+
 def test_where_a_value_is_known_to_be_achievable_it_is_said_too():
     bounds = [("optimal-achievable", 0.3, NAN, NAN, NAN), ("optimal-unbeatable", 0.45, NAN, NAN, NAN)]
     first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
     assert first.endswith("costs 0.16 more; some policy keeps 30 %, and none can keep more than 45 %.")
-    assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 %, and none can keep more than 45 % {BEYOND}."
+    assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 % {BEYOND}, and none can keep more than 45 %."
 
 
 def test_of_those_that_are_equally_good_the_first_to_beat_one_for_all_is_named():
@@ -153,7 +186,7 @@ def test_where_one_for_all_saves_lives_the_best_is_said_to_save_fewer():
     listed = [Row("optimal", 0.3, -0.0001, 0.8, 1.0, 0.0, 2.9), Row("best-fixed", 0.0, -0.0003, 0.8, 0.0, NAN, NAN)]
     findings = Findings(1.0, {"untreated": 0.01}, "a3", listed, 0.73, None, 0.1, {}, None, GAIN, (), used=True)
     rows = [{"policy": r.policy, "value": r.benefit_kept, "extra_deaths": r.extra_deaths} for r in listed]
-    table = pd.DataFrame(rows).assign(epsilon=1.0, group="all", loss=0.1)
+    table = pd.DataFrame(rows).assign(epsilon=1.0, group="all", loss=0.1, most_kept=0.3)
     first = readable(answer(findings, table)[0])
     assert (
         "but costs 10 fewer deaths per 100,000 patients than the best treatment for each, where one treatment" in first

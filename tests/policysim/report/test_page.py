@@ -11,7 +11,7 @@ import pytest
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-from policysim.question.words import level_name
+from policysim.question.words import level_name, percent_up
 
 ORDER = [
     "Loss against ε",
@@ -115,13 +115,27 @@ def test_prices_are_there_if_asked_for_and_how_to_ask_if_not(full, bounded):
     assert "prices.csv" not in bounded.files
 
 
+def limit_of(page):
+    return readable(page.partition("<h2>The limit</h2>")[2].partition("<h2>")[0])
+
+
 def test_a_bounded_limit_is_an_interval(bounded):
-    rows = bounded.table[bounded.table["epsilon"] == 1].set_index("policy")["benefit_kept"]
-    low = f"{100 * rows['optimal-achievable']:.0f} %"
-    high = f"{math.ceil(100 * rows['optimal-unbeatable'])} %"
-    text = readable(bounded.page)
-    assert f"some policy keeps {low} of the benefit, and none keeps more than {high}" in text
-    assert f"some policy keeps {low}, and none can keep more than {high}" in text
+    rows = bounded.table[bounded.table["epsilon"] == 1].set_index("policy")
+    low = f"{100 * rows['benefit_kept']['optimal-achievable']:.0f} %"
+    high = f"{math.ceil(100 * rows['most_kept']['optimal-unbeatable'])} %"
+    assert f"some policy keeps {low} of the benefit. Proven, at ε = 1: no mechanism" in limit_of(bounded.page)
+    assert f"so that none keeps more than {high} of the benefit" in limit_of(bounded.page)
+    assert f"some policy keeps {low}, and none can keep more than {high}" in readable(bounded.page)
+
+
+def test_the_limit_is_said_as_far_as_it_is_proven(full):
+    row = full.table[(full.table["epsilon"] == 1) & (full.table["policy"] == "optimal")].iloc[0]
+    said = limit_of(full.page)
+    assert f"none keeps more than {readable(percent_up(row['most_kept']))} of the benefit" in said
+    least = float(re.search(r"loses less than ([\d.]+) in utility per patient", said)[1])
+    assert row["least_loss"] * 0.9 < least <= row["least_loss"]
+    assert "the limit: none is worth more, proven" in full.page
+    assert "what provably no mechanism can reach is shaded" in full.page
 
 
 def test_a_page_without_groups_and_private_policies_leaves_their_parts_out(plain):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ import pytest
 from scipy.stats import binomtest
 from small_trials import make_trial
 
+import policysim as ps
+from policies.optimal.certificate import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials import splits
@@ -143,3 +146,26 @@ def test_intervals_of_other_outcomes_stay_within_the_declared_range():
     assert arms["high"].max() == 1.0
     table = compare_log(trial.study, log)
     assert (table["value_high"] <= np.maximum(1.0, table["value"])).all()
+
+
+def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monkeypatch):
+    assert main(["init", str(folder / "trial.csv")]) == 0
+
+    def limit(*options):
+        code, printed = compare(folder, capsys, *options)
+        assert code == 0
+        page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+        assert "limit for the fitted" not in printed.out + page
+        return " ".join(page.partition("<h2>The limit</h2>")[2].partition("<h2>")[0].split())
+
+    said = limit("--policy", "optimal")
+    assert "for the scores fitted to the whole log: by them every mechanism loses at least " in said
+    problem = ps.build_problem(ps.load_study(folder / "trial.toml"))
+    least = float(re.search(r"loses at least ([\d.]+) per patient", said)[1])
+    optimal = problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))
+    assert 0 < least <= problem.prior @ problem.utilities.max(axis=1) - optimal + 1e-12
+    assert "was not asked for" in limit("--policy", "randomized-response")
+    monkeypatch.setattr(Certificate, "holds", lambda *_: False)
+    said = limit("--policy", "optimal")
+    assert "That none does better by these scores is not proven here." in said
+    assert "Proven" not in said and "at least" not in said

@@ -1,15 +1,19 @@
 """`policysim evaluate` as a user meets it."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from policysim.cli.main import ADD
 from policysim.cli.parser import build_parser
+from policysim.files.probability_table import read_probability_table
 from policysim.question.progress import Progress
 from policysim.study.study_file import load_study
-from policysim.trials.evaluate_log import FOLDS
-from policysim.trials.evaluated_policy import read_table_policy
+from policysim.trials.estimate_value import ESTIMATORS, Estimator
+from policysim.trials.evaluated_policy import TablePolicy
 from policysim.trials.evaluation_question import EvaluationQuestion
 
 STUDY = """\
@@ -119,10 +123,10 @@ def test_a_study_of_a_log_is_evaluated_by_its_own_rules(evaluated, trial, table,
 
 
 def test_progress_counts_the_folds(trial, table):
-    study, target = load_study(trial()), read_table_policy(table)
+    study, target = load_study(trial()), TablePolicy(read_probability_table(table))
     expected, steps = [], []
     EvaluationQuestion(study, target, "dr").answer(Progress(steps.append, expected.append))
-    assert expected == [FOLDS["dr"]] and steps == [1] * FOLDS["dr"]
+    assert expected == [ESTIMATORS["dr"].folds] and steps == [1] * ESTIMATORS["dr"].folds
 
 
 def test_estimated_propensities_are_said_to_be(run, evaluated, trial, table):
@@ -278,3 +282,33 @@ def test_the_commands_stand_in_the_order_of_use():
     ]
     places = [text.index(f"    {name}") for name in names]
     assert places == sorted(places)
+
+
+def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
+    """What is halved is not worth knowing; but all that is said of an estimator comes from its entry."""
+    half = Estimator(
+        "half",
+        "half of IPS",
+        lambda log, _, weights, __: weights * log.rewards / 2,
+        doubt="It halves everything",
+    )
+    monkeypatch.setitem(ESTIMATORS, half.name, half)
+    options = ("--policy", "uniform", "--study", study)
+    code, out, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half")
+    assert code == 4
+    assert "Value (half of IPS)" in out
+    assert "It halves everything" in " ".join(out.split())
+    assert "Outcome model" not in out
+    _, whole, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "ips", "--json")
+    _, halved, _ = run("evaluate", logs["uniform"].path, *options, "--estimator", "half", "--json")
+    whole, halved = json.loads(whole), json.loads(halved)
+    assert halved["estimate"]["value"] == pytest.approx(whole["estimate"]["value"] / 2)
+    assert halved["best_single_arm"]["value"] == pytest.approx(whole["best_single_arm"]["value"] / 2, abs=1e-12)
+    assert run("evaluate", logs["uniform"].path, *options, "--estimator", "magic")[2].endswith("half\n")
+
+
+def test_the_help_names_every_estimator(run, capsys):
+    with pytest.raises(SystemExit):
+        run("evaluate", "--help")
+    text = capsys.readouterr().out
+    assert all(re.search(rf"\b{name}\b", text) for name in ESTIMATORS)
