@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from policysim.files.probability_table import DataError
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.question.progress import SILENT, Progress
 
 ENDINGS = (".csv", ".parquet")
 
@@ -30,9 +32,8 @@ BATCH_CELLS, BATCH_ROWS = 1 << 21, 1 << 18
 # What Parquet's reader holds of each column that it reads.
 PAGE_BUFFER = 1 << 20
 
-WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-
-Advance = Callable[[int], object]
+# What the CSV reader says of a row that is longer or shorter than the header.
+RAGGED = re.compile(r"Expected \d+ columns, got \d+")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class ColumnsFile:
     schema : pyarrow.Schema
         Names and types of the columns; all are text in CSV.
     size : int
-        How much there is to read, in `unit`s: what `advance` adds up to.
+        How much there is to read, in `unit`s: what `batches` tells its progress.
     unit : str
         "B" (CSV) or "row" (Parquet).
     """
@@ -55,11 +56,21 @@ class ColumnsFile:
     size: int
     unit: str
 
-    def batches(self, columns: Sequence[str] | None = None, advance: Advance = lambda _: None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None, progress: Progress = SILENT) -> Iterator[Any]:
         """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
         read = _csv_batches if check_ending(self.path) == ".csv" else _parquet_batches
+        progress.expect(self.size)
         with _reading(self.path):
-            yield from read(self, columns, advance)
+            try:
+                yield from read(self, columns, progress)
+            except pa.ArrowInvalid as error:
+                if RAGGED.search(str(error)):
+                    _refuse_ragged(self)
+                raise
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row as messages name it."""
+        return places_of(self.path, rows)
 
 
 class Writer(Protocol):
@@ -108,6 +119,46 @@ def check_ending(path: Path) -> str:
     return ending
 
 
+def places_of(path: Path, rows: Sequence[int]) -> list[str]:
+    """Each row of a file as messages name it: file, line (CSV) and row, both counted from 1."""
+    name = path.as_posix()
+    lines = [f":{line}" for line in lines_of(path, rows)] if check_ending(path) == ".csv" else [""] * len(rows)
+    return [f"{name}{line}: row {row + 1}" for line, row in zip(lines, rows, strict=True)]
+
+
+def lines_of(path: Path, rows: Sequence[int]) -> list[int]:
+    """The lines on which rows of a CSV file begin; the header is no row."""
+    wanted = dict.fromkeys(rows, 1)
+    last = max(rows, default=-1)
+    for row, (line, _) in zip(range(-1, last + 1), _numbered_rows(path), strict=False):
+        if row in wanted:
+            wanted[row] = line
+    return [wanted[row] for row in rows]
+
+
+def _numbered_rows(path: Path) -> Iterator[tuple[int, int]]:
+    """The line on which each row begins, and its cells; blank lines and breaks within quotes are why we look."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.reader(stream, strict=True)
+        start = 1
+        try:
+            for row in rows:
+                if row:
+                    yield start, len(row)
+                start = rows.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path.as_posix()}:{start}: not valid CSV: {error}") from None
+
+
+def _refuse_ragged(file: ColumnsFile) -> None:
+    """DataError for all rows that are longer or shorter than the header; the reader knows only of the first."""
+    sizes = np.array([size for _, size in _numbered_rows(file.path)][1:], dtype=np.intp)
+    n_columns, bad = len(file.schema.names), BadRows()
+    must = f"must have {n_columns} columns as the header has"
+    bad.add(file, sizes != n_columns, "", lambda row: f"{must}, got {sizes[row]}")
+    bad.raise_if_any()
+
+
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """What can be wrong with a file, in one line."""
@@ -125,11 +176,6 @@ def _reading(path: Path) -> Iterator[None]:
 def _reason(message: str, path: Path) -> str:
     if "UTF8" in message:
         return "must be UTF-8 text"
-    wrong = WRONG_ROW.search(message)
-    if wrong:
-        row, expected, actual = map(int, wrong.groups())
-        # The header is row 1 to the reader.
-        return f"row {row - 1} must have {expected} columns as the header has, got {actual}"
     if "straddl" in message:
         return f"a row is longer than {CSV_BLOCK >> 20} MiB, or a quote is opened and never closed"
     return f"not valid {'CSV' if check_ending(path) == '.csv' else 'Parquet'}: {message}"
@@ -147,7 +193,7 @@ def _csv_header(path: Path) -> list[str]:
     raise DataError(f"{path.as_posix()}: is empty: the first line must name the columns")
 
 
-def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
     # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
     # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
     reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False)
@@ -162,12 +208,12 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Adva
                     yield batch
                 # A batch is a block; the reader's place in the file is many blocks ahead.
                 step = min(CSV_BLOCK, left)
-                advance(step)
+                progress.advance(step)
                 left -= step
     except pa.ArrowInvalid as error:
         if "Empty CSV" not in str(error):
             raise
-    advance(left)
+    progress.advance(left)
     if last is not None and columns is None:
         _refuse_open_quote(file.path, last.column(last.num_columns - 1)[-1].as_py())
 
@@ -183,13 +229,13 @@ def _refuse_open_quote(path: Path, last: str) -> None:
             raise DataError(f"{path.as_posix()}: a quote in the last row is opened and never closed")
 
 
-def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
     rows = max(1, min(BATCH_ROWS, BATCH_CELLS // len(columns or file.schema.names)))
     with pq.ParquetFile(file.path, buffer_size=PAGE_BUFFER) as parquet:
         for batch in parquet.iter_batches(rows, columns=columns):
             if batch.num_rows:
                 yield batch
-            advance(batch.num_rows)
+            progress.advance(batch.num_rows)
 
 
 class _ParquetWriter:

@@ -17,7 +17,7 @@ from policysim.sources.source_study import SourceStudy, Subject, load_source_stu
 
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
-REASON = "does not go with a study of a source document"
+REASON = "does not go with {study}: it is a study of a source document"
 
 
 @dataclass(frozen=True)

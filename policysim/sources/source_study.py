@@ -14,6 +14,7 @@ from policysim.sources.common_disease import CommonDisease
 from policysim.sources.engine import Findings
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
+from policysim.study.study_file import name_of_study
 
 
 class Document(Protocol):
@@ -77,5 +78,4 @@ def load_source_study(path: Path) -> SourceStudy:
         table.close()
         # Findings may only be computed from constants that are all there.
         table.mistakes.raise_if_any()
-        name = path.parent.resolve().name if path.name == "study.toml" else path.stem
-        return SourceStudy(name, table.mistakes.text, title, source, analysis, seed, document)
+        return SourceStudy(name_of_study(path), table.mistakes.text, title, source, analysis, seed, document)

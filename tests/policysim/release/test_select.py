@@ -224,7 +224,7 @@ def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
     assert probabilities(found)[1] == {"Violent": 0.5, "NonViolent": 0.5}
     code, out, err = run(capsys, *options, "--groups", "Red,Blues")
     assert (code, out) == (3, "")
-    assert err.startswith("policysim: socks.csv:2: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
+    assert err.startswith("policysim: socks.csv:2: row 1: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
     # Nobody at all is one person fewer than somebody.
     (files / "socks.csv").write_text("sock,behaviour\n", encoding="utf-8")
     found = document(capsys, *options, "--groups", "Red,Blue")
@@ -405,7 +405,7 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--epsilon", "much"], 2, "--epsilon must be a number >= 0, got 'much'"),
         (["--epsilon", "nan"], 2, "--epsilon must be a number >= 0, got 'nan'"),
         (["--epsilon", "inf"], 2, "--epsilon must be a number >= 0, got 'inf'"),
-        (["--sensitivity", "0"], 2, "--sensitivity must be > 0"),
+        (["--sensitivity", "0"], 2, "--sensitivity must be a number > 0, got '0'"),
         (["--sensitivity", "one"], 2, "--sensitivity must be a number"),
         (["--mechanism", "exponentail"], 2, "unknown mechanism 'exponentail'; did you mean 'exponential'?"),
         (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
@@ -414,12 +414,12 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--by", "ward", "--groups", "a,,b"], 2, "--groups must be names separated by commas, got 'a,,b'"),
         (["--split-by-share"], 2, "--split-by-share only goes with --by"),
         (["--by", "people"], 2, "--column, --score and --by must name different columns"),
-        (["--seed", "-1"], 2, "--seed must be >= 0, got -1"),
+        (["--seed", "-1"], 2, "--seed must be a whole number >= 0, got '-1'"),
         (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),
         (["--candidates", "HIV,,Flu"], 2, "--candidates must be names separated by commas"),
         (["--candidates", 'HIV,"Flu'], 2, "--candidates 'HIV,\"Flu': unexpected end of data"),
         (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
-        (["--column", "desease"], 3, "diseases.csv:1: unknown column 'desease'; did you mean 'disease'? known: "),
+        (["--column", "desease"], 3, "diseases.csv: unknown column 'desease'; did you mean 'disease'? known: "),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(capsys, options, code, message):
