@@ -506,9 +506,17 @@ def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Drawing:
         f"is good but for AUC; what is below {LEAST_SHOWN:g} is drawn there."
     )
     keys = ["asked", "score", "epsilon"]
-    shown = table.assign(asked=table["asked"].map(ASKED), score=table["score"].str.replace("_", " "))
-    shown = shown.pivot_table("value", keys, "line", sort=False).reset_index()
+    # What is drawn, column by column of the figure.
+    drawn = pd.MultiIndex.from_product([ASKED, PANELS, sorted(set(table["epsilon"]))], names=keys)
+    shown = in_words(table.pivot_table("value", keys, "line", sort=False).loc[drawn].reset_index())
     return Drawing(name, description, table, tuple(panels), height=11.5, across=len(ASKED), shown=shown)
+
+
+def in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The table below a figure, with the words of the other tables."""
+    names = {"asked": "known of the patient", "line": "trained on", "value": "rate", "epsilon": "ε"}
+    words = {"asked": KNOWN_OF, "score": {score: title for score, (title, *_) in PANELS.items()}}
+    return table.replace(words).rename(columns=names)
 
 
 def reliability_drawing(description: str, table: pd.DataFrame) -> Drawing:
@@ -528,7 +536,7 @@ def reliability_drawing(description: str, table: pd.DataFrame) -> Drawing:
         )
         for asked in ASKED
     )
-    shown = table.rename(columns={"value": "rate"})
+    shown = in_words(pd.concat([table[table["asked"] == asked] for asked in ASKED]))
     return Drawing(RELIABILITY, description, table, panels, shown=shown)
 
 

@@ -19,7 +19,7 @@ from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.looks import STYLE
-from policysim.figures.ticks import MOST_TICKS, plain, set_log_ticks, ticks_within
+from policysim.figures.ticks import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -186,6 +186,9 @@ class Drawing:
             elif len(handles) > 1:
                 columns = 2 if len(self.panels) == 1 or max(map(len, labels)) > 24 else 3
                 figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+            figure.draw_without_rendering()
+            for axes in figure.axes:
+                thin_ticks(axes)
         return figure
 
 

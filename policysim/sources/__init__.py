@@ -11,7 +11,7 @@ source_study, source_question   the documents by name, one read; the question, w
 A document is one module, a class that is read from the file and computes `findings(seed)`, and a line in source_study:
 
 sock_groups      the exponential mechanism on a small and a large group
-adult_age_sex    k-ary response on two columns, and two coins
+adult_age_sex    k-ary response on two columns; two_coins: what the coins of another report cost, a part of it
 common_disease   the most common value; largest_industry: which tables allow 949 of 1,000 right, a part of it
 marital_status   the most common value, with a score that is a thousandth of a count
 """

@@ -126,8 +126,10 @@ class CommonDisease:
             (
                 f"At ε = 1 the mechanism loses exactly {replace:.3f} if a person's value is replaced, and {add:.3f} if "
                 "a person comes or goes: there half of ε would do.",
-                f"Answers from the same people add up. At ε = {epsilon:g} each, someone who must tell two equally "
-                "likely neighbouring tables apart is right at most so often:",
+                f"Answers from the same people add up. Whoever sees answers at ε = {epsilon:g} each, and must guess "
+                "which of two neighbouring tables, equally likely before, they came from, is right at most so many of "
+                "100 times; guessing blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε in "
+                "all obeys, not the rate of a certain one.",
             ),
             ("answers", "ε in all", "right guesses of 100, at most"),
             tuple((f"{uses:,}", f"{uses * epsilon:g}", _of_100(uses * epsilon)) for uses in (1, 10, 100, 1000)),

@@ -7,6 +7,7 @@ import pytest
 
 from policies.local import METHODS, KAry, TwoCoin
 from policysim.sources import adult_age_sex as adult
+from policysim.sources import two_coins
 from policysim.sources.engine import AGREES, INSIDE, OUTSIDE, WRONG
 
 COUNTS = np.array([8196, 14831, 6499, 15696])
@@ -131,10 +132,10 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
     assert constants.coins.matrix.tolist() == [[truth, 1 - truth], [1 - truth, truth]]
     loss = math.log(truth / (1 - truth))
     assert loss == pytest.approx(math.log(3))
-    row = rows[adult.LOSS]
+    row = rows[two_coins.LOSS]
     assert (row.printed, row.verdict, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
-    assert (rows[adult.TRUTH].printed, rows[adult.TRUTH].verdict) == ("3/4", AGREES)
-    assert (rows[adult.RATE].printed, rows[adult.RATE].verdict) == ("2p − ½", AGREES)
+    assert (rows[two_coins.TRUTH].printed, rows[two_coins.TRUTH].verdict) == ("3/4", AGREES)
+    assert (rows[two_coins.RATE].printed, rows[two_coins.RATE].verdict) == ("2p − ½", AGREES)
     for rate in (0, 0.3, 1):
         positive = rate * truth + (1 - rate) * (1 - truth)
         assert 2 * positive - 0.5 == pytest.approx(rate)
@@ -142,8 +143,8 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
 
 def test_other_coins_are_not_said_to_be_right(edited):
     study = edited("adult-age-sex", ("first = 0.5", "first = 0.6"))
-    claims = adult.coin_judgements(study.document.coins)
-    assert [claims[name].holds for name in (adult.TRUTH, adult.RATE, adult.LOSS)] == [False] * 3
+    claims = two_coins.coin_judgements(study.document.coins)
+    assert [claims[name].holds for name in (two_coins.TRUTH, two_coins.RATE, two_coins.LOSS)] == [False] * 3
     # Fair coins in place of the truth would have cost nothing.
     assert TwoCoin(0.0, 0.5).epsilon == 0
 
@@ -160,7 +161,7 @@ def test_a_wrong_estimate_leaves_its_band(constants):
 
 def test_the_errata_are_these(findings):
     found = findings["adult-age-sex"]
-    assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, adult.LOSS}
+    assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, two_coins.LOSS}
     assert [bool(e.says and e.right and e.reason) for e in found.errata] == [True] * 3
     assert any("median" in erratum.says for erratum in found.errata)
 

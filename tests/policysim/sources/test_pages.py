@@ -3,14 +3,19 @@
 import html
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from policysim.cli.main import main
+from policysim.figures.described import Drawing, Lines
 from policysim.report.folder import folder_files
+from policysim.sources.engine import Findings, Judgement, Row
 from policysim.sources.source_question import answer_about_source
+from policysim.sources.source_study import Subject
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
@@ -50,6 +55,39 @@ def test_the_page_begins_with_the_answer_and_shows_every_erratum(written, findin
             assert text in page
         if erratum.drawing:
             assert f'<figure id="{erratum.drawing}">' in written[name]["report.html"].decode()
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_table_that_says_no_more_than_what_is_wrong_is_left_out(holds):
+    claim = Row("the claim", "page 1", "as it is", Judgement("as we have it", holds, "For a reason."))
+    found = Findings(("A lead.",), (claim,), (), ("An assumption.",))
+    subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)
+    answer = answer_about_source(subject, found, 1, "examples/asked.py")
+    files = folder_files(answer, ["python", "examples/asked.py"])
+    page = readable(files["report.html"].decode())
+    assert ("Where the source is wrong" in page, 'id="figures"' in page) == (not holds, holds)
+    assert ("It says: the claim: as it is (page 1)." in page, "One claim of the source" in page) == (not holds, holds)
+    assert "<li>examples/asked.py (SHA-256" in page
+    # A script is where it can be run: no study is kept beside its report.
+    assert set(files) == {"comparison.csv", "report.html", "manifest.json"}
+
+
+def test_the_panels_of_a_grid_are_in_rows_and_their_ticks_do_not_touch():
+    table = pd.DataFrame(
+        {"line": "a", "epsilon": [1e-4, 1e-2, 3.0], "value": [1e-6, 0.2, 5.0], "kind": ["x", "y", "y"]}
+    )
+    panel = Lines("a title", "ε", "y", log="xy", limits=(0.01, 10), least=0.01)
+    drawn = Drawing("grid", "A grid.", table, (panel, replace(panel, only={"kind": "y"}), panel), height=5, across=2)
+    figure = drawn.figure()
+    first, second, third, legend = figure.axes
+    assert first.get_position().y0 == second.get_position().y0 > third.get_position().y1
+    assert [len(axes.get_lines()[0].get_xdata()) for axes in (first, second)] == [3, 2]
+    assert min(first.get_lines()[0].get_ydata()) == 0.01
+    assert [text.get_text() for text in legend.get_legend().get_texts()] == ["a"]
+    for axes in (first, second, third):
+        boxes = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+        assert len(boxes) > 1
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
 @pytest.mark.parametrize("name", NAMES)
