@@ -116,7 +116,7 @@ def test_untreated_deaths_are_those_of_the_sources_in_every_group(covid_deaths, 
 
 
 def test_deaths_per_thousand_are_near_those_that_were_tried(covid_prior, covid_response):
-    # As tried before the scenario was written, with a severity of .0510, not .05, for unvaccinated positives: within 4 %.
+    # As tried before the scenario was written, with a severity of .0510, not .05, for unvaccinated positives: to 4 %.
     assert 1000 * covid_prior @ covid_response.death == pytest.approx([5.23, 3.89, 4.06, 2.95], rel=0.04)
 
 
