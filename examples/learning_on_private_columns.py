@@ -7,6 +7,7 @@ of the covid study, untreated; some columns are handed over as joint k-ary repor
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,8 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from experiment_report import Part, Report, run
-from matplotlib.figure import Figure
+from experiment_report import Asked, run, table_section
 from private_columns import Array, Rows, Split, Ward, fit_corrected, reported_rows, true_rows
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
@@ -26,6 +26,9 @@ from threadpoolctl import threadpool_limits
 
 import policysim as ps
 from policies.local import KAry
+from policysim.figures.described import EPSILON, Drawing, Lines
+from policysim.question.progress import SILENT, Progress
+from policysim.sources.engine import Findings, Judgement, Row, Section
 
 # What is asked of the classifier: patients whose record is known, or of whom only the report is.
 KNOWN, REPORTED = "the record is known", "only the report is known"
@@ -46,19 +49,18 @@ KEYS = ["private", "asked", "trained", "epsilon"]
 LEAST_OUTCOMES = 10
 # In the order of the lines' looks.
 LINES = (REPORTS, CORRECTED, TRUE, LEFT_OUT, LIMIT, CONSTANT)
-LOOKS = (
-    ("#D55E00", "D", "solid"), ("#0072B2", "o", "solid"), ("#009E73", "^", "dashed"),
-    ("#CC79A7", "s", "dashdot"), ("#000000", "v", "dotted"), ("#56B4E9", "P", "solid"),
-)  # fmt: skip
+# What is drawn of each score, its vertical axis, and which axes are logarithmic.
 PANELS = {
-    "error_rate": "error rate (1 − accuracy)",
-    "auc": "AUC",
-    "brier": "Brier score",
-    "calibration_error": "calibration error",
+    "error_rate": ("Error rate", "1 − accuracy (log scale)", "xy"),
+    "auc": ("AUC", "area under the ROC curve", "x"),
+    "brier": ("Brier score", "Brier score (log scale)", "xy"),
+    "calibration_error": ("Calibration error", "calibration error (log scale)", "xy"),
 }
+RELIABILITY = "reliability"
 # Below this a calibration error is what chance leaves of none.
 LEAST_SHOWN = 5e-4
 KNOWN_OF = {KNOWN: "the record", REPORTED: "the report"}
+ASKED = {KNOWN: "record known", REPORTED: "report alone"}
 # A Brier score is no worse than another if it is at most this many times it.
 NO_WORSE = 1.01
 
@@ -149,8 +151,8 @@ class Judged:
     bins: Bins  # its predictions
 
 
-def judge_all(experiment: Experiment, seed: int) -> list[Judged]:
-    """Every classifier, in every repeat, at every epsilon.
+def judge_all(experiment: Experiment, seed: int, progress: Progress = SILENT) -> list[Judged]:
+    """Every classifier, in every repeat, at every epsilon; a step is a repeat for one set of private columns.
 
     A repeat draws its patients from a stream of its own, the same for all sets of private columns, and the reports at
     each epsilon from another one. Linear algebra runs on one thread a repeat, so that results do not depend on how
@@ -159,9 +161,13 @@ def judge_all(experiment: Experiment, seed: int) -> list[Judged]:
     ward = Ward(experiment.scenario, experiment.outcome)
     _ = ward.chance  # computed once, before threads share it
     jobs = [(place, repeat) for place in range(len(experiment.private)) for repeat in range(experiment.repeats)]
+    progress.expect(len(jobs))
+    judged: list[Judged] = []
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = pool.map(lambda job: list(one_repeat(experiment, ward, job, seed)), jobs)
-        return [judged for part in parts for judged in part]
+        for part in pool.map(lambda job: list(one_repeat(experiment, ward, job, seed)), jobs):
+            judged += part
+            progress.advance()
+    return judged
 
 
 def one_repeat(experiment: Experiment, ward: Ward, job: tuple[int, int], seed: int) -> Iterator[Judged]:
@@ -308,34 +314,39 @@ class Scores:
         return float(self.row(private, trained, score, **more)["mean"])
 
 
-def report(experiment: Experiment, seed: int = 1) -> Report:
-    """All that is to be said; patients and reports are drawn from the seed."""
-    judged = judge_all(experiment, seed)
-    found = Scores(score_table(judged), experiment.epsilon)
-    worst = max(experiment.private, key=lambda name: found.mean(name, REPORTS, "calibration_error"))
-    error, best = (found.mean(worst, name, "calibration_error") for name in (REPORTS, TRUE))
-    rate = 1 - found.mean(worst, CONSTANT, "accuracy")
-    parts = [
-        part for place, name in enumerate(experiment.private, 1) for part in by_columns(experiment, found, name, place)
-    ]
-    return Report(
-        name="learning-on-private-columns",
+def ask(experiment: Experiment, seed: int = 1) -> Asked:
+    """The experiment as a question; patients and reports are drawn from the seed."""
+    return Asked(
+        script="examples/learning_on_private_columns.py",
         title="Can a classifier learn from private columns?",
         source="A notebook on randomised response: it replaces age and sex by k-ary reports and ends with the plan to "
         "train a classifier on the result as on the true data. Here the patients are those of the covid study, left "
         "untreated.",
+        find=lambda progress: findings(experiment, judge_all(experiment, seed, progress)),
         seed=seed,
+    )
+
+
+def findings(experiment: Experiment, judged: Sequence[Judged]) -> Findings:
+    """All that is to be said."""
+    found = Scores(score_table(judged), experiment.epsilon)
+    worst = max(experiment.private, key=lambda name: found.mean(name, REPORTS, "calibration_error"))
+    error, best = (found.mean(worst, name, "calibration_error") for name in (REPORTS, TRUE))
+    rate = 1 - found.mean(worst, CONSTANT, "accuracy")
+    sections = [
+        part for place, name in enumerate(experiment.private, 1) for part in by_columns(experiment, found, name, place)
+    ]
+    claim = Judgement(
+        "with the channel corrected for, unless reports alone are asked about later",
+        error <= NO_WORSE * best,
+        f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
+        drawing=RELIABILITY,
+    )
+    return Findings(
         lead=tuple(lead(experiment, found, worst)),
-        claim={
-            "figure": "training on private columns",
-            "where": "last step, a plan",
-            "source": "as on the true data",
-            "ours": "with the channel corrected for, unless reports alone are asked about later",
-            "verdict": "agrees" if error <= NO_WORSE * best else "erratum",
-            "reason": f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
-        },
-        parts=(
-            Part(
+        rows=(Row("training on private columns", "last step, a plan", "as on the true data", claim),),
+        sections=(
+            Section(
                 "What is lost, and why",
                 (
                     "A report that is often a lie looks like a column that hardly matters, so its effect is learned "
@@ -344,17 +355,15 @@ def report(experiment: Experiment, seed: int = 1) -> Report:
                     "over what the true values may have been, with the channel's known probabilities.",
                 ),
             ),
-            *parts,
-            Part(
+            *sections,
+            Section(
                 "Can a prediction be taken at its word?",
-                (
+                drawing=reliability_drawing(
                     f"Private: {worst}, ε = {experiment.epsilon:g}. How many patients of those with about the same "
                     "predicted probability had the outcome. On the grey line a prediction can be taken at its word; "
                     "above it patients are in more danger than they are told.",
+                    ordered(reliability_table(judged, worst, experiment.epsilon), "predicted"),
                 ),
-                figure=draw_reliability,
-                name="reliability",
-                numbers=ordered(reliability_table(judged, worst, experiment.epsilon), "predicted"),
             ),
         ),
         assumptions=assumptions(experiment),
@@ -418,7 +427,7 @@ def worth_it_from(experiment: Experiment, found: Scores, private: str) -> float 
     return start
 
 
-def by_columns(experiment: Experiment, found: Scores, private: str, place: int) -> Iterator[Part]:
+def by_columns(experiment: Experiment, found: Scores, private: str, place: int) -> Iterator[Section]:
     """The scores of one set of private columns: at the epsilon of the text, and over epsilon."""
     rows = []
     for asked in (KNOWN, REPORTED):
@@ -427,30 +436,18 @@ def by_columns(experiment: Experiment, found: Scores, private: str, place: int) 
             reach = [f"{row['mean']:.4f} ± {row['high'] - row['mean']:.4f}" for row in values]
             rows.append((KNOWN_OF[asked], trained, *reach))
     headings = ["known of the patient", "trained on", "accuracy", "AUC", "Brier score", "calibration error"]
-    yield Part(
+    yield table_section(
         f"Private: {private}, ε = {experiment.epsilon:g}",
-        (
-            f"{experiment.repeats} repeats, each with {experiment.patients:,} patients to learn from and as many fresh "
-            "ones; ± is the 95 % interval of the mean. The same guess for all is the rate among the patients learned "
-            "from: its accuracy is what to beat.",
-        ),
+        f"{experiment.repeats} repeats, each with {experiment.patients:,} patients to learn from and as many fresh "
+        "ones; ± is the 95 % interval of the mean. The same guess for all is the rate among the patients learned "
+        "from: its accuracy is what to beat.",
         pd.DataFrame(rows, columns=headings),
     )
     chosen = found.table[found.table["private"] == private].drop(columns="private")
     wrong = chosen[chosen["score"] == "accuracy"].assign(score="error_rate")
     wrong[["mean", "low", "high"]] = 1 - wrong[["mean", "high", "low"]].to_numpy()
-    yield Part(
-        f"Over ε: {private}",
-        (
-            f"Private: {private}. Error rate (1 − accuracy), area under the ROC curve, Brier score and expected "
-            "calibration error against ε, a line for each way to train; on the left for patients whose record is "
-            "known, on the right for patients of whom only a report is. Bands: 95 % intervals of the mean over the "
-            f"repeats. Low is good but for AUC; what is below {LEAST_SHOWN:g} is drawn there.",
-        ),
-        figure=draw_scores,
-        name=f"scores-{place}",
-        numbers=ordered(pd.concat([wrong, chosen]).rename(columns={"mean": "rate"}), "epsilon", "score"),
-    )
+    numbers = ordered(pd.concat([wrong, chosen]).rename(columns={"mean": "rate"}), "epsilon", "score")
+    yield Section(f"Over ε: {private}", drawing=scores_drawing(f"scores-{place}", private, numbers))
 
 
 def ordered(table: pd.DataFrame, x: str, *first: str) -> pd.DataFrame:
@@ -483,50 +480,57 @@ def assumptions(experiment: Experiment) -> tuple[str, ...]:
     )
 
 
-def draw_scores(table: pd.DataFrame) -> Figure:
+def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Drawing:
     """A row of panels for each score, a column for each question."""
-    figure = Figure(figsize=(6.8, 9.6), layout="constrained")
-    grid = figure.subplots(len(PANELS), len(KNOWN_OF), sharex=True, sharey="row")
-    for (score, title), row in zip(PANELS.items(), grid, strict=True):
-        for axes, asked in zip(row, KNOWN_OF, strict=True):
-            rows = table[(table["score"] == score) & (table["asked"] == asked)]
-            shown = rows[["value", "low", "high"]].clip(lower=LEAST_SHOWN)
-            lines(axes, rows.assign(**shown), "epsilon")
-            axes.set(xscale="log", yscale="linear" if score == "auc" else "log")
-            epsilons = sorted(set(table["epsilon"]))
-            axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-            axes.xaxis.minorticks_off()
-            if score == "error_rate":
-                axes.set_title(asked[0].upper() + asked[1:], loc="left", fontweight="bold")
-        row[0].set_ylabel(title if score == "auc" else f"{title}, log scale")
-    for axes in grid[-1]:
-        axes.set_xlabel("ε (log scale)")
-    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    panels = []
+    for score, (title, label, log) in PANELS.items():
+        drawn = table.loc[table["score"] == score, ["low", "high"]].clip(lower=LEAST_SHOWN)
+        least, most = float(drawn["low"].min()), float(drawn["high"].max())
+        limits = (least / 1.1, most * 1.1) if "y" in log else (least - 0.02, most + 0.02)
+        panels += [
+            Lines(
+                f"{title}, {words}",
+                EPSILON,
+                label,
+                only={"score": score, "asked": asked},
+                log=log,
+                limits=limits,
+                least=LEAST_SHOWN,
+            )
+            for asked, words in ASKED.items()
+        ]
+    description = (
+        f"Private: {private}. Error rate (1 − accuracy), area under the ROC curve, Brier score and expected "
+        "calibration error against ε, a line for each way to train; on the left for patients whose record is known, "
+        "on the right for patients of whom only a report is. Bands: 95 % intervals of the mean over the repeats. Low "
+        f"is good but for AUC; what is below {LEAST_SHOWN:g} is drawn there."
+    )
+    keys = ["asked", "score", "epsilon"]
+    shown = table.assign(asked=table["asked"].map(ASKED), score=table["score"].str.replace("_", " "))
+    shown = shown.pivot_table("value", keys, "line", sort=False).reset_index()
+    return Drawing(name, description, table, tuple(panels), height=11.5, across=len(ASKED), shown=shown)
 
 
-def draw_reliability(table: pd.DataFrame) -> Figure:
+def reliability_drawing(description: str, table: pd.DataFrame) -> Drawing:
     """Rate of the outcome against what was predicted."""
-    figure = Figure(figsize=(9.6, 4.0), layout="constrained")
-    ends = [table[["predicted", "value"]].min().min(), table[["predicted", "value"]].max().max()]
-    panels = figure.subplots(1, len(KNOWN_OF))
-    for axes, asked in zip(panels, KNOWN_OF, strict=True):
-        axes.plot(ends, ends, color="#777777", linewidth=1)
-        lines(axes, table[table["asked"] == asked], "predicted")
-        axes.set_title(asked[0].upper() + asked[1:], loc="left", fontweight="bold")
-        axes.set(xlabel="predicted probability (log scale)", ylabel="rate of the outcome (log scale)")
-        axes.set(xscale="log", yscale="log")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
-
-
-def lines(axes: Any, table: pd.DataFrame, x: str) -> None:
-    """A line for each way to train, with its band if there is one."""
-    for (name, rows), (colour, marker, dashes) in zip(table.groupby("line", sort=False), LOOKS, strict=False):
-        if "low" in rows:
-            axes.fill_between(rows[x], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
-        axes.plot(rows[x], rows["value"], color=colour, marker=marker, linestyle=dashes, label=name)
+    seen = table[["predicted", "value"]]
+    ends = float(seen.min().min()), float(seen.max().max())
+    labels = ("predicted probability (log scale)", "rate of the outcome (log scale)")
+    panels = tuple(
+        Lines(
+            asked[0].upper() + asked[1:],
+            *labels,
+            x="predicted",
+            only={"asked": asked},
+            log="xy",
+            limits=(ends[0] / 1.2, ends[1] * 1.2),
+            diagonal=ends,
+        )
+        for asked in ASKED
+    )
+    shown = table.rename(columns={"value": "rate"})
+    return Drawing(RELIABILITY, description, table, panels, shown=shown)
 
 
 if __name__ == "__main__":
-    run(lambda seed: report(Experiment(), seed), "examples/learning_on_private_columns.py")
+    sys.exit(run(lambda seed: ask(Experiment(), seed)))

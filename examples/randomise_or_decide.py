@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
-from experiment_report import Part, Report, run
+from experiment_report import Asked, run, table_section
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 import policysim as ps
 from policies.local import TwoCoin
+from policysim.figures import looks, set_epsilon_axis
+from policysim.figures.curves import draw_policies
+from policysim.figures.described import Drawing
+from policysim.question.progress import SILENT, Progress
+from policysim.sources.engine import Findings, Judgement, Row, Section
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.
 SOURCE = ("exponential", "exponential-tight")
@@ -33,15 +39,17 @@ NOTABLE = 1e-3
 # Relative accuracy of the epsilon where one way overtakes the other.
 ACCURACY = 0.01
 FIGURE = "benefit-by-hidden-features"
-LOOKS = {
-    RECORD: ("#D55E00", "D", "solid"),
-    SOURCE[0]: ("#0072B2", "o", "dashed"),
-    SOURCE[1]: ("#56B4E9", "s", "dashed"),
-    OTHERS[0]: ("#009E73", "^", "dashdot"),
-    OTHERS[1]: ("#CC79A7", "v", "dashdot"),
-    LIMIT: ("#000000", "p", "dotted"),
-}
 LABELS = {RECORD: "randomized-features: the record", LIMIT: "optimal (the limit)"}
+# The limit is a wide pale line: others that reach it are seen on it.
+WIDE: dict[str, Any] = {"linewidth": 5, "alpha": 0.3, "markersize": 0, "zorder": 1}
+STAR: dict[str, Any] = {
+    "color": "white",
+    "marker": "*",
+    "markersize": 13,
+    "markeredgecolor": "black",
+    "linestyle": "none",
+    "zorder": 5,
+}
 # The source's response to one question: heads, the truth; tails, a second coin decides.
 COINS = TwoCoin.truth_or_opposite(0.5, 0.5)
 BACKGROUND = ("age", "sex", "vaccine", "asthma", "obesity", "smoking", "diabetes", "heart_disease", "hypertension")
@@ -106,13 +114,15 @@ class Crossing:
     same: float  # the epsilon at which response on the decision keeps as much as these coins; inf if none does
 
 
-def curves(experiment: Experiment) -> pd.DataFrame:
+def curves(experiment: Experiment, progress: Progress = SILENT) -> pd.DataFrame:
     """hidden, policy, epsilon, benefit_kept, epsilon_spent (of the published treatment), the two coins included."""
     frames = []
+    progress.expect(len(experiment.hidden))
     for hidden in experiment.hidden:
         epsilons = sorted({*map(float, experiment.epsilons), experiment.epsilon, experiment.two_coins(hidden)})
         table = ps.compare(experiment.problem_of(hidden), policies=POLICIES, epsilons=epsilons)
         frames.append(table[["policy", "epsilon", "benefit_kept", "epsilon_spent"]].assign(hidden=hidden.name))
+        progress.advance()
     return pd.concat(frames, ignore_index=True)[["hidden", "policy", "epsilon", "benefit_kept", "epsilon_spent"]]
 
 
@@ -122,7 +132,7 @@ def kept(table: pd.DataFrame, hidden: str, policy: str, epsilon: float, column: 
     return float(table.loc[chosen, column].item())
 
 
-def crossings(experiment: Experiment, table: pd.DataFrame) -> list[Crossing]:
+def crossings(experiment: Experiment, table: pd.DataFrame, progress: Progress = SILENT) -> list[Crossing]:
     """Where curves cross, for each hidden set."""
 
     def find(hidden: Hidden) -> Crossing:
@@ -134,8 +144,13 @@ def crossings(experiment: Experiment, table: pd.DataFrame) -> list[Crossing]:
             same = math.inf
         return Crossing(hidden, overtaken, by, coins, same)
 
+    progress.expect(len(experiment.hidden))
+    found = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(find, experiment.hidden))
+        for crossing in pool.map(find, experiment.hidden):
+            found.append(crossing)
+            progress.advance()
+    return found
 
 
 def overtaking(problem: ps.DecisionProblem, rows: pd.DataFrame) -> tuple[float, str]:
@@ -167,40 +182,40 @@ def ahead_by(problem: ps.DecisionProblem, epsilon: float) -> float:
     return (max(values[name] for name in OTHERS) - values[RECORD]) / benefit
 
 
-def report(experiment: Experiment, seed: int = 1) -> Report:
-    """All that is to be said. Nothing is drawn at random."""
-    table = curves(experiment)
-    found = crossings(experiment, table)
-    coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
-    at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
-    cost = experiment.coins.epsilon
-    return Report(
-        name="randomise-or-decide",
+def ask(experiment: Experiment, seed: int = 1) -> Asked:
+    """The experiment as a question. Nothing is drawn at random."""
+
+    def find(progress: Progress) -> Findings:
+        table = curves(experiment, progress)
+        return findings(experiment, table, crossings(experiment, table, progress))
+
+    return Asked(
+        script="examples/randomise_or_decide.py",
         title="Randomise the record, or the decision?",
         source="The report behind the covid study: it protects the table of patients by two coins for each answer, or "
         "chooses treatments by the exponential mechanism, and does not say which loses less.",
+        find=find,
         seed=seed,
+    )
+
+
+def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> Findings:
+    """All that is to be said."""
+    coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
+    at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
+    cost = experiment.coins.epsilon
+    claim = Judgement(
+        f"{len(experiment.features)} × {cost:.4f} = {len(experiment.features) * cost:.2f}",
+        cost == 0,
+        "Losses of independent answers about one person add up.",
+    )
+    return Findings(
         lead=tuple(lead(experiment, table, found)),
-        claim={
-            "figure": "two coins for each feature of a record: ε",
-            "where": "text: “0-differential privacy”",
-            "source": "0",
-            "ours": f"{len(experiment.features)} × {cost:.4f} = {len(experiment.features) * cost:.2f}",
-            "verdict": "agrees" if cost == 0 else "erratum",
-            "reason": "Losses of independent answers about one person add up.",
-        },
-        parts=(
-            Part(
+        rows=(Row("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
+        sections=(
+            Section(
                 "Which way loses less, by what must be hidden",
-                (
-                    "Benefit kept against ε, a panel for each set of hidden features. Solid: the record is randomised, "
-                    "then decided on. Dashed: the exponential mechanism, as the source has it and calibrated exactly; "
-                    "dash-dotted: other noise on the decision. 0 % is one treatment for all, which needs no privacy; "
-                    "nothing can be above the limit. Stars: two coins for each hidden feature.",
-                ),
-                figure=draw,
-                name=FIGURE,
-                numbers=table.assign(two_coins=at_coins),
+                drawing=drawing(table.assign(two_coins=at_coins)),
             ),
             *tables(experiment, table, found),
         ),
@@ -263,7 +278,7 @@ def lead(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing])
     )
 
 
-def tables(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> Iterator[Part]:
+def tables(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> Iterator[Section]:
     """Benefit at the epsilon of the text, and what two coins cost."""
     at = experiment.epsilon
     rows = [
@@ -275,7 +290,8 @@ def tables(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing
         for one in found
     ]
     sets = [f"{one.name}: {', '.join(one.features).replace('_', ' ')}" for one in experiment.hidden if one.features]
-    yield Part(f"Benefit kept at ε = {at:g}", (f"What is hidden is, for {'; for '.join(sets)}.",), pd.DataFrame(rows))
+    words = f"What is hidden is, for {'; for '.join(sets)}."
+    yield table_section(f"Benefit kept at ε = {at:g}", words, pd.DataFrame(rows))
     rows = [
         {
             "hidden": one.hidden.name,
@@ -292,32 +308,47 @@ def tables(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing
         "Beside it, what response on the decision and the limit keep at the same ε, and the ε at which response on the "
         "decision keeps as much as two coins."
     )
-    yield Part("What two coins for each hidden feature cost", (words,), pd.DataFrame(rows))
+    yield table_section("What two coins for each hidden feature cost", words, pd.DataFrame(rows))
 
 
-def draw(table: pd.DataFrame) -> Figure:
-    """A panel for each hidden set, a line for each policy; the legend in the place that is left."""
-    names = list(dict.fromkeys(table["hidden"]))
-    figure = Figure(figsize=(6.8, 2.7 * -(-(len(names) + 1) // 2)), layout="constrained")
-    panels: list[Axes] = list(figure.subplots(-(-(len(names) + 1) // 2), 2, sharex=True, sharey=True).flat)
-    for axes, hidden in zip(panels, names, strict=False):
-        rows = table[table["hidden"] == hidden]
+@dataclass(frozen=True)
+class HiddenPanel:
+    """Benefit kept over epsilon where one set of features is hidden: a line for each policy."""
+
+    hidden: str
+    limits: tuple[float, float]  # of the vertical axis, per cent
+
+    def draw(self, axes: Axes, table: pd.DataFrame) -> None:
+        """Draw the set's rows on the axes."""
+        rows = table[table["hidden"] == self.hidden]
         axes.axhline(0, color="#555555", linewidth=1, label="one treatment for all")
-        for name, (colour, marker, dashes) in LOOKS.items():
-            line, label = rows[rows["policy"] == name], LABELS.get(name, name)
-            look = {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 4}
-            axes.plot(line["epsilon"], 100 * line["benefit_kept"], label=label, **look)
-        stars, look = rows[rows["two_coins"]], {"color": "white", "marker": "*", "markersize": 13, "linestyle": "none"}
-        label = "two coins for each hidden feature"
-        axes.plot(stars["epsilon"], 100 * stars["benefit_kept"], markeredgecolor="black", label=label, zorder=5, **look)
-        axes.set(title=f"Hidden: {hidden}", xlabel="ε (log scale)", xscale="log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_tick_params(labelbottom=True)
-    for axes in panels[len(names) :]:
-        axes.axis("off")
-    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center")
-    figure.supylabel("benefit kept, %", fontsize="medium")
-    return figure
+        draw_policies(axes, rows, "benefit_kept", looks=looks(POLICIES), scale=100, labels=LABELS)
+        for line in axes.get_lines():
+            if line.get_label() == LABELS[LIMIT]:
+                line.set(**WIDE)
+        stars = rows[rows["two_coins"]]
+        axes.plot(stars["epsilon"], 100 * stars["benefit_kept"], label="two coins for each hidden feature", **STAR)
+        set_epsilon_axis(axes, rows["epsilon"])
+        axes.set_ylim(*self.limits)
+        axes.set_ylabel("benefit kept, %")
+        axes.set_title(f"Hidden: {self.hidden}", loc="left", fontweight="bold")
+
+
+def drawing(table: pd.DataFrame) -> Drawing:
+    """A panel for each hidden set; the page has the benefit at each epsilon, a column for each policy."""
+    limits = 100 * float(table["benefit_kept"].min()) - 5, 105.0
+    panels = tuple(HiddenPanel(hidden, limits) for hidden in dict.fromkeys(table["hidden"]))
+    shown = table.assign(benefit_kept=table["benefit_kept"].map(percent))
+    shown = shown.pivot(index=["hidden", "epsilon"], columns="policy", values="benefit_kept")[list(POLICIES)]
+    description = (
+        "Benefit kept against ε, a panel for each set of hidden features. randomized-features: the record is "
+        "randomised, then decided on. exponential and exponential-tight: the exponential mechanism, as the source has "
+        "it and calibrated exactly. exponential-capped and randomized-response: other noise on the decision. 0 % is "
+        "one treatment for all, which needs no privacy; nothing can be above the limit, the wide grey line. Stars: two "
+        "coins for each hidden feature."
+    )
+    order = shown.reindex(list(dict.fromkeys(table["hidden"])), level="hidden").reset_index()
+    return Drawing(FIGURE, description, table, panels, height=10.0, across=2, shown=order)
 
 
 def percent(share: float) -> str:
@@ -331,4 +362,4 @@ def two_digits(value: float) -> str:
 
 
 if __name__ == "__main__":
-    run(lambda seed: report(Experiment(), seed), "examples/randomise_or_decide.py")
+    sys.exit(run(lambda seed: ask(Experiment(), seed)))

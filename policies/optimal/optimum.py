@@ -40,7 +40,7 @@ class Optimal(Policy):
     """
 
     name = "optimal"
-    gloss = "the limit: none is worth more"
+    gloss = "the best under the prior that linear programming finds"
     words = "the ε-private mechanism of the highest expected utility under the prior, found by linear programming"
     formula = "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours"
     works = (GHOSH_2012, KAIROUZ_2016)

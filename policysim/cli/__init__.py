@@ -1,10 +1,12 @@
-"""The command line: from arguments to a question. Imports nothing heavy until a command needs it: --help is immediate.
+"""The command line: from arguments to a question. Imports nothing heavy until a command is run: --help is immediate.
 
-main        the entry point, and the parser of all commands
-arguments   the options of each command
-options     what their text means: studies, numbers, wishes
+main            the entry point, and what becomes of errors
+parser          argparse, with refusals of one line
+option_types    what the text of an option means
+shared_options  options that several commands have, and the study that they choose
+gallery         the page of all reports
 
-A command is a module, imported when it is run: audit_command, choose_command, compare_command, evaluate_command,
-init_command, privatize_command, reproduce_command, select_command, sensitivity_command, simulate_command; and
-gallery, the page of all reports.
+A command is a module with its options (`add`) and the question that they ask (`run`): audit_command, choose_command,
+compare_command, evaluate_command, init_command, privatize_command, reproduce_command, select_command,
+sensitivity_command, simulate_command.
 """

@@ -1,33 +1,65 @@
-"""`policysim audit`."""
+"""`policysim audit`: claimed and exact privacy loss."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from policysim.cli.options import chosen_study, parse_epsilons
-from policysim.decision.audit_question import AuditQuestion, TableAuditQuestion
-from policysim.question.protocol import Question, UsageError, refuse
-from policysim.report.deliver import deliver
+from policysim.cli.option_types import epsilons, names
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_policies, add_study, chosen_study
+
+if TYPE_CHECKING:
+    from policysim.question.protocol import Question
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "audit",
+        help="the privacy loss that policies claim beside the exact one, and who shows it",
+        description="Claimed and exact privacy loss, with the two records that attain it. Exit code 4 if one exceeds.",
+    )
+    add_study(parser)
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="audit the probabilities in this CSV file instead of a study"
+    )
+    parser.add_argument(
+        "--actions", type=names, metavar="A,B", help="the file's action columns (default: those named p_<action>)"
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=epsilons,
+        metavar="0.1,1,10",
+        help="in place of the study's; with --table, the one loss that is claimed",
+    )
+    add_policies(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim audit`; exit code 4 if a claim does not hold."""
+    """Ask; exit code 4 if a claim does not hold."""
+    from policysim.report.deliver import deliver
+
     return deliver(_question(chosen), as_json=chosen.json)
 
 
 def _question(chosen: argparse.Namespace) -> Question:
-    if not chosen.table:
+    from policysim.decision.audit_question import AuditQuestion, TableAuditQuestion
+    from policysim.question.protocol import UsageError, refuse
+
+    if chosen.table is None:
         refuse(AuditQuestion, vars(chosen))
-        return AuditQuestion(chosen_study(chosen))
+        return AuditQuestion(chosen_study(chosen, epsilons=chosen.epsilon, policies=chosen.policy))
     refuse(TableAuditQuestion, vars(chosen))
-    claims = [] if chosen.epsilon is None else parse_epsilons(chosen.epsilon)
-    if chosen.epsilon is not None and (len(claims) != 1 or not claims[0] >= 0):
-        raise UsageError(f"--epsilon must be one number >= 0 with --table, got {chosen.epsilon!r}")
+    claims = chosen.epsilon or [None]
+    if len(claims) > 1:
+        given = ",".join(f"{claim:g}" for claim in claims)
+        raise UsageError(f"--epsilon must be one number >= 0 with --table, got {given!r}")
     return TableAuditQuestion(
-        path=Path(chosen.table),
-        actions=None if chosen.actions is None else tuple(name.strip() for name in chosen.actions.split(",")),
+        path=chosen.table,
+        actions=None if chosen.actions is None else tuple(chosen.actions),
         adjacency=chosen.adjacency,
         sensitive=tuple(chosen.sensitive or ()),
-        claimed=claims[0] if claims else None,
+        claimed=claims[0],
     )

@@ -1,18 +1,89 @@
-"""`policysim choose`."""
+"""`policysim choose`: the least ε that is good enough."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import math
+from typing import TYPE_CHECKING
 
-from policysim.cli.options import chosen_study, chosen_wish
-from policysim.decision.choice_question import ChoiceQuestion
-from policysim.report.deliver import deliver
+from policysim.cli.option_types import folder, number, share
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_policies, add_study, chosen_study
+
+if TYPE_CHECKING:
+    from policysim.decision.choose import Wish
+
+DEATHS_PER = 100_000
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "choose",
+        help="the least ε of each policy that meets what you ask for",
+        description="Find the least ε of each policy that meets all demands, and whether any mechanism at all can.",
+    )
+    add_study(parser)
+    parser.add_argument(
+        "--keep",
+        type=share("at most 1 or 100%", high=1),
+        metavar="80%",
+        help="least benefit kept: 0 is one treatment for all, 1 best for each",
+    )
+    parser.add_argument(
+        "--max-loss",
+        type=share(">= 0", low=0),
+        metavar="0.2",
+        help="largest normalised loss: 0 is best for each, 1 uniform",
+    )
+    parser.add_argument(
+        "--max-extra-deaths",
+        type=number("a number", math.isfinite),
+        metavar="5",
+        help="most deaths per 100,000 beyond the best for each",
+    )
+    parser.add_argument(
+        "--max-guess",
+        type=share("between 50% (blind) and 100%", 0.5, 1),
+        metavar="65%",
+        help="how often the better guess may be right; sets the largest ε",
+    )
+    add_policies(parser)
+    parser.add_argument(
+        "--out",
+        type=folder,
+        metavar="DIR",
+        help="where a certificate or the decision record is written (default: reports/STUDY)",
+    )
+    parser.add_argument(
+        "--decision-record", action="store_true", help="also write decision-record.html into --out: what was decided"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim choose`; 4 if no mechanism can do what is asked for."""
+    """Ask; exit code 4 if no mechanism can do what is asked for."""
+    from policysim.decision.choice_question import ChoiceQuestion
+    from policysim.report.deliver import deliver
+
     question = ChoiceQuestion(
-        chosen_study(chosen), chosen_wish(chosen), tuple(chosen.policy or ()), record=chosen.decision_record
+        chosen_study(chosen, policies=chosen.policy),
+        _wish(chosen),
+        tuple(chosen.policy or ()),
+        record=chosen.decision_record,
     )
-    return deliver(question, out=Path(chosen.out) if chosen.out else None, as_json=chosen.json)
+    return deliver(question, out=chosen.out, as_json=chosen.json)
+
+
+def _wish(chosen: argparse.Namespace) -> Wish:
+    """What is asked for; UsageError for nothing."""
+    from policysim.decision.choose import Wish
+    from policysim.question.protocol import UsageError
+
+    if chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    return Wish(
+        keep=chosen.keep,
+        max_loss=chosen.max_loss,
+        max_extra_deaths=None if chosen.max_extra_deaths is None else chosen.max_extra_deaths / DEATHS_PER,
+        max_guess=chosen.max_guess,
+    )

@@ -1,107 +1,173 @@
-"""`policysim compare`: which question a study and its options ask."""
+"""`policysim compare`: policies over ε; which question a study and its options ask."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from policysim.cli.options import chosen_figures, chosen_study, parse_epsilons, parse_whole, study_command
-from policysim.question.protocol import Question, UsageError, refuse
-from policysim.report.deliver import deliver
-from policysim.study.declared import LoggedStudy, require_scenario
-from policysim.study.study_file import study_path
+from policysim.cli.option_types import epsilons, folder, number, whole
+from policysim.cli.parser import Commands, TextParser, parse
+from policysim.cli.shared_options import add_policies, add_study, as_usage, chosen_study
 
-TOTALS = "1,5,10"
+if TYPE_CHECKING:
+    from policysim.question.protocol import Question
+    from policysim.report.folder import FigureFiles
+
+TOTALS = (1.0, 5.0, 10.0)
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
 MOST_DAYS = 366
+# A number of days.
+horizon = whole(1, MOST_DAYS)
+# Of a command line: what to run, and what changes no number; everything else that a command was given belongs to it.
+APART = ("command", "arguments", "study", "out", "json")
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
+    from policysim.report.folder import FORMATS
+
+    asked = [part.strip() for part in text.split(",")]
+    for name in asked:
+        if name not in FORMATS:
+            raise ArgumentTypeError(f"must be among {', '.join(FORMATS)}, separated by commas, got {name!r}")
+    return tuple(kind for kind in FORMATS if kind in asked)
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare policies over ε; prints a screen and writes a report",
+        description="Compare policies over ε: prints one screen and writes table, figures and report; exactly for a "
+        "scenario, with intervals for a log. A study of a source document (sock-groups, adult-age-sex, "
+        "common-disease, marital-status) is set beside its source.",
+    )
+    add_study(parser)
+    parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
+    add_policies(parser)
+    parser.add_argument(
+        "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
+    )
+    parser.add_argument("--out", type=folder, metavar="DIR", help="where to write (default: reports/STUDY)")
+    parser.add_argument(
+        "--format", type=formats, metavar="svg,png,pdf", help="the kinds of figure files (default: svg,png)"
+    )
+    parser.add_argument(
+        "--figure-size",
+        choices=("page", "column", "slide"),
+        metavar="NAME",
+        help="page, column or slide: what the figures are sized for",
+    )
+    parser.add_argument(
+        "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
+    )
+    parser.add_argument(
+        "--horizon", type=horizon, metavar="14", help="treat over so many days, within a total ε for them all"
+    )
+    parser.add_argument(
+        "--total-epsilon",
+        type=epsilons,
+        metavar="1,5,10",
+        help="with --horizon: totals of the course (this default)",
+    )
+    parser.add_argument(
+        "--delta",
+        type=number("a number in [0, 1)", lambda value: 0 <= value < 1),
+        metavar="1e-6",
+        help="with --horizon: the δ of (ε, δ)-privacy (0)",
+    )
+    parser.add_argument(
+        "--length-public",
+        action="store_true",
+        help="with --horizon: when a stay ends is public, and need not be hidden",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask, answer, print and write."""
-    wanted = chosen_figures(chosen)
-    question = question_of(chosen)
-    out = Path(chosen.out) if chosen.out else None
-    return deliver(question, command=study_command(chosen), out=out, wanted=wanted, as_json=chosen.json)
+    from policysim.report.deliver import deliver
+
+    question, wanted = asked(chosen)
+    command = study_command(chosen.arguments)
+    return deliver(question, command=command, out=chosen.out, wanted=wanted, as_json=chosen.json)
 
 
-def question_of(chosen: argparse.Namespace) -> Question:
+def asked(chosen: argparse.Namespace) -> tuple[Question, FigureFiles]:
+    """The question, and the figure files that are wanted."""
+    from policysim.report.folder import DEFAULT, FigureFiles
+
+    wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
+    return _question(chosen), wanted
+
+
+def _question(chosen: argparse.Namespace) -> Question:
     """What is asked: of a source document, over days, of a log, or of a scenario.
 
     The modules of each kind are only imported for it.
     """
+    from policysim.question.protocol import refuse
+    from policysim.study.declared import LoggedStudy, require_scenario
+    from policysim.study.study_file import name_of_study, study_path
+
     path = study_path(chosen.study)
     if _is_source_study(path):
-        from policysim.sources.source_question import SourceQuestion  # noqa: PLC0415
+        from policysim.sources.source_question import SourceQuestion
 
-        refuse(SourceQuestion, vars(chosen))
+        refuse(SourceQuestion, vars(chosen), name_of_study(path))
         return SourceQuestion.of(path, chosen.seed)
     if chosen.horizon is not None:
         return _over_days(chosen)
-    study = chosen_study(chosen)
+    study = chosen_study(chosen, epsilons=chosen.epsilon, policies=chosen.policy, by=chosen.by)
     if isinstance(study, LoggedStudy):
-        from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
+        from policysim.trials.trial_question import TrialQuestion
 
-        refuse(TrialQuestion, vars(chosen))
+        refuse(TrialQuestion, vars(chosen), study.name)
         return TrialQuestion(study, named=_named(chosen))
-    from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
+    from policysim.decision.decision_question import DecisionQuestion
 
     refuse(DecisionQuestion, vars(chosen))
     return DecisionQuestion(require_scenario(study), named=_named(chosen), prices=chosen.price_list)
 
 
 def _over_days(chosen: argparse.Namespace) -> Question:
-    from policysim.course.course_question import CourseQuestion  # noqa: PLC0415
-    from policysim.course.days import DaysQuestion  # noqa: PLC0415
-    from policysim.course.treatment_course import require_any_record  # noqa: PLC0415
+    from policysim.course.course_question import CourseQuestion
+    from policysim.course.days import DaysQuestion
+    from policysim.course.treatment_course import require_any_record
+    from policysim.question.protocol import refuse
+    from policysim.study.declared import require_scenario
 
     refuse(CourseQuestion, vars(chosen))
-    text = TOTALS if chosen.total_epsilon is None else chosen.total_epsilon
-    totals = parse_epsilons(text, "--total-epsilon")
-    if not totals or not all(total >= 0 for total in totals):
-        raise UsageError(f"--total-epsilon must be numbers >= 0 separated by commas, got {text!r}")
     question = DaysQuestion(
-        horizon=parse_horizon(chosen.horizon),
-        totals=tuple(sorted(set(totals))),
-        delta=_delta(chosen.delta),
+        horizon=chosen.horizon,
+        totals=tuple(sorted(set(chosen.total_epsilon or TOTALS))),
+        delta=chosen.delta or 0.0,
         length_public=chosen.length_public,
     )
-    try:
-        study = require_scenario(chosen_study(with_catalogue_names(chosen)))
+    policies = in_catalogue(chosen.policy or []) or None
+    with as_usage():
+        study = require_scenario(chosen_study(chosen, policies=policies, by=chosen.by))
         require_any_record(study)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     return CourseQuestion(study, question, named=_named(chosen))
 
 
-def with_catalogue_names(chosen: argparse.Namespace) -> argparse.Namespace:
-    """The options with the policies' names in the catalogue; a line on stderr for "optimal" on the command line.
+def in_catalogue(policies: Sequence[str]) -> list[str]:
+    """Names of policies over days as the catalogue has them; a line on stderr for "optimal" on the command line.
 
     A study's own list is shared with the question about one decision, where "optimal" is the right name: over days it
     means optimal-daily without a word.
     """
-    from policies.optimal.optimum import (  # noqa: PLC0415
-        OPTIMAL_DAILY,
-        Optimal,
-        catalogue_name,
-    )
+    from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 
-    names = [chosen.policy] if isinstance(chosen.policy, str) else chosen.policy or []
-    if Optimal.name in names:
+    if Optimal.name in policies:
         sys.stderr.write(
             f"policysim: over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of "
             "each day, not of the course\n"
         )
-    renamed = [catalogue_name(name) for name in names]
-    policy = renamed[0] if isinstance(chosen.policy, str) else renamed or None
-    return argparse.Namespace(**{**vars(chosen), "policy": policy})
-
-
-def parse_horizon(text: str) -> int:
-    """A whole number of days; UsageError for anything else."""
-    return parse_whole("--horizon", text, 1, MOST_DAYS)
+    return [catalogue_name(name) for name in policies]
 
 
 def _named(chosen: argparse.Namespace) -> bool:
@@ -109,20 +175,34 @@ def _named(chosen: argparse.Namespace) -> bool:
     return "all" not in (chosen.policy or ())
 
 
-def _delta(text: str | None) -> float:
-    try:
-        delta = 0.0 if text is None else float(text)
-    except ValueError:
-        delta = -1.0
-    if not 0 <= delta < 1:
-        raise UsageError(f"--delta must be a number in [0, 1), got {text!r}")
-    return delta
-
-
 def _is_source_study(path: Path) -> bool:
     """Whether a file is a study of a source document; False for a file that cannot be read."""
+    import tomllib
+
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return "analysis" in tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return False
-    return "analysis" in document
+
+
+def study_command(arguments: Sequence[str]) -> list[str]:
+    """The command line that means the same in any folder: without --out, own studies as the study.toml beside.
+
+    Examples
+    --------
+    >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
+    ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
+    """
+    from policysim.report.folder import STUDY
+    from policysim.study.study_file import study_names
+
+    # Values as they were written: 1e-6 is not to become 1e-06.
+    given = parse(arguments, [add], TextParser)
+    words = [given.command, given.study if given.study in study_names() else STUDY]
+    for name, value in vars(given).items():
+        if name in APART or value is None or value is False:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        for item in value if isinstance(value, list) else [value]:
+            words += [option] if item is True else [option, item]
+    return words

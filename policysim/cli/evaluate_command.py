@@ -1,73 +1,131 @@
-"""`policysim evaluate`."""
+"""`policysim evaluate`: what a policy is worth to the patients of a log."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
+from argparse import ArgumentTypeError
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envs.toml_reader import unknown
-from policies.catalogue import CATALOGUE, make_policy, unknown_policy
-from policysim.cli.options import parse_epsilons
-from policysim.logs.outcome_models import OUTCOME_MODELS
-from policysim.question.protocol import UsageError
-from policysim.report.deliver import deliver
-from policysim.study.declared import LoggedStudy, require_scenario
-from policysim.study.study_file import load_study
-from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
-from policysim.trials.evaluated_log import Target
-from policysim.trials.evaluated_policy import CataloguePolicy, read_table_policy
-from policysim.trials.evaluation_question import EvaluationQuestion
+from policysim.cli.option_types import number, one_epsilon
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_json, add_seed, as_usage
+
+if TYPE_CHECKING:
+    from policysim.study.declared import LoggedStudy
+    from policysim.trials.evaluated_log import Target
 
 COVID = "covid"
 
 
+def estimator(text: str) -> str:
+    """The name of an estimator."""
+    from envs.toml_reader import unknown
+    from policysim.trials.estimate_value import ESTIMATORS
+
+    if text not in ESTIMATORS:
+        raise ArgumentTypeError(unknown("estimator", text, ESTIMATORS))
+    return text
+
+
+def model(text: str) -> str:
+    """The name of an outcome model."""
+    from envs.toml_reader import unknown
+    from policysim.logs.outcome_models import OUTCOME_MODELS
+
+    if text not in OUTCOME_MODELS:
+        raise ArgumentTypeError(unknown("outcome model", text, OUTCOME_MODELS))
+    return text
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="what a policy is worth to the patients of a log in which another policy chose",
+        description="Estimate a policy's value from a log, with its 95 % interval, and the difference from the best "
+        "single treatment for all. The policy is a table made elsewhere, or one of the catalogue on a scenario; then "
+        "the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
+    )
+    parser.add_argument(
+        "log",
+        metavar="LOG",
+        help="a study.toml with a table data, or a .csv or .parquet file with the columns action, reward, propensity "
+        "and covariates (simulate --log writes such files)",
+    )
+    parser.add_argument(
+        "--table",
+        type=Path,
+        metavar="FILE",
+        help="the policy: a .csv or .parquet file with a column p_<action> for each action, and covariates by which "
+        "its rows are found (none: a row for each row of the log, in its order)",
+    )
+    parser.add_argument("--policy", metavar="NAME", help="the policy: one of the catalogue, on the records of --study")
+    parser.add_argument("--epsilon", type=one_epsilon, metavar="E", help="of --policy")
+    parser.add_argument("--study", metavar="STUDY", help="with --policy: the study of a scenario (default: covid)")
+    parser.add_argument(
+        "--estimator",
+        type=estimator,
+        default="dr",
+        metavar="NAME",
+        help="dr (doubly robust, the default), ips, snips or dm",
+    )
+    parser.add_argument(
+        "--model",
+        type=model,
+        metavar="NAME",
+        help="for dr and dm: linear (default), logistic or gradient-boosting, in place of the study's",
+    )
+    parser.add_argument(
+        "--clip",
+        type=number("a number > 0", lambda value: 0 < value < math.inf),
+        metavar="W",
+        help="the most that an importance weight may be (default: no limit)",
+    )
+    add_seed(parser, "decides which rows share a fold (default: 0)")
+    add_json(parser)
+
+
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim evaluate`; exit code 4 if the estimate and a known exact value disagree."""
-    _check_choices(chosen)
-    clip = _parse_clip(chosen.clip)
+    """Ask; exit code 4 if the estimate and a known exact value disagree."""
+    from policysim.report.deliver import deliver
+    from policysim.trials.evaluation_question import EvaluationQuestion
+
+    _check_together(chosen)
     study = _logged_study(chosen.log)
-    target = _target(chosen, study)
     question = EvaluationQuestion(
-        study or Path(chosen.log), target, chosen.estimator, model=chosen.model, clip=clip, seed=chosen.seed
+        study or Path(chosen.log),
+        _target(chosen, study),
+        chosen.estimator,
+        model=chosen.model,
+        clip=chosen.clip,
+        seed=chosen.seed,
     )
     return deliver(question, as_json=chosen.json)
 
 
-def _check_choices(chosen: argparse.Namespace) -> None:
-    """UsageError for options that do not exist or go together, before anything is read."""
+def _check_together(chosen: argparse.Namespace) -> None:
+    """UsageError for options that do not go together, before anything is read."""
+    from policysim.question.protocol import UsageError
+    from policysim.trials.estimate_value import NEED_MODEL
+
     if (chosen.table is None) == (chosen.policy is None):
         raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
     if chosen.table is not None:
         for name in ("epsilon", "study"):
             if getattr(chosen, name) is not None:
                 raise UsageError(f"--{name} only goes with --policy")
-    if chosen.estimator not in ESTIMATORS:
-        raise UsageError(f"--estimator: {unknown('estimator', chosen.estimator, ESTIMATORS)}")
-    if chosen.model is not None:
-        if chosen.model not in OUTCOME_MODELS:
-            raise UsageError(f"--model: {unknown('outcome model', chosen.model, OUTCOME_MODELS)}")
-        if chosen.estimator not in NEED_MODEL:
-            raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
-    if chosen.seed is not None and chosen.seed < 0:
-        raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
-
-
-def _parse_clip(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        clip = float(text)
-    except ValueError:
-        clip = math.nan
-    if not 0 < clip < math.inf:
-        raise UsageError(f"--clip must be a number > 0, got {text!r}")
-    return clip
+    if chosen.model is not None and chosen.estimator not in NEED_MODEL:
+        raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
 
 
 def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
+    from policysim.question.protocol import UsageError
+    from policysim.study.declared import LoggedStudy
+    from policysim.study.study_file import load_study
+
     if name.lower().endswith((".csv", ".parquet")):
         return None
     study = load_study(name)
@@ -79,28 +137,28 @@ def _logged_study(name: str) -> LoggedStudy | None:
 
 
 def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
+    from dataclasses import replace
+
+    from policies.catalogue import make_policy
+    from policysim.question.protocol import UsageError
+    from policysim.study.declared import require_scenario
+    from policysim.study.study_file import load_study
+    from policysim.trials.evaluated_policy import CataloguePolicy, read_table_policy
+
     if chosen.table is not None:
-        return read_table_policy(Path(chosen.table))
-    if chosen.policy not in CATALOGUE:
-        raise UsageError(unknown_policy(chosen.policy))
-    template = make_policy(chosen.policy)
-    if template.uses_epsilon:
-        template = replace(template, epsilon=_parse_epsilon(chosen.epsilon))
+        return read_table_policy(chosen.table)
+    with as_usage():
+        policy = make_policy(chosen.policy)
+    if policy.uses_epsilon and chosen.epsilon is None:
+        raise UsageError(f"--policy {chosen.policy} needs --epsilon, a number >= 0")
+    if policy.uses_epsilon:
+        policy = replace(policy, epsilon=chosen.epsilon)
     elif chosen.epsilon is not None:
-        raise UsageError(f"--epsilon does not go with {template.name}, which has none")
+        raise UsageError(f"--epsilon does not go with {policy.name}, which has none")
     if logged is not None and chosen.study is None:
         raise UsageError(
             f"--policy needs the --study of a scenario whose records are those of {logged.name}; policies learned from "
             f"the log itself are evaluated on held-out patients by policysim compare {chosen.log}"
         )
-    try:
-        return CataloguePolicy(template, require_scenario(load_study(chosen.study or COVID)))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _parse_epsilon(text: str | None) -> float:
-    values = [] if text is None else parse_epsilons(text)
-    if len(values) != 1 or not values[0] >= 0:
-        raise UsageError(f"--policy needs one --epsilon, a number >= 0, got {text!r}")
-    return values[0]
+    with as_usage():
+        return CataloguePolicy(policy, require_scenario(load_study(chosen.study or COVID)))

@@ -5,7 +5,6 @@ Nothing on it is typed: which studies there are, their answers and the commands 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import re
@@ -20,6 +19,7 @@ from tqdm import tqdm
 
 from envs.toml_reader import InputFileError
 from policysim.cli import main as cli
+from policysim.cli.parser import EXIT_USAGE, Parser
 from policysim.files.output import OutputError, write_files
 from policysim.question.words import days
 from policysim.report.folder import MANIFEST, STUDY
@@ -172,7 +172,7 @@ def _figure(manifest: Manifest) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page into a folder of reports; with --make, make the reports first."""
-    parser = argparse.ArgumentParser(prog="python -m policysim.cli.gallery", description="The page of all reports.")
+    parser = Parser(prog="python -m policysim.cli.gallery", description="The page of all reports.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
     parser.add_argument("--make", action="store_true", help="first run the command of each study again")
     chosen = parser.parse_args(arguments)
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_files(chosen.folder, {PAGE: gallery(chosen.folder).encode()})
     except (InputFileError, OutputError) as error:
         sys.stderr.write(f"policysim: {error}\n")
-        return cli.EXIT_USAGE
+        return EXIT_USAGE
     return code
 
 

@@ -1,37 +1,68 @@
-"""`policysim init`."""
+"""`policysim init`: from a data file to a study file."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from policysim.files.bad_rows import LogError
-from policysim.files.output import print_json, toml_text, write_files
-from policysim.logs.guess_columns import summarise
-from policysim.logs.guess_features import Features, guess_features
-from policysim.logs.guess_roles import Roles, guess_roles
-from policysim.logs.log_tables import read_table
-from policysim.logs.study_text import study_text, treatment_names
-from policysim.question.protocol import UsageError
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_json
+
+if TYPE_CHECKING:
+    from policysim.logs.guess_features import Features
+    from policysim.logs.guess_roles import Roles
+
+
+def study_file(text: str) -> Path:
+    """A file that compare can run."""
+    if Path(text).suffix != ".toml":
+        raise ArgumentTypeError(f"must end in .toml, got {text!r}")
+    return Path(text)
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "init",
+        help="write a study.toml for a file of treated patients, with # CHECK on every guess",
+        description="Look at a CSV or Parquet file with one row per treated patient, and write a commented study.toml "
+        "that compare can run. Every guess is marked # CHECK.",
+    )
+    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
+    parser.add_argument("--out", type=study_file, metavar="FILE", help="the study file to write (default: DATA.toml)")
+    add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim init`: write a study file from a trial's data, with a comment on every guess."""
-    data = Path(chosen.data)
-    out = _checked_out(data, chosen.out)
-    table = read_table(data)
-    columns = [summarise(table[name], str(name)) for name in table.frame.columns]
+    """Write a study file from a trial's data, with a comment on every guess."""
+    from policysim.files.bad_rows import LogError
+    from policysim.files.output import print_json, progress_bar, write_files
+    from policysim.logs.guess_columns import summarise
+    from policysim.logs.guess_features import guess_features
+    from policysim.logs.guess_roles import guess_roles
+    from policysim.logs.log_tables import read_table
+    from policysim.logs.study_text import study_text
+
+    out = _checked_out(chosen.out or chosen.data.with_suffix(".toml"))
+    with progress_bar("column") as progress:
+        table = read_table(chosen.data)
+        progress.expect(len(table.frame.columns))
+        columns = []
+        for name in table.frame.columns:
+            columns.append(summarise(table[name], str(name)))
+            progress.advance()
     roles = guess_roles(columns, table.name)
     features = guess_features(roles.rest)
     if not features.chosen:
         raise LogError(
             f"{table.name}: no column is left that can be a feature: it needs 2 or more values before treatment"
         )
-    text = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features)
+    text = study_text(_relative(chosen.data, out), chosen.data.stem, out.as_posix(), roles, features)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
         print_json(_document(out, roles, features))
@@ -40,11 +71,10 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _checked_out(data: Path, out: str | None) -> Path:
-    """Where to write: next to the data by default; never over a file that is there."""
-    path = data.with_suffix(".toml") if out is None else Path(out)
-    if path.suffix != ".toml":
-        raise UsageError(f"--out must end in .toml, got {out!r}")
+def _checked_out(path: Path) -> Path:
+    """Where to write: never over a file that is there."""
+    from policysim.question.protocol import UsageError
+
     if path.exists():
         raise UsageError(f"{path.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     return path
@@ -59,6 +89,8 @@ def _relative(data: Path, out: Path) -> str:
 
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
+    from policysim.files.output import toml_text
+
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
@@ -71,12 +103,16 @@ def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[
 
 
 def _outcome_words(out: Path, roles: Roles) -> str:
+    from policysim.files.output import toml_text
+
     if roles.outcome is None:
         return f"Outcome: no column is named like one; fill it in in {out.as_posix()} before you compare."
     return f"Outcome {toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better."
 
 
 def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
+    from policysim.logs.study_text import treatment_names
+
     return {
         "study": out.as_posix(),
         "id": roles.id.name if roles.id else None,

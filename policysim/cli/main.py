@@ -1,8 +1,6 @@
-"""The command line. Imports nothing heavy until a command needs it, so that --help is immediate.
+"""The command line: its commands, and what becomes of whatever goes wrong.
 
-What each command does once the command line is understood: one module a command, imported when it is run.
-
-The parser of all commands.
+Imports nothing heavy until a command is run, so that --help is immediate.
 """
 
 from __future__ import annotations
@@ -12,20 +10,20 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
-from policysim.cli.arguments import (
-    add_audit,
-    add_choose,
-    add_compare,
-    add_evaluate,
-    add_init,
-    add_privatize,
-    add_reproduce,
-    add_select,
-    add_sensitivity,
-    add_simulate,
+from policysim.cli import (
+    audit_command,
+    choose_command,
+    compare_command,
+    evaluate_command,
+    init_command,
+    privatize_command,
+    reproduce_command,
+    select_command,
+    sensitivity_command,
+    simulate_command,
 )
+from policysim.cli.parser import EXIT_USAGE, parse
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
@@ -39,7 +37,22 @@ Type next:
   policysim choose covid --keep 80%    which ε, which mechanism
   policysim COMMAND --help             all options
 """
-EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED, EXIT_BUG = 2, 3, 4, 130, 1
+# In the order in which --help shows them.
+COMMANDS = {
+    "init": init_command,
+    "compare": compare_command,
+    "choose": choose_command,
+    "audit": audit_command,
+    "simulate": simulate_command,
+    "reproduce": reproduce_command,
+    "sensitivity": sensitivity_command,
+    "evaluate": evaluate_command,
+    "privatize": privatize_command,
+    "select": select_command,
+}
+ADD = tuple(command.add for command in COMMANDS.values())
+EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED, EXIT_BUG = 3, 4, 130, 1
+OURS = ("envs", "policies", "policysim")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal without Greek letters gets question marks and not an error.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    chosen = build_parser().parse_args(arguments)
+    try:
+        chosen = parse(sys.argv[1:] if arguments is None else arguments, ADD)
+    except SystemExit as stop:
+        if stop.code == EXIT_USAGE:
+            return EXIT_USAGE
+        raise  # --help and --version
     try:
         code = _run(chosen)
         sys.stdout.flush()
@@ -69,25 +87,53 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command is None:
         sys.stdout.write(ABOUT)
         return 0
-    from envs.toml_reader import InputFileError  # noqa: PLC0415
-    from policysim.files.output import OutputError  # noqa: PLC0415
-    from policysim.question.protocol import UsageError  # noqa: PLC0415
-    from policysim.study.sweep import ClaimError  # noqa: PLC0415
+    from envs.toml_reader import InputFileError
+    from policysim.files.output import OutputError
+    from policysim.question.protocol import UsageError
+    from policysim.study.sweep import ClaimError
 
     try:
-        return run(chosen)
+        code: int = COMMANDS[chosen.command].run(chosen)
+        return code
     except (InputFileError, OutputError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
     except ClaimError as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_CHECK
-    except ValueError as error:
-        sys.stderr.write(_prefixed(str(error)))
-        return EXIT_DATA
-    except (MemoryError, ArithmeticError, LookupError, TypeError) as error:
-        sys.stderr.write(_prefixed(f"this is a bug in policysim, please report it: {type(error).__name__}: {error}"))
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            raise  # of standard output
+        if isinstance(error, ValueError) and said_on_purpose(error):
+            sys.stderr.write(_prefixed(str(error)))
+            return EXIT_DATA
+        import traceback
+
+        traceback.print_exc()
+        what = "".join(traceback.format_exception_only(error)).strip()
+        sys.stderr.write(_prefixed(f"this is a bug in policysim, please report it: {what}"))
         return EXIT_BUG
+
+
+def said_on_purpose(error: ValueError) -> bool:
+    """Whether we say what is wrong with the data: an error class of ours, or a raise statement in our code.
+
+    All other errors of the kind come out of Python or a library, as from `float("x")`, and nobody has thought of them.
+    """
+    if _is_ours(type(error).__module__):
+        return True
+    import dis
+
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None or not _is_ours(place.tb_frame.f_globals.get("__name__", "")):
+        return False
+    return dis.opname[place.tb_frame.f_code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in OURS
 
 
 def _prefixed(message: str) -> str:
@@ -96,50 +142,3 @@ def _prefixed(message: str) -> str:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Run the command that was chosen; returns the exit code."""
-    module = import_module(f"policysim.cli.{chosen.command}_command")
-    code: int = module.run(chosen)
-    return code
-
-
-# In the order in which --help shows them.
-COMMANDS = (
-    add_init,
-    add_compare,
-    add_choose,
-    add_audit,
-    add_simulate,
-    add_reproduce,
-    add_sensitivity,
-    add_evaluate,
-    add_privatize,
-    add_select,
-)
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog="policysim", description="What does choosing treatments privately cost the patients?"
-    )
-    parser.add_argument("--version", action=_Version)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for add in COMMANDS:
-        add(commands)
-    return parser
-
-
-class _Version(argparse.Action):
-    """Look the version up only when it is asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version")
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version  # noqa: PLC0415
-
-        sys.stdout.write(f"policysim {version('policysim')}\n")
-        parser.exit()

@@ -1,30 +1,78 @@
-"""`policysim privatize`."""
+"""`policysim privatize`: randomised response on columns of a file."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+from policysim.cli.option_types import number, rows_file
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_json, add_seed, as_usage
 
-from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.files.output import print_json, progress_bar
-from policysim.files.probability_table import DataError
-from policysim.question.protocol import UsageError
-from policysim.release.privatize import PrivateTable, check_ledger, check_out, privatize_file, read_private
-from policysim.release.privatize_codes import levels_in
-from policysim.release.privatize_ledger import Ledger, open_ledger
-from policysim.release.privatize_note import Note, Plan, make_plan, note_path, read_note
-from policysim.release.privatize_screen import private_document, private_screen
+if TYPE_CHECKING:
+    from policysim.files.columns_file import ColumnsFile
+    from policysim.question.progress import Progress
+    from policysim.release.privatize import PrivateTable
+    from policysim.release.privatize_ledger import Ledger
+    from policysim.release.privatize_note import Note, Plan
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
 
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "privatize",
+        help="randomise columns of a file so that no row reveals them; estimate from such a file",
+        description="Write a copy of a CSV or Parquet file in which k-ary randomised response replaces some columns, "
+        "with a note of the mechanism beside it, and print the table that can be estimated from it. A second release "
+        "of the same rows adds its ε: DATA.releases.json, which is private, lists the releases of DATA, and the same "
+        "content is released a second time only with --again.",
+    )
+    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person")
+    parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
+    parser.add_argument(
+        "--epsilon",
+        type=number("a finite number > 0", lambda value: 0 < value < math.inf),
+        metavar="1",
+        help="the privacy loss of one row, all its columns together",
+    )
+    parser.add_argument("--out", type=rows_file, metavar="FILE", help="the private file; its note is FILE.privacy.json")
+    parser.add_argument(
+        "--levels", action="append", metavar="NAME=A,B", help="what a column may hold (public); may be repeated"
+    )
+    parser.add_argument(
+        "--separately", action="store_true", help="each column by itself with an equal share of ε, not all jointly"
+    )
+    parser.add_argument(
+        "--true", action="store_true", help="also print the true counts and the errors, which are not private"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="release the same rows once more, or replace a release; the ε add up"
+    )
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="where releases are listed, which is private (default: DATA.releases.json)",
+    )
+    parser.add_argument(
+        "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
+    )
+    add_seed(parser, "simulate, repeatably; such a file is no release (default: a release)")
+    add_json(parser)
+
+
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim privatize`: make a private file, or with --estimate, read one."""
+    """Make a private file, or with --estimate, read one."""
+    from policysim.files.output import print_json
+    from policysim.release.privatize_screen import private_document, private_screen
+
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
     if chosen.json:
         print_json(private_document(path, note, tables))
@@ -34,52 +82,83 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
+    from policysim.files.columns_file import open_columns
+    from policysim.files.output import progress_bar
+    from policysim.question.protocol import UsageError
+    from policysim.release.privatize import read_private
+
     for name in NOT_WITH_ESTIMATE:
         given = getattr(chosen, name)
         if given is not None and given is not False:
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    path = Path(chosen.data)
-    file = open_columns(path)
-    with progress_bar(file.unit) as bar:
-        bar.expect(file.size)
-        return path, read_private(path, bar.advance)
+    with progress_bar(open_columns(chosen.data).unit) as progress:
+        return chosen.data, read_private(chosen.data, progress)
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
-    columns = _chosen_columns(chosen.column)
-    declared = parse_levels(chosen.levels or [], columns)
-    epsilon = _parse_epsilon(chosen.epsilon)
-    if chosen.seed is not None and chosen.seed < 0:
-        raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
-    if chosen.seed is not None and chosen.ledger is not None:
-        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
-    out = _parse_out(chosen.out)
-    _check_options(columns, declared, epsilon, separately=chosen.separately)
-    file = open_columns(Path(chosen.data))
-    check_out(file.path, out, again=chosen.again)
-    ledger = None if chosen.seed is not None else _ledger(chosen, file, out, tuple(columns), epsilon)
+    import numpy as np
+
+    from policysim.files.columns_file import open_columns
+    from policysim.files.output import progress_bar
+    from policysim.release.privatize import check_out, privatize_file
+    from policysim.release.privatize_note import make_plan, note_path
+
+    columns, declared = _checked(chosen)
+    with as_usage():
+        # Before any row is read; with the least that columns whose levels are not yet known may hold.
+        make_plan(
+            {name: declared.get(name, ["0", "1"]) for name in columns}, chosen.epsilon, separately=chosen.separately
+        )
+    file = open_columns(chosen.data)
+    check_out(file.path, chosen.out, again=chosen.again)
+    ledger = None if chosen.seed is not None else _ledger(chosen, file, tuple(columns))
     rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
-    passes = 1 + (len(declared) < len(columns))
-    with progress_bar(file.unit) as bar:
-        bar.expect(file.size * passes)
-        tell = bar.advance
-        plan = _plan(file, columns, declared, epsilon, separately=chosen.separately, advance=tell)
+    with progress_bar(file.unit) as progress:
+        plan = _plan(file, columns, declared, chosen.epsilon, separately=chosen.separately, progress=progress)
         made = privatize_file(
-            file, out, plan, rng=rng, keep_true=chosen.true, ledger=ledger, again=chosen.again, advance=tell
+            file,
+            chosen.out,
+            plan,
+            rng=rng,
+            keep_true=chosen.true,
+            ledger=ledger,
+            again=chosen.again,
+            progress=progress,
         )
     if ledger:
         sys.stderr.write(f"policysim: {_counted(ledger, file.path)}\n")
     if note_path(file.path).exists():
         sys.stderr.write(f"policysim: warning: {_randomised_before(file.path)}\n")
-    return out, made
+    return chosen.out, made
 
 
-def _ledger(
-    chosen: argparse.Namespace, file: ColumnsFile, out: Path, columns: tuple[str, ...], epsilon: float
-) -> Ledger:
+def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]]]:
+    """The private columns, and the levels of those that are declared; UsageError for what does not go together."""
+    from policysim.question.protocol import UsageError
+
+    columns: list[str] = chosen.column or []
+    if not columns:
+        raise UsageError("privatize needs --column NAME, once for each column to hide")
+    for column in columns:
+        if columns.count(column) > 1:
+            raise UsageError(f"--column {column} is given twice")
+    declared = parse_levels(chosen.levels or [], columns)
+    if chosen.epsilon is None:
+        raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
+    if chosen.seed is not None and chosen.ledger is not None:
+        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
+    if chosen.out is None:
+        raise UsageError("privatize needs --out FILE")
+    return columns, declared
+
+
+def _ledger(chosen: argparse.Namespace, file: ColumnsFile, columns: tuple[str, ...]) -> Ledger:
     """Where the release is counted; what was released before is refused now, before the rows are read."""
-    ledger = open_ledger(file.path, None if chosen.ledger is None else Path(chosen.ledger))
-    check_ledger(ledger, file, out, columns, epsilon, again=chosen.again)
+    from policysim.release.privatize import check_ledger
+    from policysim.release.privatize_ledger import open_ledger
+
+    ledger = open_ledger(file.path, chosen.ledger)
+    check_ledger(ledger, file, chosen.out, columns, chosen.epsilon, again=chosen.again)
     return ledger
 
 
@@ -101,6 +180,9 @@ def _changed(ledger: Ledger, data: Path) -> str:
 
 def _randomised_before(path: Path) -> str:
     """What is lost when a file that is private already is privatised again."""
+    from policysim.files.probability_table import DataError
+    from policysim.release.privatize_note import note_path, read_note
+
     try:
         before = read_note(path).plan
     except DataError:
@@ -120,51 +202,16 @@ def _plan(
     epsilon: float,
     *,
     separately: bool,
-    advance: Callable[[int], object],
+    progress: Progress,
 ) -> Plan:
+    from policysim.release.privatize_codes import levels_in
+    from policysim.release.privatize_note import make_plan
+
     undeclared = [column for column in columns if column not in declared]
-    found = levels_in(file, undeclared, advance) if undeclared else {}
+    found = levels_in(file, undeclared, progress) if undeclared else {}
     levels = {column: declared[column] if column in declared else found[column] for column in columns}
     # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
     return make_plan(levels, epsilon, separately=separately, from_data=undeclared)
-
-
-def _check_options(columns: Sequence[str], declared: dict[str, list[str]], epsilon: float, *, separately: bool) -> None:
-    """What can be wrong with the options is said before any row is read; UsageError."""
-    try:
-        # The least that columns whose levels are not yet known may hold.
-        make_plan({name: declared.get(name, ["0", "1"]) for name in columns}, epsilon, separately=separately)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _chosen_columns(columns: list[str] | None) -> list[str]:
-    if not columns:
-        raise UsageError("privatize needs --column NAME, once for each column to hide")
-    for column in columns:
-        if columns.count(column) > 1:
-            raise UsageError(f"--column {column} is given twice")
-    return columns
-
-
-def _parse_out(text: str | None) -> Path:
-    if not text:
-        raise UsageError("privatize needs --out FILE")
-    out = Path(text)
-    try:
-        check_ending(out)
-    except DataError as error:
-        raise UsageError(f"--out {error}") from None
-    return out
-
-
-def _parse_epsilon(text: str | None) -> float:
-    if text is None:
-        raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"--epsilon must be one number > 0, got {text!r}") from None
 
 
 def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list[str]]:
@@ -175,6 +222,8 @@ def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list
     >>> parse_levels(['ward=north,"south, by the sea"'], ["ward"])
     {'ward': ['north', 'south, by the sea']}
     """
+    from policysim.question.protocol import UsageError
+
     levels: dict[str, list[str]] = {}
     for text in texts:
         # Of columns "a" and "a=b", the longer one is meant by "a=b=0,1".

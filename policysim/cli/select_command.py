@@ -1,33 +1,92 @@
-"""`policysim select`."""
+"""`policysim select`: one private choice among candidates."""
 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+from policysim.cli.option_types import names, number
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_json, add_seed, as_usage
 
-from policysim.files.output import EXIT_CHECK, print_json
-from policysim.question.protocol import UsageError
-from policysim.release.counts_file import read_counts
-from policysim.release.select_private import Terms, choices
-from policysim.release.select_screen import analysis_document, release_document, select_screen
+if TYPE_CHECKING:
+    from policysim.release.select_private import Terms
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "select",
+        help="one private choice: the candidate that most people have",
+        description="Choose one candidate of a table of people or of counts, privately, and print what may be "
+        "published. What the choice is worth is private: --analysis shows it. Exit code 4 if the claim of ε does not "
+        "hold.",
+    )
+    parser.add_argument(
+        "counts", type=Path, metavar="COUNTS", help="a CSV file with a row per person, or --score per candidate"
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=number("a number >= 0", lambda value: 0 <= value < math.inf),
+        required=True,
+        metavar="0.1",
+        help="the privacy loss that is claimed",
+    )
+    parser.add_argument("--column", metavar="NAME", help="the column that holds the candidates")
+    parser.add_argument("--score", metavar="NAME", help="the column that counts the people of each candidate")
+    parser.add_argument("--candidates", type=names, metavar="A,B", help="all possible candidates, which are public")
+    parser.add_argument("--by", metavar="NAME", help="choose for each group in this column, each with the whole ε")
+    parser.add_argument("--groups", type=names, metavar="A,B", help="with --by: all possible groups, which are public")
+    parser.add_argument("--split-by-share", action="store_true", help="split ε between groups by their shares instead")
+    parser.add_argument(
+        "--mechanism",
+        default="exponential",
+        metavar="NAME",
+        help="exponential (default), exponential-monotone, permute-and-flip or report-noisy-max",
+    )
+    parser.add_argument(
+        "--adjacency",
+        default="replace-one",
+        metavar="NAME",
+        help="replace-one (default; the number of people is public) or add-or-remove-one",
+    )
+    parser.add_argument(
+        "--sensitivity",
+        type=number("a number > 0", lambda value: 0 < value < math.inf),
+        metavar="S",
+        help="declare it (default: the true one, from --adjacency)",
+    )
+    parser.add_argument("--proportions", action="store_true", help="score shares of people instead of their number")
+    parser.add_argument(
+        "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
+    )
+    add_seed(parser, "simulate, repeatably; this is no release")
+    add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim select`; exit code 4 if the declared sensitivity is too small for the claim."""
+    """Choose; exit code 4 if the declared sensitivity is too small for the claim."""
+    import numpy as np
+
+    from policysim.files.output import EXIT_CHECK, print_json, progress_bar
+    from policysim.release.counts_file import read_counts
+    from policysim.release.select_private import choices
+    from policysim.release.select_screen import analysis_document, release_document, select_screen
+
     terms = _terms(chosen)
-    counts = read_counts(
-        Path(chosen.counts),
-        column=chosen.column,
-        score=chosen.score,
-        by=chosen.by,
-        candidates=_names("--candidates", chosen.candidates),
-        groups=_names("--groups", chosen.groups),
-    )
+    with progress_bar("B") as progress:
+        counts = read_counts(
+            chosen.counts,
+            column=chosen.column,
+            score=chosen.score,
+            by=chosen.by,
+            candidates=chosen.candidates,
+            groups=chosen.groups,
+            progress=progress,
+        )
     found = choices(counts, terms)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
@@ -49,13 +108,10 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _terms(chosen: argparse.Namespace) -> Terms:
-    """How to choose; UsageError for options that cannot be used."""
-    epsilon = _number("--epsilon", chosen.epsilon)
-    sensitivity = None if chosen.sensitivity is None else _number("--sensitivity", chosen.sensitivity)
-    if sensitivity == 0:
-        raise UsageError("--sensitivity must be > 0, got '0'")
-    if chosen.seed is not None and chosen.seed < 0:
-        raise UsageError(f"--seed must be >= 0, got {chosen.seed}")
+    """How to choose; UsageError for options that do not go together."""
+    from policysim.question.protocol import UsageError
+    from policysim.release.select_private import Terms
+
     if chosen.split_by_share and chosen.by is None:
         raise UsageError("--split-by-share only goes with --by")
     if chosen.groups is not None and chosen.by is None:
@@ -63,42 +119,12 @@ def _terms(chosen: argparse.Namespace) -> Terms:
     named = [name for name in (chosen.column, chosen.score, chosen.by) if name is not None]
     if len(set(named)) != len(named):
         raise UsageError("--column, --score and --by must name different columns")
-    try:
+    with as_usage():
         return Terms(
-            epsilon=epsilon,
+            epsilon=chosen.epsilon,
             mechanism=chosen.mechanism,
             adjacency=chosen.adjacency,
-            sensitivity=sensitivity,
+            sensitivity=chosen.sensitivity,
             proportions=chosen.proportions,
             split_by_share=chosen.split_by_share,
         )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _number(option: str, text: str) -> float:
-    """A finite number >= 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise UsageError(f"{option} must be a number >= 0, got {text!r}")
-    return value
-
-
-def _names(option: str, text: str | None) -> list[str] | None:
-    """Names separated by commas, in quotes if they hold some."""
-    if text is None:
-        return None
-    try:
-        row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error as error:
-        raise UsageError(f"{option} {text!r}: {error}") from None
-    names = [name.strip() for name in row]
-    if not names or "" in names:
-        raise UsageError(f"{option} must be names separated by commas, got {text!r}")
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise UsageError(f"{option} names {name!r} twice")
-    return names

@@ -1,14 +1,26 @@
-"""`policysim sensitivity`."""
+"""`policysim sensitivity`: how far utilities can move between neighbours."""
 
 from __future__ import annotations
 
 import argparse
 
-from policysim.cli.options import chosen_study
-from policysim.decision.sensitivity_question import SensitivityQuestion
-from policysim.report.deliver import deliver
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_study, chosen_study
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "sensitivity",
+        help="how far utilities can move between neighbours, and which two records show it",
+        description="Exact sensitivity of the expected utilities, with the two records that attain it.",
+    )
+    add_study(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim sensitivity`."""
+    """Ask."""
+    from policysim.decision.sensitivity_question import SensitivityQuestion
+    from policysim.report.deliver import deliver
+
     return deliver(SensitivityQuestion(chosen_study(chosen)), as_json=chosen.json)

@@ -1,67 +1,84 @@
-"""`policysim simulate`."""
+"""`policysim simulate`: Monte Carlo beside the exact value."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from policies.catalogue import CATALOGUE, make_policy, unknown_policy
-from policies.policy import Policy
-from policysim.cli.compare_command import parse_horizon, with_catalogue_names
-from policysim.cli.options import chosen_scenario_study, parse_epsilons, parse_whole
-from policysim.course.simulated_log import check_log_path
-from policysim.course.simulation_question import SimulationQuestion
-from policysim.course.treatment_course import require_any_record
-from policysim.files.columns_file import check_ending
-from policysim.files.probability_table import DataError
-from policysim.question.protocol import UsageError
-from policysim.report.deliver import deliver
+from policysim.cli.compare_command import horizon, in_catalogue
+from policysim.cli.option_types import one_epsilon, rows_file, whole
+from policysim.cli.parser import Commands
+from policysim.cli.shared_options import add_study, as_usage, chosen_study
+
+if TYPE_CHECKING:
+    from policies.policy import Policy
 
 MOST_PATIENTS = 10**9
 
 
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "simulate",
+        help="treat simulated patients; their mean return beside the exact value",
+        description="Monte Carlo through the vector environment: the mean return of simulated patients with its 95 % "
+        "interval, beside the exact value. Exit code 4 if they are more than five standard errors apart.",
+    )
+    add_study(parser)
+    parser.add_argument(
+        "--patients", type=whole(2, MOST_PATIENTS), default="100000", metavar="N", help="how many (default: 100000)"
+    )
+    parser.add_argument("--policy", default="exponential", metavar="NAME", help="which (default: exponential)")
+    parser.add_argument(
+        "--epsilon", type=one_epsilon, default="1", metavar="E", help="of each day's decision (default: 1)"
+    )
+    parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
+    parser.add_argument(
+        "--length-public", action="store_true", help="when a stay ends is public, and need not be hidden"
+    )
+    parser.add_argument(
+        "--log",
+        type=rows_file,
+        metavar="FILE",
+        help="also write each patient to this .csv or .parquet file: record, action, its exact propensity, reward and "
+        "outcomes (one day only)",
+    )
+
+
 def run(chosen: argparse.Namespace) -> int:
-    """`policysim simulate`; exit code 4 if simulated and exact values disagree."""
-    horizon = parse_horizon(chosen.horizon)
-    policy = _policy(with_catalogue_names(chosen) if horizon > 1 else chosen)
-    patients = parse_whole("--patients", chosen.patients, 2, MOST_PATIENTS)
-    study = chosen_scenario_study(argparse.Namespace(**{**vars(chosen), "policy": None, "epsilon": None}))
-    if chosen.length_public and horizon == 1:
+    """Ask; exit code 4 if simulated and exact values disagree."""
+    from policysim.course.simulated_log import check_log_path
+    from policysim.course.simulation_question import SimulationQuestion
+    from policysim.course.treatment_course import require_any_record
+    from policysim.question.protocol import UsageError
+    from policysim.report.deliver import deliver
+    from policysim.study.declared import require_scenario
+
+    over_days = chosen.horizon > 1
+    if chosen.length_public and not over_days:
         raise UsageError("--length-public only goes with a --horizon of several days")
-    if horizon > 1:
-        try:
-            require_any_record(study)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-    log = _log_path(chosen.log, horizon)
-    question = SimulationQuestion(study, policy, patients, horizon, length_public=chosen.length_public, log=log)
-    return deliver(question, as_json=chosen.json)
-
-
-def _log_path(text: str | None, horizon: int) -> Path | None:
-    """The file of --log, if it can be written; checked before anything is computed."""
-    if text is None:
-        return None
-    if horizon > 1:
+    if chosen.log is not None and over_days:
         raise UsageError(
             "--log writes single decisions: over several days the propensities of a course multiply, and no estimator "
             "here weighs whole courses; leave out --horizon"
         )
-    path = Path(text)
-    try:
-        check_ending(path)
-    except DataError as error:
-        raise UsageError(f"--log {error}") from None
-    check_log_path(path)
-    return path
+    policy = _policy(chosen, over_days=over_days)
+    with as_usage():
+        study = require_scenario(chosen_study(chosen))
+        if over_days:
+            require_any_record(study)
+    if chosen.log is not None:
+        # Before anything is computed.
+        check_log_path(chosen.log)
+    question = SimulationQuestion(
+        study, policy, chosen.patients, chosen.horizon, length_public=chosen.length_public, log=chosen.log
+    )
+    return deliver(question, as_json=chosen.json)
 
 
-def _policy(chosen: argparse.Namespace) -> Policy:
-    if chosen.policy not in CATALOGUE:
-        raise UsageError(unknown_policy(chosen.policy))
-    epsilons = parse_epsilons(chosen.epsilon)
-    if len(epsilons) != 1 or not epsilons[0] >= 0:
-        raise UsageError(f"--epsilon must be one number >= 0, got {chosen.epsilon!r}")
-    template = make_policy(chosen.policy)
-    return replace(template, epsilon=epsilons[0]) if template.uses_epsilon else template
+def _policy(chosen: argparse.Namespace, *, over_days: bool) -> Policy:
+    from policies.catalogue import make_policy
+
+    (name,) = in_catalogue([chosen.policy]) if over_days else [chosen.policy]
+    with as_usage():
+        return make_policy(name, epsilon=chosen.epsilon)

@@ -9,7 +9,6 @@ prices           what hiding each feature costs, and what drives the sensitivity
 example_patients patients with a name, to see what a policy does to one; how losses vary between patients
 summary          the answer in sentences
 slider           the numbers that follow epsilon and policy on a page, and which policy is shown first
-notebook         what notebooks show of a comparison
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared; sensitivity_question: the sensitivity alone
 choose, choice_screen, choice_question   which epsilon, which mechanism

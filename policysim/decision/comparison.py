@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_comparison import compare_process
 from policysim.course.process import Process
 from policysim.decision.evaluate import Evaluator
-from policysim.decision.notebook import Comparison
+from policysim.decision.limit import Proof, prove_loss
 from policysim.question.progress import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, ratio
@@ -29,10 +30,11 @@ REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 @dataclass(frozen=True)
 class Result:
-    """One policy, evaluated: its means, (n_groups, n_metrics), and its exact privacy loss."""
+    """One policy, evaluated: its means, (n_groups, n_metrics), its exact privacy loss, and what proves it optimal."""
 
     means: FloatArray
     epsilon_spent: float
+    proof: Proof
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def compare(
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
         exponential-tight, randomized-response and the optimum by default. Where the
         optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some policy
-        reaches, and "optimal-unbeatable", one that none exceeds; the other columns of these rows are empty.
+        reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where there is a
+        proof); the other columns of these rows are empty.
     epsilons : sequence of float, optional
         Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
     by : sequence of str, optional
@@ -75,7 +78,6 @@ def compare(
     Returns
     -------
     DataFrame
-        Which notebooks show below its figure (`policysim.decision.notebook.Comparison`).
         One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
         group, under the prior; V is the expected utility.
 
@@ -94,6 +96,10 @@ def compare(
         epsilon_spent : exact privacy loss under the problem's adjacency, the same for all groups
         guarantee : the privacy loss that the policy claims not to exceed
         loss_bound : upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+        least_loss : no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or its
+            bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
+            (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
+        most_kept : no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
 
     Raises
     ------
@@ -121,7 +127,7 @@ def compare(
             else:
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
-    return Comparison(pd.concat(frames, ignore_index=True))
+    return pd.concat(frames, ignore_index=True)
 
 
 def applies(policy: Policy, problem: DecisionProblem) -> bool:
@@ -134,11 +140,15 @@ def applies(policy: Policy, problem: DecisionProblem) -> bool:
 
 
 def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:
-    """The limit where only bounds of it can be computed: a value that is reached, and one that nothing exceeds."""
-    limit = value_limit(problem, epsilon)
-    value = np.array([limit.achievable, limit.unbeatable])
+    """The limit where only bounds of it can be computed: a value that is reached, and one that provably none exceeds.
+
+    Without a proof there is no second row.
+    """
+    proof = prove_loss(problem, epsilon)
     greedy, fixed, uniform = (means[0, 0] for means in (references.greedy, references.best_fixed, references.uniform))
-    return pd.DataFrame(
+    value = np.array([value_limit(problem, epsilon).achievable, greedy - proof.least_loss])
+    size = references.magnitudes[:1]
+    rows = pd.DataFrame(
         {
             "policy": [ACHIEVABLE, UNBEATABLE],
             "epsilon": epsilon,
@@ -146,15 +156,17 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
             "level": ALL,
             "share": 1.0,
             "value": value,
-            "loss": greedy - value,
-            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), references.magnitudes[:1]),
-            "benefit_kept": ratio(value - fixed, np.full(2, greedy - fixed), references.magnitudes[:1]),
+            "loss": [greedy - value[0], proof.least_loss],
+            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), size),
+            "benefit_kept": [*ratio(value[:1] - fixed, np.array([greedy - fixed]), size), proof.most_kept],
+            **proof._asdict(),
         }
     )
+    return rows[:1] if math.isnan(proof.least_loss) else rows
 
 
 def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -> dict[Policy, Result]:
-    """Means and exact privacy loss of each policy."""
+    """Means and exact privacy loss of each policy, and of the optimum what is proven."""
     problem = evaluator.problem
     _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
 
@@ -162,15 +174,16 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -
         logs, probabilities = checked_tables(policy, problem)
         spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
         means = evaluator.means(probabilities)
+        proof = prove_loss(problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
         progress.advance()
-        return Result(means, spent)
+        return Result(means, spent, proof)
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         return dict(zip(policies, pool.map(run, policies), strict=True))
 
 
 def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, references: References) -> pd.DataFrame:
-    """The rows of one policy at one epsilon, a group each."""
+    """The rows of one policy at one epsilon, a group each; what is proven is about everyone, who are the first."""
     means = result.means
     groups = evaluator.groups
     value, greedy = means[:, 0], references.greedy[:, 0]
@@ -193,4 +206,6 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
     columns["epsilon_spent"] = result.epsilon_spent
     columns["guarantee"] = policy.guarantee
     columns["loss_bound"] = policy.loss_bound(evaluator.problem)
+    for name, proven in zip(Proof._fields, result.proof, strict=True):
+        columns[name] = [proven, *[math.nan] * (len(groups) - 1)]
     return pd.DataFrame(columns)

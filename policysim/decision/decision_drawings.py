@@ -36,7 +36,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         if has_shares
         else "Utility lost per patient"
     )
-    region = "; where the limit is known, what no mechanism can reach is shaded" if has_shares else ""
+    proven = has_shares and len(figures.out_of_reach(drawn)) > 1
+    region = "; what provably no mechanism can reach is shaded (between two ε: at the larger)" if proven else ""
     drawings = [
         Drawing(
             "loss-vs-epsilon",

@@ -20,12 +20,13 @@ from policies.sensitivity import Witness
 from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.decision.slider import Slider
 from policysim.question import words
-from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, level_name
+from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy, Study
 
 # What rows are that are no policies.
-BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds"}
+BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
+THE_LIMIT = "the limit: none is worth more, proven"
 
 
 def page_values(
@@ -50,6 +51,8 @@ def page_values(
     """
     at_epsilon = table[table["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
+    limit = limit_kind(overall)
+    glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
     return {
         "study": study,
         "problem": problem,
@@ -62,8 +65,8 @@ def page_values(
         "deaths_count": words.population(findings.deaths.values()),
         "extra_count": words.population(row.extra_deaths for row in findings.rows),
         "witness": witness_rows(problem, problem.sensitivity.witness),
-        "limit": limit_kind(overall),
-        "bounds": (overall.get(ACHIEVABLE), overall.get(UNBEATABLE)),
+        "limit": limit,
+        "proof": overall.get(Optimal.name, overall.get(ACHIEVABLE)),
         "unbeatable": UNBEATABLE,
         "keep": KEEP,
         "prices": [] if prices is None else prices.to_dict("records"),
@@ -71,7 +74,7 @@ def page_values(
         "method": _method(study),
         "infinity": math.inf,
         "catalogue": CATALOGUE,
-        "glosses": {**{name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}, **BOUNDS},
+        "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
     }
 
 
@@ -84,10 +87,13 @@ def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, 
 
 
 def limit_kind(overall: Mapping[str, Any]) -> str:
-    """What is known of the limit: "exact", "bounded", or "unknown" where it was not asked for."""
+    """What is known of the limit: "exact", "found" (the optimum, its proof looser or none), "bounded", or "unknown"."""
     if Optimal.name in overall:
-        return "exact"
-    return "bounded" if UNBEATABLE in overall else "unknown"
+        row = overall[Optimal.name]
+        # Where there is no benefit to keep shares of, it is the loss that is proven.
+        tight = attains(row["benefit_kept"], row["most_kept"]) or row["loss"] <= row["least_loss"] * (1 + TIGHT)
+        return "exact" if tight else "found"
+    return "bounded" if ACHIEVABLE in overall else "unknown"
 
 
 def mechanism_words(name: str) -> str:

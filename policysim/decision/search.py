@@ -90,9 +90,9 @@ def make_demand(
             raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
     allowed, deaths = [], math.inf
     if keep is not None:
-        allowed.append((1 - Fraction(keep)) * min(_fixed_losses(problem)))
+        allowed.append((1 - Fraction(keep)) * min(fixed_losses(problem)))
     if max_loss is not None:
-        allowed.append(Fraction(max_loss) * sum(_fixed_losses(problem)) / problem.n_actions)
+        allowed.append(Fraction(max_loss) * sum(fixed_losses(problem)) / problem.n_actions)
     if max_extra_deaths is not None:
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
@@ -104,7 +104,7 @@ def make_demand(
 
 
 @once_per_problem
-def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
     """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
     return tuple(Fraction(math.fsum(lost)) for lost in _weighted_regrets(problem))
 

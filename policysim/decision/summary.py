@@ -15,10 +15,20 @@ from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, Row
 from policysim.decision.slider import best_first
 from policysim.question.shown import events, percent, percent_up, plain, rounded
-from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, population, unused
+from policysim.question.words import (
+    ACHIEVABLE,
+    ALL,
+    LEAST_EVENTS,
+    NEGLIGIBLE,
+    UNBEATABLE,
+    attains,
+    population,
+    unused,
+)
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.
 SEARCHED = 1e-3
+BEST_FOUND = "the best mechanism found by linear programming"
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
 
 
@@ -64,18 +74,27 @@ def private_rows(findings: Findings) -> list[Row]:
 
 def _bounds(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> list[Markup]:
     """A sentence on the limit where only bounds of it are known."""
-    if UNBEATABLE not in rows or math.isnan(rows[UNBEATABLE]["benefit_kept"]) or not findings.gain.has_shares:
+    if ACHIEVABLE not in rows or math.isnan(rows[ACHIEVABLE]["benefit_kept"]) or not findings.gain.has_shares:
         return []
-    opening = Markup("At ε = {} ").format(plain(findings.epsilon))
-    return [opening + _between(rows) + Markup(" {}.").format(BEYOND)]
+    opening = Markup("At ε = {} some policy keeps {} ").format(
+        plain(findings.epsilon), percent(rows[ACHIEVABLE]["benefit_kept"])
+    )
+    return [opening + BEYOND + _most(most_kept(rows), after=", and ") + "."]
 
 
-def _between(rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
-    """What can be kept, and what cannot be exceeded."""
-    most = Markup("none can keep more than {}").format(percent_up(rows[UNBEATABLE]["benefit_kept"]))
-    if ACHIEVABLE not in rows:
-        return most
-    return Markup("some policy keeps {}, and ").format(percent(rows[ACHIEVABLE]["benefit_kept"])) + most
+def most_kept(rows: Mapping[str, Mapping[Hashable, Any]]) -> float:
+    """The share that provably no mechanism exceeds, from the rows of one epsilon; NaN where nothing is proven."""
+    proven = (float(row.get("most_kept", math.nan)) for row in rows.values())
+    return min((share for share in proven if not math.isnan(share)), default=math.nan)
+
+
+def _most(most: float, after: str) -> Markup:
+    """What none can keep more than, or that this is not proven."""
+    shown = percent_up(most)
+    # That no more than all can be kept is no finding.
+    if math.isnan(most) or shown.striptags() == percent_up(1.0).striptags():
+        return Markup("; that none can keep more is not proven")
+    return Markup("{}none can keep more than {}").format(after, shown)
 
 
 def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
@@ -91,7 +110,8 @@ def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], find
         )
     elif best.policy == Optimal.name:
         nothing = round(100 * best.benefit_kept) == 0
-        opening = "At ε = {} " + ("even " if nothing else "") + "the best mechanism, {}, keeps {} "
+        title = "the best mechanism" if attains(best.benefit_kept, most_kept(rows)) else BEST_FOUND
+        opening = "At ε = {} " + ("even " if nothing else "") + title + ", {}, keeps {} "
     else:
         opening = (
             "At ε = {} the only mechanism compared, {}, keeps {} "
@@ -135,10 +155,15 @@ def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int) 
 
 
 def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
-    if best.policy == Optimal.name:
+    """How much more any mechanism could keep, as far as that is proven."""
+    most = most_kept(rows)
+    if attains(best.benefit_kept, most):
         return Markup("{}none can keep more.").format(after)
-    if UNBEATABLE in rows:
-        return Markup("; " if ACHIEVABLE in rows else after) + _between(rows) + Markup(".")
+    if ACHIEVABLE in rows:
+        some = Markup("; some policy keeps {}").format(percent(rows[ACHIEVABLE]["benefit_kept"]))
+        return some + _most(most, after=", and ") + "."
+    if Optimal.name in rows or UNBEATABLE in rows:
+        return _most(most, after) + "."
     return Markup("; what no mechanism can exceed was not computed.")
 
 

@@ -9,7 +9,7 @@ saving      SVG, PNG and PDF
 embed       an SVG as a part of a page, with a line that marks epsilon
 """
 
-from policysim.figures.benefit import loss_vs_epsilon
+from policysim.figures.benefit import loss_vs_epsilon, out_of_reach
 from policysim.figures.choices import action_probabilities
 from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.groups import loss_by_group
@@ -28,6 +28,7 @@ __all__ = [
     "looks",
     "loss_by_group",
     "loss_vs_epsilon",
+    "out_of_reach",
     "over_epsilon",
     "patient_losses",
     "sensitivity_by_weight",

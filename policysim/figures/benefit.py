@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from policies.optimal.optimum import Optimal
 from policies.policy import Look
 from policies.reference import BestFixed
 from policysim.figures.curves import (
@@ -31,10 +30,10 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.looks import LABELS, Canvas, canvas, looks
+from policysim.figures.looks import Canvas, canvas, limit_labels, looks
 from policysim.figures.ticks import set_epsilon_axis
 from policysim.question.answer import SizeName
-from policysim.question.words import NEGLIGIBLE, UNBEATABLE, population
+from policysim.question.words import NEGLIGIBLE, population
 
 NAME = "loss_vs_epsilon"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -69,10 +68,11 @@ def loss_vs_epsilon(
     ----------
     table : DataFrame
         From `compare`: policy, epsilon, group, benefit_kept and, for a second panel, extra_deaths. The rows of
-        everyone with 0 < epsilon < inf are drawn. Where there are benefit_kept_low and _high (logged data), they are
-        drawn as a band; where benefit_kept holds no number, `difference` is drawn instead, with a line at 0 for the
-        best single arm (named in best_arm), or else `loss`. No deaths are drawn where extra_deaths and
-        expected_deaths are all 0.
+        everyone with 0 < epsilon < inf are drawn. Where most_kept holds a number at two epsilons or more, what is above
+        it is shaded: no mechanism reaches that, by a proof that `compare` has checked. Where there are benefit_kept_low
+        and _high (logged data), they are drawn as a band; where benefit_kept holds no number, `difference` is drawn
+        instead, with a line at 0 for the best single arm (named in best_arm), or else `loss`. No deaths are drawn where
+        extra_deaths and expected_deaths are all 0.
     policies : sequence of str, optional
         Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
@@ -112,7 +112,7 @@ def loss_vs_epsilon(
         ]
         settle(made, labels)
         if exact and panels[0].is_percentage:
-            _name_region(axes[0], rows)
+            _name_region(axes[0], out_of_reach(rows))
     return made.figure
 
 
@@ -143,14 +143,15 @@ def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
 def _draw(
     made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, *, colours: Mapping[str, Look], exact: bool, note: str
 ) -> EndLabels:
-    labels = LABELS if exact else {}
+    # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores.
+    labels = limit_labels(rows) if exact and panel.is_percentage else {}
     if panel.column == "difference":
         labels = {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
         ends = [*draw_policies(axes, rows, panel.column, looks=colours, labels=labels), _best_arm(axes, rows)]
     else:
         ends = draw_policies(axes, rows, panel.column, looks=colours, scale=panel.scale, labels=labels)
     if exact and panel.is_percentage:
-        _shade_beyond_limit(axes, rows)
+        _shade_out_of_reach(axes, out_of_reach(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     said = [axes.get_xlabel(), *([BAND] if has_band(rows, panel.column) else []), *([note] if note else [])]
     axes.set_xlabel("\n".join(said))
@@ -187,28 +188,39 @@ def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:
     return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM)
 
 
-def _limit(rows: pd.DataFrame) -> pd.DataFrame:
-    """The optimum, or what is proven to be unbeatable; fewer than two rows bound no region."""
-    names = set(rows["policy"])
-    limit: pd.DataFrame = rows[rows["policy"] == (UNBEATABLE if UNBEATABLE in names else Optimal.name)]
-    return limit.sort_values("epsilon")
+def out_of_reach(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of everyone that say, by a checked proof, what no mechanism keeps more than; a row for each epsilon.
+
+    Fewer than two bound no region. In a table without the column `most_kept` nothing is proven.
+    """
+    rows = over_epsilon(table)
+    if "most_kept" not in rows:
+        return rows.iloc[:0]
+    proven: pd.DataFrame = rows[rows["most_kept"].notna()]
+    return proven.sort_values("epsilon").drop_duplicates("epsilon")
 
 
-def _shade_beyond_limit(axes: Axes, rows: pd.DataFrame) -> None:
-    """Mark the region that no mechanism can reach."""
-    limit = _limit(rows)
-    if len(limit) > 1:
+def _shade_out_of_reach(axes: Axes, proven: pd.DataFrame) -> None:
+    """Mark the region that no mechanism can reach: between two epsilons, by the proof at the larger, which holds."""
+    if len(proven) > 1:
         axes.fill_between(
-            limit["epsilon"], limit["benefit_kept"], 1.0, color="#BBBBBB", alpha=0.45, linewidth=0, zorder=0
+            proven["epsilon"],
+            proven["most_kept"].clip(upper=1.0),
+            1.0,
+            step="pre",
+            color="#BBBBBB",
+            alpha=0.45,
+            linewidth=0,
+            zorder=0,
         )
 
 
-def _name_region(axes: Axes, rows: pd.DataFrame) -> None:
+def _name_region(axes: Axes, proven: pd.DataFrame) -> None:
     """Say in the region what it is, if there is room for the words."""
-    limit = _limit(rows)
-    if len(limit) < 2:
+    if len(proven) < 2:
         return
-    start = limit["epsilon"].iloc[0]
+    epsilons, most = proven["epsilon"].tolist(), proven["most_kept"].clip(upper=1.0).tolist()
+    start = epsilons[0]
     words = axes.annotate(
         "no mechanism can",
         (start, 1.0),
@@ -220,12 +232,8 @@ def _name_region(axes: Axes, rows: pd.DataFrame) -> None:
         # What crosses the words is paler than they are.
         bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
     )
-    corners = [
-        (start, 1.0),
-        *zip(limit["epsilon"], limit["benefit_kept"], strict=True),
-        (limit["epsilon"].iloc[-1], 1.0),
-    ]
-    region = Path(axes.transData.transform(corners))
+    steps = [(x, y) for left, right, y in zip(epsilons, epsilons[1:], most[1:], strict=False) for x in (left, right)]
+    region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
     box = words.get_window_extent()
     if not region.contains_points(box.padded(0.4 * box.height).corners()).all():
         words.remove()

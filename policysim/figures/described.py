@@ -1,13 +1,15 @@
 """Figures described by data: which columns of a tidy table are drawn, on which axes, with which words.
 
-A drawing is lines with bands and stars, or intervals one below the other; a new figure of this kind needs no code.
+A drawing is panels in rows: lines with bands and stars, or intervals one below the other; a new figure of this kind
+needs no code. A panel of another kind is whatever draws a table on axes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -55,14 +57,16 @@ class Lines:
     y_label: str
     x: str = "epsilon"  # the columns drawn
     y: str = "value"
-    only: tuple[str, str] | None = None  # which rows are drawn: a column, and what it must hold
+    only: Mapping[str, str] = field(default_factory=dict)  # which rows are drawn: what columns must hold
     columns: Mapping[str, str] = field(
         default_factory=dict
     )  # instead of "line": columns that are a line each, as named
     stars: tuple[str, ...] = ()  # lines that are single points which the source prints
     log: str = "x"  # the axes that are logarithmic: "x", "y", "xy" or ""
     limits: tuple[float, ...] = ()  # of the vertical axis, if not by the data
+    least: float = -np.inf  # what is below is drawn there
     zero: bool = False  # whether a line marks 0
+    diagonal: tuple[float, ...] = ()  # the ends, in x and y, of a line where both are the same
     bands: bool = True
     band: str = ""  # what the bands are, in the legend
     first: int = 0  # the look of the first line, a place in LOOKS
@@ -70,10 +74,14 @@ class Lines:
 
     def draw(self, axes: Axes, table: pd.DataFrame) -> None:
         """Draw the table's rows on the axes."""
-        if self.only:
-            table = table[table[self.only[0]] == self.only[1]]
+        for column, wanted in self.only.items():
+            table = table[table[column] == wanted]
+        numbers = [name for name in (self.y, "low", "high") if name in table]
+        table = table.assign(**{name: table[name].clip(lower=self.least) for name in numbers})
         if self.zero:
             axes.axhline(0, color="#555555", linewidth=1)
+        if self.diagonal:
+            axes.plot(self.diagonal, self.diagonal, color="#777777", linewidth=1)
         for place, (name, rows) in enumerate(self._lines(table), self.first):
             if name in self.stars:
                 axes.plot(rows[self.x], rows[self.y], label=name, **STAR)
@@ -88,7 +96,9 @@ class Lines:
         if "x" in self.log:
             log_ticks(axes, "x", table[self.x])
         if "y" in self.log:
-            log_ticks(axes, "y", pd.concat([table[name] for name in (self.y, "low", "high") if name in table]))
+            log_ticks(
+                axes, "y", pd.Series(self.limits) if self.limits else pd.concat([table[name] for name in numbers])
+            )
         else:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
         if self.limits:
@@ -140,6 +150,13 @@ class Intervals:
         _head(axes, self.title, self.x_label, "")
 
 
+class Panel(Protocol):
+    """What draws its part of a table on axes of its own."""
+
+    def draw(self, axes: Axes, table: pd.DataFrame) -> None:
+        """Draw the table's rows on the axes."""
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A figure: a tidy table, and how it is drawn."""
@@ -147,17 +164,28 @@ class Drawing:
     name: str  # its file name, without ending
     description: str  # what it shows, for readers who cannot see it; the caption too
     table: pd.DataFrame
-    panels: tuple[Lines | Intervals, ...]  # from left to right
+    panels: tuple[Panel, ...]  # from left to right, row by row
     height: float = 4.2  # inches
+    across: int = 0  # panels in a row; all of them by default
+    shown: pd.DataFrame | None = None  # the numbers as the page has them; the table by default
 
     def figure(self, size: SizeName = "page") -> Figure:
-        """Drawn, in the style of all figures, with one legend below; of the same size whatever is asked for."""
+        """Drawn, in the style of all figures; of the same size whatever is asked for.
+
+        One legend for all panels: in the place that they leave, if they leave one, or below.
+        """
+        across = self.across or len(self.panels)
+        down = math.ceil(len(self.panels) / across)
         with context(STYLE):
-            figure = Figure(figsize=(6.8 if len(self.panels) == 1 else 9.6, self.height), layout="constrained")
+            figure = Figure(figsize=(6.8 if across == 1 else 9.6, self.height), layout="constrained")
             for place, panel in enumerate(self.panels, 1):
-                panel.draw(figure.add_subplot(1, len(self.panels), place), self.table)
+                panel.draw(figure.add_subplot(down, across, place), self.table)
             handles, labels = figure.axes[0].get_legend_handles_labels()
-            if len(handles) > 1:
+            if len(self.panels) < down * across:
+                left = figure.add_subplot(down, across, down * across)
+                left.axis("off")
+                left.legend(handles, labels, loc="center", frameon=False)
+            elif len(handles) > 1:
                 columns = 2 if len(self.panels) == 1 or max(map(len, labels)) > 24 else 3
                 figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
         return figure

@@ -9,12 +9,14 @@ Sizes: for a page, for a column of a journal, for a slide.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import pandas as pd
 from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -25,7 +27,7 @@ from policies.optimal.optimum import Optimal
 from policies.policy import DASHES, Look
 from policysim.figures.lettering import LINE_SPACING, no_glyph_warnings, wrapped
 from policysim.question.answer import SizeName
-from policysim.question.words import ACHIEVABLE, UNBEATABLE
+from policysim.question.words import ACHIEVABLE, UNBEATABLE, attains
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
@@ -45,12 +47,8 @@ PALETTE = tuple(
 # Of policies that do not depend on epsilon: grey, their lines level and their dots hollow.
 LEVELS = tuple(Look(GREY, marker, dashes) for marker in ("*", "s", "d", "h", "8", "^") for dashes in reversed(DASHES))
 STYLE = Path(__file__).parent / "figures.mplstyle"
-# What the limit is called where it is the limit of what is drawn, and not of a model of it.
-LABELS = {
-    Optimal.name: "optimal (the limit)",
-    ACHIEVABLE: "achievable (the limit is above)",
-    UNBEATABLE: "unbeatable (the limit is below)",
-}
+# The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
+BOUNDS = {ACHIEVABLE: "achievable (the limit is above)", UNBEATABLE: "unbeatable (the limit is below)"}
 
 
 def is_level(name: str) -> bool:
@@ -61,6 +59,20 @@ def is_level(name: str) -> bool:
 def label(name: str) -> str:
     """What stands beside the line of a policy."""
     return CATALOGUE[name].label if name in CATALOGUE else name
+
+
+def limit_labels(rows: pd.DataFrame) -> dict[str, str]:
+    """What stands beside the lines of the optimum and of its bounds; "the limit" where that is proven at each epsilon.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From a comparison: policy, benefit_kept and, where something is proven, most_kept.
+    """
+    optimum = rows[rows["policy"] == Optimal.name]
+    proven = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
+    exact = all(attains(kept, most) for kept, most in zip(optimum["benefit_kept"], proven, strict=True))
+    return {Optimal.name: f"optimal ({'the limit' if exact else 'the best found'})", **BOUNDS}
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:

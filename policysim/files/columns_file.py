@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from policysim.files.probability_table import DataError
+from policysim.question.progress import SILENT, Progress
 
 ENDINGS = (".csv", ".parquet")
 
@@ -32,8 +33,6 @@ PAGE_BUFFER = 1 << 20
 
 WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
-Advance = Callable[[int], object]
-
 
 @dataclass(frozen=True)
 class ColumnsFile:
@@ -45,7 +44,7 @@ class ColumnsFile:
     schema : pyarrow.Schema
         Names and types of the columns; all are text in CSV.
     size : int
-        How much there is to read, in `unit`s: what `advance` adds up to.
+        How much there is to read, in `unit`s: what `batches` tells its progress.
     unit : str
         "B" (CSV) or "row" (Parquet).
     """
@@ -55,11 +54,12 @@ class ColumnsFile:
     size: int
     unit: str
 
-    def batches(self, columns: Sequence[str] | None = None, advance: Advance = lambda _: None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None, progress: Progress = SILENT) -> Iterator[Any]:
         """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
         read = _csv_batches if check_ending(self.path) == ".csv" else _parquet_batches
+        progress.expect(self.size)
         with _reading(self.path):
-            yield from read(self, columns, advance)
+            yield from read(self, columns, progress)
 
 
 class Writer(Protocol):
@@ -147,7 +147,7 @@ def _csv_header(path: Path) -> list[str]:
     raise DataError(f"{path.as_posix()}: is empty: the first line must name the columns")
 
 
-def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
     # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
     # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
     reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False)
@@ -162,12 +162,12 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Adva
                     yield batch
                 # A batch is a block; the reader's place in the file is many blocks ahead.
                 step = min(CSV_BLOCK, left)
-                advance(step)
+                progress.advance(step)
                 left -= step
     except pa.ArrowInvalid as error:
         if "Empty CSV" not in str(error):
             raise
-    advance(left)
+    progress.advance(left)
     if last is not None and columns is None:
         _refuse_open_quote(file.path, last.column(last.num_columns - 1)[-1].as_py())
 
@@ -183,13 +183,13 @@ def _refuse_open_quote(path: Path, last: str) -> None:
             raise DataError(f"{path.as_posix()}: a quote in the last row is opened and never closed")
 
 
-def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, advance: Advance) -> Iterator[Any]:
+def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
     rows = max(1, min(BATCH_ROWS, BATCH_CELLS // len(columns or file.schema.names)))
     with pq.ParquetFile(file.path, buffer_size=PAGE_BUFFER) as parquet:
         for batch in parquet.iter_batches(rows, columns=columns):
             if batch.num_rows:
                 yield batch
-            advance(batch.num_rows)
+            progress.advance(batch.num_rows)
 
 
 class _ParquetWriter:

@@ -44,7 +44,7 @@ class Question(Protocol):
         """Compute everything; nothing is printed or written."""
 
 
-def refuse(kind: type[Question], options: Mapping[str, object]) -> None:
+def refuse(kind: type[Question], options: Mapping[str, object], study: str = "") -> None:
     """Refuse the first option that a kind of question does not take.
 
     Parameters
@@ -53,6 +53,8 @@ def refuse(kind: type[Question], options: Mapping[str, object]) -> None:
         A question's class.
     options : mapping of str to object
         What was given; None, False and what is empty was not.
+    study : str, optional
+        What it is asked of: {study} in a reason.
 
     Raises
     ------
@@ -60,5 +62,7 @@ def refuse(kind: type[Question], options: Mapping[str, object]) -> None:
         "--option " and the reason.
     """
     for name, reason in kind.refuses.items():
-        if options.get(name) not in (None, False, "", []):
-            raise UsageError(f"--{name.replace('_', '-')} {reason}")
+        given = options.get(name)
+        # By identity: 0 is a value, and equal to False.
+        if not (given is None or given is False or given in ("", [])):
+            raise UsageError(f"--{name.replace('_', '-')} {reason.format(study=study)}")

@@ -224,6 +224,13 @@ ALL = "all"
 
 # The limit where it can only be bounded: names in the place of a policy's.
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
+# A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
+TIGHT = 1e-6
+
+
+def attains(kept: float, most: float) -> bool:
+    """Whether a policy keeps the most that any can; False where it is not proven (NaN) what that is."""
+    return kept >= most - TIGHT
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from io import TextIOWrapper
 from pathlib import Path
 
 from envs.toml_reader import unknown
 from policysim.files.probability_table import MISTAKES_SHOWN, DataError, numbered_rows
+from policysim.question.progress import SILENT, Progress
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53
+# Progress is told once in so many rows.
+STRIDE = 10_000
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def read_counts(
     by: str | None = None,
     candidates: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
+    progress: Progress = SILENT,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
 
@@ -130,6 +135,8 @@ def read_counts(
         All candidates; any other value is refused, one that is absent has 0 people.
     groups : sequence of str, optional
         All groups, likewise.
+    progress : Progress, optional
+        Told of the bytes of the file.
 
     Returns
     -------
@@ -142,13 +149,20 @@ def read_counts(
     """
     name = path.as_posix()
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with path.open("rb") as file, TextIOWrapper(file, encoding="utf-8-sig", newline="") as stream:
             rows = numbered_rows(stream, name)
             layout = _layout(rows, name, column, score, by)
             allowed, named = (None if names is None else frozenset(names) for names in (candidates, groups))
             tally = Tally(layout, allowed, named)
-            for line, row in rows:
+            size, told = path.stat().st_size, 0
+            progress.expect(size)
+            for count, (line, row) in enumerate(rows, start=1):
                 tally.add(line, row)
+                if count % STRIDE == 0:
+                    place = file.tell()
+                    progress.advance(place - told)
+                    told = place
+            progress.advance(size - told)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

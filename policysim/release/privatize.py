@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
-from policysim.files.columns_file import Advance, ColumnsFile, check_ending, open_columns, open_writer
+from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
 from policysim.files.output import OutputError, check_writable
 from policysim.files.probability_table import DataError
+from policysim.question.progress import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
 from policysim.release.privatize_note import Note, Part, Plan, note_path, note_text, read_note
@@ -92,7 +93,7 @@ def privatize_file(
     keep_true: bool = False,
     ledger: Ledger | None = None,
     again: bool = False,
-    advance: Advance = lambda _: None,
+    progress: Progress = SILENT,
 ) -> tuple[Note, tuple[PrivateTable, ...]]:
     """Write a copy of a file whose private columns hold reports, and its note beside it.
 
@@ -113,8 +114,8 @@ def privatize_file(
         file. A simulation is not counted.
     again : bool
         Make a release of a file that was released before, or in the place of one.
-    advance : callable
-        Told how much of `file.size` was read.
+    progress : Progress, optional
+        Told how much is to be read, and how much was.
 
     Returns
     -------
@@ -140,7 +141,7 @@ def privatize_file(
         # Without what the file says about itself, which may tell of the true rows.
         schema = pa.schema([codes.field(column) if column.name in plan.levels else column for column in file.schema])
         with open_writer(data_part, schema, check_ending(out)) as writer:
-            for batch in file.batches(advance=advance):
+            for batch in file.batches(progress=progress):
                 true_codes = codes.read(batch)
                 if true_codes is None:
                     continue  # Nothing will be written; what is wrong is counted to the end.
@@ -158,7 +159,7 @@ def privatize_file(
     return note, tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
 
 
-def read_private(path: Path, advance: Advance = lambda _: None) -> tuple[Note, tuple[PrivateTable, ...]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[PrivateTable, ...]]:
     """Estimate the true counts from a private file and the note beside it.
 
     Raises
@@ -172,7 +173,7 @@ def read_private(path: Path, advance: Advance = lambda _: None) -> tuple[Note, t
         if column not in file.schema.names:
             raise DataError(f"{path.as_posix()}: does not fit its note, which names a column {column!r}")
     codes, tallies = Codes(file, plan.levels), _tallies(plan)
-    for batch in file.batches(list(plan.levels), advance):
+    for batch in file.batches(list(plan.levels), progress):
         reported = codes.read(batch)
         if reported is not None:
             for tally in tallies:

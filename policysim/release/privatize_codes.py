@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from envs.toml_reader import shown, unknown
 from policies.arrays import IntArray
-from policysim.files.columns_file import Advance, ColumnsFile
+from policysim.files.columns_file import ColumnsFile
 from policysim.files.probability_table import DataError
+from policysim.question.progress import SILENT, Progress
 
 ROWS_SHOWN = 10
 # A column with more different values than this is no category.
@@ -100,14 +101,14 @@ class Codes:
         return self._levels[column].take(pa.array(codes))
 
 
-def levels_in(file: ColumnsFile, columns: Sequence[str], advance: Advance = lambda _: None) -> dict[str, list[str]]:
+def levels_in(file: ColumnsFile, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:
     """The different values of some columns, sorted, as text; those that are missing are left out.
 
     They are read from the private rows: which values occur is then public without being covered by any epsilon.
     """
     types = {column: _column_type(file, column) for column in columns}
     found = {column: pa.array([], kind) for column, kind in types.items()}
-    for batch in file.batches(columns, advance):
+    for batch in file.batches(columns, progress):
         for column in columns:
             with _type_refused(file, column):
                 new = _plain(batch.column(column)).unique()

@@ -260,7 +260,7 @@ class AdultAgeSex:
         panels = tuple(
             panel(
                 f"{error} error of one run",
-                only=("error", error),
+                only={"error": error},
                 notes=tuple((x, y, "just outside") for x, y in words[error].itertuples(index=False)),
             )
             for error in ERRORS

@@ -169,6 +169,8 @@ class Findings:
     def summary(self) -> str:
         """How many figures agree, in one sentence."""
         verdicts = [row.verdict for row in self.rows]
+        if len(verdicts) == 1:
+            return f"One claim of the source is set beside ours: {verdicts[0]}."
         parts = [words.format(verdicts.count(name)) for name, words in COUNTED.items() if name in verdicts]
         return f"Of {len(verdicts)} figures and claims of the source: {'; '.join(parts)}."
 

@@ -13,11 +13,11 @@ from policysim.question.progress import Progress
 from policysim.question.protocol import UsageError
 from policysim.question.words import wrap
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
-from policysim.sources.source_study import SourceStudy, load_source_study
+from policysim.sources.source_study import SourceStudy, Subject, load_source_study
 
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
-REASON = "does not go with a study of a source document"
+REASON = "does not go with {study}: it is a study of a source document"
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,11 @@ class SourceQuestion:
         return answer_about_source(self.study, findings, self.seed)
 
 
-def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> Answer:
-    """What a study of a source says, shows and keeps."""
+def answer_about_source(study: Subject, findings: Findings, seed: int, script: str = "") -> Answer:
+    """What a study of a source, or the script that is its file, says, shows and keeps.
+
+    A study's file is kept beside its report; a script is where it can be run.
+    """
     table = findings.table
     # A column of numbers and words is not written as numbers are.
     table["ours"] = table["ours"].map(lambda ours: f"{ours:.12g}" if isinstance(ours, float) else ours)
@@ -72,6 +75,7 @@ def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> An
         "study": study,
         "findings": findings,
         "seed": seed,
+        "made_by": script or f"Study {study.name}",
         "random": any(row.run is not None for row in findings.rows),
         "marks": MARKS,
         "number": number,
@@ -92,17 +96,18 @@ def answer_about_source(study: SourceStudy, findings: Findings, seed: int) -> An
             "analysis": study.analysis,
             "seed": seed,
         },
-        files={"study.toml": study.text.encode()},
+        files={} if script else {"study.toml": study.text.encode()},
         named={"Report": "report.html"},
     )
 
 
 def _drawing(title: str, source: described.Drawing) -> Drawing:
+    shown = source.table if source.shown is None else source.shown
     # These figures have one size each.
-    return Drawing(source.name, title, source.description, lambda _: source.figure(), tidy(source.table))
+    return Drawing(source.name, title, source.description, lambda _: source.figure(), tidy(shown))
 
 
-def source_screen(study: SourceStudy, findings: Findings) -> list[str]:
+def source_screen(study: Subject, findings: Findings) -> list[str]:
     """The answer, and every figure of the source that is not as expected."""
     lines = [study.title, *wrap(study.source), ""]
     for sentence in findings.lead:

@@ -14,6 +14,7 @@ from policysim.sources.common_disease import CommonDisease
 from policysim.sources.engine import Findings
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
+from policysim.study.study_file import name_of_study
 
 
 class Document(Protocol):
@@ -32,21 +33,27 @@ DOCUMENTS: dict[str, Callable[[Table], Document]] = {
 
 
 @dataclass(frozen=True)
-class SourceStudy:
-    """A study of a source document, as its file says."""
+class Subject:
+    """What is asked about a source document, and the file that asks it."""
 
     name: str
-    text: str  # its file
+    text: str  # the file: of a study, or a script
     title: str  # the question
     source: str  # what the source is
-    analysis: str  # a name among `DOCUMENTS`
+    analysis: str  # how it is answered: a name among `DOCUMENTS`, or of a script's report
     seed: int
-    document: Document
 
     @property
     def digest(self) -> str:
         """SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class SourceStudy(Subject):
+    """A study of a source document, as its file says."""
+
+    document: Document
 
     def findings(self, seed: int | None = None) -> Findings:
         """What the study finds, with its own seed or another one."""
@@ -71,5 +78,4 @@ def load_source_study(path: Path) -> SourceStudy:
         table.close()
         # Findings may only be computed from constants that are all there.
         table.mistakes.raise_if_any()
-        name = path.parent.resolve().name if path.name == "study.toml" else path.stem
-        return SourceStudy(name, table.mistakes.text, title, source, analysis, seed, document)
+        return SourceStudy(name_of_study(path), table.mistakes.text, title, source, analysis, seed, document)

@@ -1,7 +1,9 @@
 """Registers the environments with Gymnasium, without importing it: that takes longer than everything else here.
 
 If Gymnasium is imported already, `register` registers at once. If not, nobody can have asked it for an environment yet,
-and an import hook does it as soon as Gymnasium has been imported, then takes itself away.
+and an import hook does it as soon as Gymnasium has been imported, then takes itself away. Gymnasium looks for no entry
+points, so nothing simpler makes `gymnasium.make("policysim/Treatment-v0")` work in either order of imports;
+`gymnasium.make("policysim:policysim/Treatment-v0")` imports this package by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 TREATMENT = "policysim/Treatment-v0"
 GYMNASIUM = "gymnasium"
@@ -37,7 +38,7 @@ def _register_now() -> None:
 
 
 class _Hook:
-    """Finds Gymnasium as the other finders do, and has it registered with after its import."""
+    """Finds Gymnasium as the other finders do, and registers after its import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -45,37 +46,19 @@ class _Hook:
         """Where Gymnasium is; nothing for all other modules, which the other finders look for."""
         if fullname != GYMNASIUM:
             return None
-        for finder in sys.meta_path:
-            if not _is_hook(finder):
-                spec = finder.find_spec(fullname, path, target)
-                if spec is not None:
-                    if spec.loader is not None:
-                        spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # has what importing needs
-                    return spec
-        return None
+        others = [finder for finder in sys.meta_path if not _is_hook(finder)]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
+            loader, load = spec.loader, spec.loader.exec_module
 
+            def load_and_register(module: ModuleType) -> None:
+                del loader.exec_module  # the class has its own
+                load(module)
+                sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_hook(finder)]
+                _register_now()
 
-class _Loader:
-    """Loads as another loader does, and registers; to the module it looks as if the other had loaded it.
-
-    This is how `importlib.util.LazyLoader` of the standard library stands in for a loader.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """The other loader's module."""
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module, take the hook away, and register."""
-        assert module.__spec__ is not None
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_hook(finder)]
-        _register_now()
+            loader.exec_module = load_and_register  # type: ignore[method-assign]
+        return spec
 
 
 def _is_hook(finder: object) -> bool:

@@ -72,7 +72,9 @@ def load_study(name: str | Path) -> Study:
 
 def _read(table: Table, path: Path) -> Study:
     if "analysis" in table:
-        raise InputFileError(f"{_name_of(path)} is a study of a source document: only compare runs it", located=False)
+        raise InputFileError(
+            f"{name_of_study(path)} is a study of a source document: only compare runs it", located=False
+        )
     if "data" in table:
         return _read_logged(table, path)
     scenario = _read_scenario(table, path)
@@ -121,7 +123,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
-        "name": _name_of(path),
+        "name": name_of_study(path),
         "text": table.mistakes.text,
         "title": title,
         "hidden_from": hidden_from,
@@ -135,7 +137,8 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     }
 
 
-def _name_of(path: Path) -> str:
+def name_of_study(path: Path) -> str:
+    """What the study of a file is called: its folder's name if the file is called study.toml."""
     return path.parent.resolve().name if path.name == "study.toml" else path.stem
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.reference import Greedy, Uniform
-from policysim.decision.notebook import Comparison
 from policysim.logs.load_log import Log
 from policysim.question.progress import SILENT, Progress
 from policysim.question.words import ALL
@@ -84,7 +83,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     # No policy is worth what is impossible; an interval still holds its estimate.
     table["value_low"] = table["value_low"].clip(lower=table["value"].clip(upper=low))
     table["value_high"] = table["value_high"].clip(upper=table["value"].clip(lower=high))
-    return Comparison(table)
+    return table
 
 
 @dataclass(frozen=True, eq=False)

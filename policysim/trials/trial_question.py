@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, make_policy
+from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
 from policysim.decision.comparison import REFERENCES, applies
 from policysim.decision.example_patients import example_patients, example_probabilities
+from policysim.decision.limit import prove_loss
 from policysim.decision.page_values import mechanism_words, witness_rows
 from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.logs.load_log import load_log
@@ -47,7 +49,7 @@ class TrialQuestion:
     named: bool = True
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
-        "price_list": "does not go with a study of a log: prices are exact, and a log only has estimates",
+        "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
     }
     unit: ClassVar[str] = "run"
     writes: ClassVar[bool] = True
@@ -125,6 +127,7 @@ def answer_of_log(
         "private": PRIVATE,
         "witness": witness_rows(problem, problem.sensitivity.witness),
         "labels": LABELS,
+        "proof": prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None,
         "method": _method(study),
     }
     return Answer(

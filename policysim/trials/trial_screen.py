@@ -10,7 +10,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.trials.trial_findings import LoggedFindings, LoggedRow
 
 # What the optimum is on a log: it is optimal for scores that are themselves estimates.
-LABELS = {"optimal": "optimal (limit for the fitted scores)"}
+LABELS = {"optimal": "optimal (for the fitted scores)"}
 PRIVATE = (
     "Private: the record of a patient who is treated, through the published treatment, up to ε. Not private: the log "
     "that the scores, the shares of records and the choice of the best single treatment were fitted to."

@@ -1,7 +1,10 @@
 """Learning on private columns, against enumeration and closed forms, on a small study."""
 
+import hashlib
+import html
 import io
 import itertools
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_report import files as files_of
 from learning_on_private_columns import (
     CONSTANT,
     CORRECTED,
     KNOWN,
+    LEAST_SHOWN,
     LEFT_OUT,
     LIMIT,
     REPORTED,
@@ -21,16 +24,25 @@ from learning_on_private_columns import (
     SCORES,
     TRUE,
     Experiment,
+    ask,
     judge_all,
     reliability_table,
-    report,
     score_table,
 )
+from learning_on_private_columns import findings as say
 from private_columns import Split
 from scipy.stats import t
 from small_studies import write_small_study
 
+from policysim.question.progress import SILENT, Progress
+from policysim.report.folder import folder_files
+
 SCRIPT = "examples/learning_on_private_columns.py"
+
+
+def readable(page):
+    """The page's text, with entities and the spaces that do not break undone."""
+    return html.unescape(page).replace("\u00a0", " ")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +60,6 @@ def constants(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(constants):
     return judge_all(constants, 1)
-
-
-@pytest.fixture(scope="module")
-def findings(constants):
-    return report(constants, 1)
 
 
 def test_intervals_are_t_intervals_of_the_repeats(judged):
@@ -108,17 +115,27 @@ def test_another_epsilon_leaves_the_others_as_they_are(judged, constants):
 
 
 @pytest.fixture(scope="module")
-def files(findings):
-    return files_of(findings, SCRIPT)
+def findings(constants, judged):
+    return say(constants, judged)
+
+
+def files_of(constants, seed):
+    asked = ask(constants, seed)
+    return folder_files(asked.answer(SILENT), asked.command)
+
+
+@pytest.fixture(scope="module")
+def files(constants):
+    return files_of(constants, 1)
 
 
 def test_the_numbers_of_the_page_are_those_of_its_tables(findings, files):
-    page = files["report.html"].decode()
+    page = readable(files["report.html"].decode())
     for place in (1, 2):
-        section = findings.parts[2 * place - 1]
+        section = findings.sections[2 * place - 1]
         table = pd.read_csv(io.BytesIO(files[f"figures/scores-{place}.csv"])).query("epsilon == 1")
         values = table.set_index(["asked", "line", "score"])[["value", "high"]]
-        for asked, trained, *cells in section.table.to_numpy():
+        for asked, trained, *cells in section.cells:
             known = {"the record": KNOWN, "the report": REPORTED}[asked]
             for score, cell in zip(SCORES, cells, strict=True):
                 value, high = values.loc[(known, trained, score)]
@@ -127,8 +144,41 @@ def test_the_numbers_of_the_page_are_those_of_its_tables(findings, files):
 
 
 def test_two_runs_leave_the_same_bytes_and_another_seed_does_not(constants, files):
-    assert files == files_of(report(constants, 1), SCRIPT)
-    assert files_of(report(constants, 2), SCRIPT)["figures/scores-1.csv"] != files["figures/scores-1.csv"]
+    assert files == files_of(constants, 1)
+    other = files_of(constants, 2)
+    assert other["figures/scores-1.csv"] != files["figures/scores-1.csv"]
+    assert json.loads(other["manifest.json"])["command"][2:] == ["--seed", "2"]
+
+
+def test_the_manifest_names_the_script_and_its_digest(files):
+    manifest = json.loads(files["manifest.json"])
+    assert manifest["command"] == ["python", SCRIPT]
+    script = (Path(__file__).parents[2] / SCRIPT).read_bytes()
+    assert manifest["study"]["sha256"] == hashlib.sha256(script).hexdigest()
+    assert set(manifest["results"]) == set(files) - {"manifest.json"}
+
+
+def test_the_numbers_below_a_figure_are_those_that_it_draws(findings, files):
+    for drawing in findings.drawings:
+        table = pd.read_csv(io.BytesIO(files[f"figures/{drawing.name}.csv"]))
+        drawn = {round(float(text), 9) for text in table["value"]}
+        values = drawing.shown.select_dtypes("number").drop(
+            columns=["epsilon", "predicted", "patients"], errors="ignore"
+        )
+        below = {round(float(number), 9) for number in values.to_numpy().ravel()}
+        assert below == drawn, drawing.name
+
+
+def test_progress_counts_every_repeat_for_every_set_of_columns(constants):
+    seen, expected = [], []
+    judge_all(replace(constants, repeats=2, epsilons=(1.0,)), 1, Progress(seen.append, expected.append))
+    assert sum(expected) == sum(seen) == 2 * 2
+
+
+def test_a_score_below_the_least_that_is_shown_is_drawn_there(findings):
+    for drawing in findings.drawings[:2]:
+        lowest = min(min(line.get_ydata()) for axes in drawing.figure().axes[-2:] for line in axes.get_lines())
+        assert lowest == max(LEAST_SHOWN, drawing.table.query("score == 'calibration_error'")["value"].min())
 
 
 def test_the_experiment_hands_over_the_columns_that_it_names():

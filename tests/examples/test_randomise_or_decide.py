@@ -1,13 +1,16 @@
 """Where to put the noise, against enumeration of all reports on a small study; and how commands name the script."""
 
+import hashlib
 import itertools
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_report import files
+from experiment_report import run
 from randomise_or_decide import (
     FIGURE,
     LIMIT,
@@ -17,18 +20,21 @@ from randomise_or_decide import (
     RESPONSE,
     Experiment,
     Hidden,
+    ask,
     crossings,
     curves,
     kept,
     overtaking,
     percent,
-    report,
     two_digits,
 )
+from randomise_or_decide import findings as say
 from small_studies import write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
+from policysim.question.progress import SILENT, Progress
+from policysim.report.folder import folder_files
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +61,18 @@ def table(constants):
 
 
 @pytest.fixture(scope="module")
-def findings(constants):
-    return report(constants)
+def findings(constants, table):
+    return say(constants, table, crossings(constants, table))
+
+
+def files_of(constants):
+    asked = ask(constants)
+    return folder_files(asked.answer(SILENT), asked.command)
+
+
+@pytest.fixture(scope="module")
+def files(constants):
+    return files_of(constants)
 
 
 def benefit(problem, value):
@@ -159,22 +175,18 @@ def test_where_nothing_overtakes_it_is_said(table, problems):
     assert overtaking(problems[0], rows) == (math.inf, "")
 
 
-SCRIPT = "examples/randomise_or_decide.py"
-
-
-def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings):
-    made = files(findings, SCRIPT)
+def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings, files):
     csv = {}
-    for line in made[f"figures/{FIGURE}.csv"].decode().splitlines()[1:]:
+    for line in files[f"figures/{FIGURE}.csv"].decode().splitlines()[1:]:
         hidden, policy, epsilon, benefit_kept, spent, _ = line.split(",")
         csv[hidden, policy, float(epsilon)] = float(benefit_kept), float(spent)
-    page = made["report.html"].decode()
-    at_one, coins = findings.parts[1].table, findings.parts[2].table
-    for cells in at_one.to_numpy():
-        for policy, cell in zip(at_one.columns[1:-1], cells[1:-1], strict=True):
+    page = files["report.html"].decode()
+    _, at_one, coins = findings.sections
+    for cells in at_one.cells:
+        for policy, cell in zip(at_one.headings[1:-1], cells[1:-1], strict=True):
             assert cell == percent(csv[cells[0], policy, 1.0][0])
             assert f"<td>{cell}</td>" in page
-    for hidden, cells in zip(constants.hidden, coins.to_numpy(), strict=True):
+    for hidden, cells in zip(constants.hidden, coins.cells, strict=True):
         value, spent = csv[hidden.name, RECORD, float(f"{constants.two_coins(hidden):.12g}")]
         assert tuple(cells[2:4]) == (percent(value), two_digits(spent))
         assert cells[4] == percent(csv[hidden.name, RESPONSE, float(f"{constants.two_coins(hidden):.12g}")][0])
@@ -183,20 +195,52 @@ def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings):
 
 
 def test_a_star_marks_two_coins_in_every_panel(constants, findings):
-    marked = findings.parts[0].numbers.query("two_coins")
+    marked = findings.drawings[0].table.query("two_coins")
     assert list(marked["hidden"]) == [hidden.name for hidden in constants.hidden]
     assert set(marked["policy"]) == {RECORD}
 
 
-def test_two_runs_leave_the_same_bytes(constants, findings):
-    assert files(findings, SCRIPT) == files(report(constants), SCRIPT)
+def test_two_runs_leave_the_same_bytes(constants, files):
+    assert files == files_of(constants)
+
+
+def test_the_manifest_names_the_script_and_its_digest(files):
+    manifest, script = json.loads(files["manifest.json"]), "examples/randomise_or_decide.py"
+    assert manifest["command"] == ["python", script]
+    content = (Path(__file__).parents[2] / script).read_bytes()
+    assert manifest["study"]["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_progress_counts_curves_and_crossings_of_every_hidden_set(constants):
+    seen, expected = [], []
+    one = replace(constants, hidden=constants.hidden[:1])
+    ask(one).find(Progress(seen.append, expected.append))
+    assert sum(expected) == sum(seen) == 2
+
+
+@pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--out", "file"]])
+def test_what_cannot_be_asked_or_written_ends_with_2_and_says_why(arguments, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.chdir(tmp_path)
+
+    def never(seed):
+        return replace(ask(Experiment(), seed), find=lambda _: pytest.fail("computed before it was refused"))
+
+    try:
+        code = run(never, arguments)
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert ("seed must be a whole number >= 0, got -1" if "--seed" in arguments else "cannot write to file") in err
 
 
 def test_the_claim_of_no_loss_is_an_erratum(findings):
-    assert findings.claim["figure"] == "two coins for each feature of a record: ε"
-    assert findings.claim["verdict"] == "erratum"
+    (claim,) = findings.rows
+    assert claim.what == "two coins for each feature of a record: ε"
+    assert claim.verdict == "erratum"
     # five features at ln 3
-    assert "5 × 1.0986 = 5.49" in findings.claim["ours"]
+    assert "5 × 1.0986 = 5.49" in claim.shown
 
 
 def test_the_experiment_hides_the_sets_that_it_names():

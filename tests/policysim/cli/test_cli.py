@@ -139,11 +139,11 @@ def test_sensitivity_names_the_two_records_and_the_action(capsys, study):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epsilon", "-1"], "epsilon must be a number >= 0, got -1.0"),
-        (["--epsilon", "nan"], "epsilon must be a number >= 0, got nan"),
+        (["--epsilon", "-1"], "--epsilon must be numbers >= 0 separated by commas, got '-1'"),
+        (["--epsilon", "nan"], "--epsilon must be numbers >= 0 separated by commas, got 'nan'"),
         (["--epsilon", "one"], "--epsilon must be numbers >= 0 separated by commas, got 'one'"),
-        (["--epsilon", ""], "empty list"),
-        (["--epsilon", ","], "empty list"),
+        (["--epsilon", ""], "--epsilon must be numbers >= 0 separated by commas, got ''"),
+        (["--epsilon", ","], "--epsilon must be numbers >= 0 separated by commas, got ','"),
         (["--policy", "exponentail"], "unknown policy 'exponentail'; did you mean 'exponential'"),
         (["--by", "aeg"], "unknown group 'aeg'; did you mean 'age'"),
     ],
@@ -354,4 +354,4 @@ def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
     assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["seed"] == 12
     code, _, err = run(capsys, "compare", study, "--seed", "-1", "--out", str(tmp_path / "out"))
-    assert (code, err) == (2, "policysim: seed must be a whole number >= 0, got -1\n")
+    assert (code, err) == (2, "policysim: --seed must be a whole number >= 0, got '-1'\n")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from counted_progress import CountedProgress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,14 +86,14 @@ def test_randomized_response_is_found_to_spend_exactly_its_claim_with_the_record
 
 
 def test_a_policy_without_epsilon_is_audited_once_and_progress_counts_findings():
-    calls = []
-    findings = audit(PROBLEM, ["uniform", "exponential"], [2.0, 1.0], lambda: calls.append(1))
+    progress = CountedProgress()
+    findings = audit(PROBLEM, ["uniform", "exponential"], [2.0, 1.0], progress)
     assert [(finding.policy, finding.epsilon) for finding in findings] == [
         ("uniform", None),
         ("exponential", 1.0),
         ("exponential", 2.0),
     ]
-    assert len(calls) == 3
+    assert progress.done == progress.expected == 3
 
 
 def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():

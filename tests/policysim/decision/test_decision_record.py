@@ -316,7 +316,7 @@ def test_what_is_hidden_but_not_used_is_said_to_have_no_price(logged):
     choices, text = record(study, same, Wish(keep=0.8), ["optimal"])
     assert not choices.used
     assert "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said" in text
-    assert "uses nothing of what is hidden" in choices_screen(study, choices, None)
+    assert "uses nothing of what is hidden" in " ".join(choices_screen(study, choices, None))
 
 
 def test_no_share_of_a_tiny_gain_is_in_record_screen_or_paragraph(logged):
@@ -331,7 +331,7 @@ def test_no_share_of_a_tiny_gain_is_in_record_screen_or_paragraph(logged):
     assert page.row("randomized-response")[1] == page.row("best for each")[1] == "–"
     assert "shares of the difference say little" in page.row("Price")[0]
     assert "is kept of" not in paragraph
-    assert "shares of the difference say little" in " ".join(choices_screen(study, choices, None).split())
+    assert "shares of the difference say little" in " ".join(choices_screen(study, choices, None))
 
 
 def test_groups_that_lose_nothing_are_not_called_worst_off(logged):

@@ -217,8 +217,8 @@ def test_the_optimum_of_each_day_is_drawn_as_the_optimum_under_its_own_name(cour
     table = course.replace({"policy": {"optimal": name}})
     line = lines_of(figures.value_over_days(table).axes[0])["optimal-daily"]
     assert (line.get_color(), line.get_marker()) == (
-        figures.look("optimal")["color"],
-        figures.look("optimal")["marker"],
+        looks(["optimal"])["optimal"].colour,
+        looks(["optimal"])["optimal"].marker,
     )
 
 

@@ -1,6 +1,5 @@
 """A small trial as a file, the study section that goes with it, and how both are read."""
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from envs.toml_reader import open_toml
 from policysim.cli import init_command
+from policysim.cli.parser import parse
 from policysim.logs.data_section import read_data_section
 from policysim.logs.load_log import load_log
 
@@ -111,7 +111,8 @@ def run_init():
     """`policysim init DATA [--out FILE]`."""
 
     def run(data, out=None, *, json=False):
-        return init_command.run(argparse.Namespace(data=str(data), out=out and str(out), json=json))
+        words = ["init", str(data), *(["--out", str(out)] if out else []), *(["--json"] if json else [])]
+        return init_command.run(parse(words, [init_command.add]))
 
     return run
 

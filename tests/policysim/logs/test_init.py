@@ -97,8 +97,9 @@ def test_out_says_where_and_the_data_are_named_from_there(tmp_path, acids, run_i
     assert load_log(read_study(out)).n_read == 400
     assert 'file = "../data/acids.parquet"' in out.read_text(encoding="utf-8")
     assert capsys.readouterr().out.splitlines()[-1] == f"Type next: policysim compare {out.as_posix()}"
-    with pytest.raises(UsageError, match=r"--out must end in \.toml"):
+    with pytest.raises(SystemExit):
         run_init(tmp_path / "data" / "acids.parquet", tmp_path / "mine.txt")
+    assert capsys.readouterr().err == f"policysim: --out must end in .toml, got '{tmp_path / 'mine.txt'}'\n"
 
 
 def test_json_is_one_document(tmp_path, acids, run_init, capsys):

@@ -16,6 +16,7 @@ from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, writ
 
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
+from policysim.question.progress import Progress
 from policysim.release.privatize import privatize_file, read_private
 from policysim.release.privatize_codes import levels_in
 from policysim.release.privatize_note import make_plan
@@ -130,10 +131,10 @@ def test_many_batches_are_one_file(tmp_path, monkeypatch, ending):
     whole = read_rows(privatized(data, LEVELS, name="whole"))
     monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
-    steps = []
+    steps, expected = [], []
     file = open_columns(data)
-    assert len(list(file.batches(advance=steps.append))) > 40
-    assert sum(steps) == file.size
+    assert len(list(file.batches(progress=Progress(steps.append, expected.append)))) > 40
+    assert sum(steps) == sum(expected) == file.size
     out = privatized(data, LEVELS)
     header, rows = read_rows(out)
     assert header == whole[0]

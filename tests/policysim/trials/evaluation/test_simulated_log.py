@@ -97,7 +97,7 @@ def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tm
 def empty(tmp_path, monkeypatch):
     """An empty folder to work in, where nothing can be simulated."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("policysim.cli.simulate_command.simulate", None)
+    monkeypatch.setattr("policysim.course.simulation_question.simulate", None)
     return tmp_path
 
 
@@ -105,7 +105,7 @@ def empty(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         ("log.csv --horizon 2", "--log writes single decisions: over several days the propensities"),
-        ("log.txt", "--log log.txt: the name must end in .csv or .parquet"),
+        ("log.txt", "--log must end in .csv or .parquet, got 'log.txt'"),
         ("folder.csv", "folder.csv: is a folder"),
     ],
 )

@@ -1,0 +1,123 @@
+"""What the text of an option means: functions for argparse's `type=`.
+
+Each raises ArgumentTypeError with what is wanted and what was given; the parser puts the option's name before it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+
+ROWS = (".csv", ".parquet")
+
+
+def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """A number.
+
+    Parameters
+    ----------
+    wanted : str
+        Follows "must be".
+    fits : callable
+        Whether a number is one of these; False for NaN.
+    """
+
+    def read(text: str) -> float:
+        value = _float(text)
+        if not fits(value):
+            raise ArgumentTypeError(f"must be {wanted}, got {text!r}")
+        return value
+
+    return read
+
+
+def share(wanted: str, low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    """A number from `low` to `high`, also in per cent: 0.8 or 80%."""
+
+    def read(text: str) -> float:
+        bare = text.strip()
+        value = _float(bare[:-1]) / 100 if bare.endswith("%") else _float(bare)
+        if not math.isfinite(value):
+            raise ArgumentTypeError(f"must be a number, got {text!r}")
+        if not low <= value <= high:
+            raise ArgumentTypeError(f"must be {wanted}, got {text!r}")
+        return value
+
+    return read
+
+
+# One epsilon; infinity is no privacy.
+one_epsilon = number("one number >= 0", lambda value: value >= 0)
+
+
+def epsilons(text: str) -> list[float]:
+    """Numbers >= 0 separated by commas, at least one.
+
+    Examples
+    --------
+    >>> epsilons("0.1, 1,inf")
+    [0.1, 1.0, inf]
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    wrong = [part for part in parts if not _float(part) >= 0]
+    if wrong or not parts:
+        raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {(wrong or [text])[0]!r}")
+    return [float(part) for part in parts]
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A whole number within bounds, in digits."""
+    wanted = f">= {least}" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        # int() would refuse thousands of digits in words of its own, and take 1_000.
+        digits = text.isascii() and text.isdigit() and len(text) <= 19
+        if not digits or int(text) < least or (most is not None and int(text) > most):
+            raise ArgumentTypeError(f"must be a whole number {wanted}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def names(text: str) -> list[str]:
+    """Different names separated by commas, in quotes if they hold some.
+
+    Examples
+    --------
+    >>> names('north, "south, by the sea"')
+    ['north', 'south, by the sea']
+    """
+    try:
+        row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None
+    found = [name.strip() for name in row]
+    if not found or "" in found:
+        raise ArgumentTypeError(f"must be names separated by commas, got {text!r}")
+    for position, name in enumerate(found):
+        if name in found[:position]:
+            raise ArgumentTypeError(f"names {name!r} twice")
+    return found
+
+
+def folder(text: str) -> Path | None:
+    """A folder; None, as if nothing was said, for empty text."""
+    return Path(text) if text else None
+
+
+def rows_file(text: str) -> Path:
+    """A file of rows, of a kind that can be written."""
+    if Path(text).suffix.lower() not in ROWS:
+        raise ArgumentTypeError(f"must end in {' or '.join(ROWS)}, got {text!r}")
+    return Path(text)
+
+
+def _float(text: str) -> float:
+    """The number; NaN for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
