@@ -168,3 +168,9 @@ def test_a_citation_is_found_and_an_address_is_none():
     assert cited("as in facts/seeds.md, section 3; see DESIGN.md.") == ["facts/seeds.md", "DESIGN.md"]
     assert cited("envs/scenarios/covid.toml names them; study.toml is the reader's") == ["envs/scenarios/covid.toml"]
     assert cited("https://example.org/a/b.py") == []
+
+
+def test_random_examples_do_not_depend_on_what_is_imported():
+    from hypothesis.internal.conjecture import providers  # noqa: PLC0415
+
+    assert len(providers._get_local_constants()) == 0
