@@ -184,6 +184,25 @@ def open_toml(path: Path) -> Iterator[Table]:
     mistakes.raise_if_any()
 
 
+def peek(path: Path, *key: str) -> Any:
+    """What stands at one key, for whoever must know it before the file is read; None if nothing does.
+
+    None also for a file that cannot be read: `open_toml` says what is wrong with it.
+
+    Examples
+    --------
+    >>> peek(Path("no.toml"), "data", "file") is None
+    True
+    """
+    try:
+        value: Any = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    for part in key:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
     """Whether a TOML value is a number within [low, high]; NaN and booleans are not."""
     if not isinstance(value, int | float) or isinstance(value, bool):

@@ -6,7 +6,6 @@ import argparse
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policysim.cli.option_types import epsilons, folder, number, whole
@@ -109,12 +108,13 @@ def _question(chosen: argparse.Namespace) -> Question:
 
     The modules of each kind are only imported for it.
     """
+    from envs.toml_reader import peek
     from policysim.question.protocol import refuse
     from policysim.study.declared import LoggedStudy, require_scenario
     from policysim.study.study_file import name_of_study, study_path
 
     path = study_path(chosen.study)
-    if _is_source_study(path):
+    if peek(path, "analysis") is not None:
         from policysim.sources.source_question import SourceQuestion
 
         refuse(SourceQuestion, vars(chosen), name_of_study(path))
@@ -173,16 +173,6 @@ def in_catalogue(policies: Sequence[str]) -> list[str]:
 def _named(chosen: argparse.Namespace) -> bool:
     """Whether each policy was asked for by name, in the study or on the command line."""
     return "all" not in (chosen.policy or ())
-
-
-def _is_source_study(path: Path) -> bool:
-    """Whether a file is a study of a source document; False for a file that cannot be read."""
-    import tomllib
-
-    try:
-        return "analysis" in tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
 
 
 def study_command(arguments: Sequence[str]) -> list[str]:

@@ -140,13 +140,14 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from dataclasses import replace
 
     from policies.catalogue import make_policy
+    from policysim.files.probability_table import read_probability_table
     from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
     from policysim.study.study_file import load_study
-    from policysim.trials.evaluated_policy import CataloguePolicy, read_table_policy
+    from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:
-        return read_table_policy(chosen.table)
+        return TablePolicy(read_probability_table(chosen.table))
     with as_usage():
         policy = make_policy(chosen.policy)
     if policy.uses_epsilon and chosen.epsilon is None:

@@ -40,12 +40,12 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
-    from policysim.files.bad_rows import LogError
+    from policysim.files.bad_rows import DataError
+    from policysim.files.data_table import read_table
     from policysim.files.output import print_json, progress_bar, write_files
     from policysim.logs.guess_columns import summarise
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import guess_roles
-    from policysim.logs.log_tables import read_table
     from policysim.logs.study_text import study_text
 
     out = _checked_out(chosen.out or chosen.data.with_suffix(".toml"))
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
     roles = guess_roles(columns, table.name)
     features = guess_features(roles.rest)
     if not features.chosen:
-        raise LogError(
+        raise DataError(
             f"{table.name}: no column is left that can be a feature: it needs 2 or more values before treatment"
         )
     text = study_text(_relative(chosen.data, out), chosen.data.stem, out.as_posix(), roles, features)

@@ -180,7 +180,7 @@ def _changed(ledger: Ledger, data: Path) -> str:
 
 def _randomised_before(path: Path) -> str:
     """What is lost when a file that is private already is privatised again."""
-    from policysim.files.probability_table import DataError
+    from policysim.files.bad_rows import DataError
     from policysim.release.privatize_note import note_path, read_note
 
     try:

@@ -71,22 +71,20 @@ def run(chosen: argparse.Namespace) -> int:
     """Choose; exit code 4 if the declared sensitivity is too small for the claim."""
     import numpy as np
 
-    from policysim.files.output import EXIT_CHECK, print_json, progress_bar
+    from policysim.files.output import EXIT_CHECK, print_json
     from policysim.release.counts_file import read_counts
     from policysim.release.select_private import choices
     from policysim.release.select_screen import analysis_document, release_document, select_screen
 
     terms = _terms(chosen)
-    with progress_bar("B") as progress:
-        counts = read_counts(
-            chosen.counts,
-            column=chosen.column,
-            score=chosen.score,
-            by=chosen.by,
-            candidates=chosen.candidates,
-            groups=chosen.groups,
-            progress=progress,
-        )
+    counts = read_counts(
+        chosen.counts,
+        column=chosen.column,
+        score=chosen.score,
+        by=chosen.by,
+        candidates=chosen.candidates,
+        groups=chosen.groups,
+    )
     found = choices(counts, terms)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())

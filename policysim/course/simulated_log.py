@@ -17,6 +17,7 @@ from envs.records import Feature
 from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policysim.course.simulation import Decisions
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.output import OutputError, check_writable
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
@@ -45,9 +46,7 @@ def open_simulated_log(scenario: Scenario, table: FloatArray, path: Path) -> Ite
     Raises
     ------
     DataError
-        For another ending.
-    ValueError
-        For a feature that has the name of another column.
+        For another ending, or a feature that has the name of another column.
     OutputError
         If the file cannot be written.
     """
@@ -82,7 +81,7 @@ def _schema(scenario: Scenario) -> pa.Schema:
     own = {PATIENT: pa.int64(), ACTION: pa.string(), REWARD: pa.float64(), PROPENSITY: pa.float64()}
     for name in features:
         if name in own or name in outcomes:
-            raise ValueError(f"the scenario's feature {name!r} has the name of another column of a log: rename it")
+            raise DataError(f"the scenario's feature {name!r} has the name of another column of a log: rename it")
     return pa.schema([(PATIENT, own.pop(PATIENT)), *features.items(), *own.items(), *outcomes.items()])
 
 

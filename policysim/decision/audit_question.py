@@ -65,7 +65,7 @@ class TableAuditQuestion:
     Attributes
     ----------
     path : Path
-        A CSV file with a row for each record.
+        A .csv or .parquet file with a row for each record.
     actions : tuple of str or None
         Its action columns; None for those that are named p_<action>.
     adjacency : str or None
@@ -92,7 +92,7 @@ class TableAuditQuestion:
 
     def answer(self, progress: Progress) -> Answer:
         """Read the table, and compare its rows."""
-        table = read_probability_table(self.path, None if self.actions is None else list(self.actions))
+        table = read_probability_table(self.path, self.actions, option="--actions")
         name = self.adjacency or (Sensitive.name if self.sensitive else AnyRecord.name)
         try:
             adjacency = table_adjacency(table, name, list(self.sensitive))
@@ -135,7 +135,7 @@ def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> list[st
 
 def table_heading(table: ProbabilityTable, adjacency: Listed) -> list[str]:
     """What was audited and what was not, for `audit_screen`."""
-    n_rows, alone = len(table.lines), int((~adjacency.has_neighbour).sum())
+    n_rows, alone = len(table.table), int((~adjacency.has_neighbour).sum())
     hidden = sorted({table.features[feature] for features in adjacency.hidden for feature in features})
     names = f" ({', '.join(hidden)})" if adjacency.name not in (AnyRecord.name, OneFeature.name) else ""
     notes = [

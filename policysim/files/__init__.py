@@ -1,7 +1,8 @@
 """Files that people give and get, whatever they are about.
 
-columns_file       columns of CSV and Parquet files, read and written a batch of rows at a time
+bad_rows           the error for bad data; all bad rows of a file, listed: the first twenty, then how many more
+columns_file       CSV and Parquet, read and written a batch of rows at a time, as a file may exceed the memory
+data_table         such a file, or a data frame, as a table in memory; its columns as codes, numbers or text
 probability_table  a table of action probabilities that was made elsewhere
-bad_rows           all bad rows of a file, listed: the first twenty in order, then how many more
 output             folders written whole or not at all; the console: progress, JSON; values as TOML
 """

@@ -1,4 +1,4 @@
-"""All bad rows of a log, listed: the first twenty in order, then how many more.
+"""Bad data: the one error for it, and all bad rows of a file, listed: the first twenty in order, then how many more.
 
 When two cells hold the same value, whatever kind of file they came from.
 """
@@ -20,8 +20,8 @@ from envs.toml_reader import shown as quoted
 SHOWN = 20
 
 
-class LogError(ValueError):
-    """A log that cannot be used; str() is one line for each mistake."""
+class DataError(ValueError):
+    """Data that cannot be used; str() is a line about the file, or `place: column: message` for each bad row."""
 
 
 class Placed(Protocol):
@@ -31,58 +31,49 @@ class Placed(Protocol):
         """Each row as messages name it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Mistake:
-    """One kind of mistake: the rows in which it occurs, rising, and what to say about each."""
-
-    table: Placed
-    rows: NDArray[np.intp]
-    column: str
-    say: Callable[[int], str]
-
-
 @dataclass
 class BadRows:
-    """The mistakes found so far, of one or more tables."""
+    """The mistakes found so far, of one or more tables: the first, and how many there are."""
 
-    found: list[Mistake] = field(default_factory=list)
+    tables: list[Placed] = field(default_factory=list)
+    first: list[tuple[int, int, int, str]] = field(default_factory=list)  # table, row, kind of mistake, what it is
+    count: int = 0
+    kinds: int = 0
 
-    def add(self, table: Placed, bad: NDArray[np.bool_], column: str, say: Callable[[int], str]) -> None:
-        """Note the rows in which a column is wrong; `say` puts a row's mistake in words."""
+    def add(
+        self, table: Placed, bad: NDArray[np.bool_], column: str, say: Callable[[int], str], *, before: int = 0
+    ) -> None:
+        """Note the rows in which a column is wrong; `say` puts a row's mistake in words.
+
+        Where a table is read in parts, each has the number of rows `before` it.
+        """
         rows = np.flatnonzero(bad)
-        if rows.size:
-            self.found.append(Mistake(table, rows, column, say))
+        if not rows.size:
+            return
+        if not any(known is table for known in self.tables):
+            self.tables.append(table)
+        number = next(place for place, known in enumerate(self.tables) if known is table)
+        self.count += rows.size
+        self.kinds += 1
+        title = f"{column}: " if column else ""
+        found = [(number, before + row, self.kinds, one_line(f"{title}{say(row)}")) for row in rows[:SHOWN].tolist()]
+        self.first = sorted([*self.first, *found])[:SHOWN]
 
     def add_values(self, table: Placed, bad: NDArray[np.bool_], column: str, values: Any, must: str) -> None:
-        """Note the rows in which a value is not what it must be; `values` is a pandas Series."""
-        self.add(table, bad, column, lambda row: f"{must}, {_got(values.iloc[row])}")
+        """Note the rows in which a value is not what it must be; `values[row]` is a row's."""
+        self.add(table, bad, column, lambda row: f"{must}, {got(values[row])}")
 
     def raise_if_any(self) -> None:
-        """Raise LogError with all of them, in the order of their tables and rows."""
-        if not self.found:
+        """Raise DataError with all of them, in the order of their tables and rows."""
+        if not self.count:
             return
-        tables = list({id(mistake.table): mistake.table for mistake in self.found}.values())
-        firsts = [
-            (tables.index(mistake.table), row, kind)
-            for kind, mistake in enumerate(self.found)
-            for row in mistake.rows[:SHOWN].tolist()
-        ]
-        listed = sorted(firsts)[:SHOWN]
-        places = {
-            (number, row): place
-            for number, table in enumerate(tables)
-            for row, place in _placed(table, sorted({row for other, row, _ in listed if other == number}))
-        }
-        lines = [
-            f"{places[number, row]}: {one_line(f'{self.found[kind].column}: {self.found[kind].say(row)}')}"
-            for number, row, kind in listed
-        ]
-        more = sum(mistake.rows.size for mistake in self.found) - len(lines)
-        raise LogError("\n".join([*lines, *([f"... and {more:,} more"] if more else [])]))
-
-
-def _placed(table: Placed, rows: list[int]) -> list[tuple[int, str]]:
-    return list(zip(rows, table.places(rows), strict=True)) if rows else []
+        lines = []
+        for number, table in enumerate(self.tables):
+            own = [(row, text) for other, row, _, text in self.first if other == number]
+            places = table.places([row for row, _ in own])
+            lines += [f"{place}: {text}" for place, (_, text) in zip(places, own, strict=True)]
+        more = self.count - len(lines)
+        raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more else [])]))
 
 
 def one_line(text: str) -> str:
@@ -90,13 +81,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _got(value: Any) -> str:
-    """A cell as messages show it."""
+def got(value: Any) -> str:
+    """A cell as messages show it; text that only means a missing value is shown."""
     plain = value.item() if isinstance(value, np.generic) else value
-    try:
-        missing = plain is None or level_key(plain) == MISSING
-    except TypeError:  # of pandas' own NA
-        missing = True
+    text = str(plain).strip()
+    missing = not text or (not isinstance(plain, str) and text.lower() in ("none", "nan", "nat", "<na>"))
     return "is missing" if missing else f"got {quoted(plain)}"
 
 

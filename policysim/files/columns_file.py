@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from policysim.files.probability_table import DataError
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.question.progress import SILENT, Progress
 
 ENDINGS = (".csv", ".parquet")
@@ -31,7 +32,8 @@ BATCH_CELLS, BATCH_ROWS = 1 << 21, 1 << 18
 # What Parquet's reader holds of each column that it reads.
 PAGE_BUFFER = 1 << 20
 
-WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+# What the CSV reader says of a row that is longer or shorter than the header.
+RAGGED = re.compile(r"Expected \d+ columns, got \d+")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,16 @@ class ColumnsFile:
         read = _csv_batches if check_ending(self.path) == ".csv" else _parquet_batches
         progress.expect(self.size)
         with _reading(self.path):
-            yield from read(self, columns, progress)
+            try:
+                yield from read(self, columns, progress)
+            except pa.ArrowInvalid as error:
+                if RAGGED.search(str(error)):
+                    _refuse_ragged(self)
+                raise
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row as messages name it."""
+        return places_of(self.path, rows)
 
 
 class Writer(Protocol):
@@ -108,6 +119,46 @@ def check_ending(path: Path) -> str:
     return ending
 
 
+def places_of(path: Path, rows: Sequence[int]) -> list[str]:
+    """Each row of a file as messages name it: file, line (CSV) and row, both counted from 1."""
+    name = path.as_posix()
+    lines = [f":{line}" for line in lines_of(path, rows)] if check_ending(path) == ".csv" else [""] * len(rows)
+    return [f"{name}{line}: row {row + 1}" for line, row in zip(lines, rows, strict=True)]
+
+
+def lines_of(path: Path, rows: Sequence[int]) -> list[int]:
+    """The lines on which rows of a CSV file begin; the header is no row."""
+    wanted = dict.fromkeys(rows, 1)
+    last = max(rows, default=-1)
+    for row, (line, _) in zip(range(-1, last + 1), _numbered_rows(path), strict=False):
+        if row in wanted:
+            wanted[row] = line
+    return [wanted[row] for row in rows]
+
+
+def _numbered_rows(path: Path) -> Iterator[tuple[int, int]]:
+    """The line on which each row begins, and its cells; blank lines and breaks within quotes are why we look."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.reader(stream, strict=True)
+        start = 1
+        try:
+            for row in rows:
+                if row:
+                    yield start, len(row)
+                start = rows.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path.as_posix()}:{start}: not valid CSV: {error}") from None
+
+
+def _refuse_ragged(file: ColumnsFile) -> None:
+    """DataError for all rows that are longer or shorter than the header; the reader knows only of the first."""
+    sizes = np.array([size for _, size in _numbered_rows(file.path)][1:], dtype=np.intp)
+    n_columns, bad = len(file.schema.names), BadRows()
+    must = f"must have {n_columns} columns as the header has"
+    bad.add(file, sizes != n_columns, "", lambda row: f"{must}, got {sizes[row]}")
+    bad.raise_if_any()
+
+
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """What can be wrong with a file, in one line."""
@@ -125,11 +176,6 @@ def _reading(path: Path) -> Iterator[None]:
 def _reason(message: str, path: Path) -> str:
     if "UTF8" in message:
         return "must be UTF-8 text"
-    wrong = WRONG_ROW.search(message)
-    if wrong:
-        row, expected, actual = map(int, wrong.groups())
-        # The header is row 1 to the reader.
-        return f"row {row - 1} must have {expected} columns as the header has, got {actual}"
     if "straddl" in message:
         return f"a row is longer than {CSV_BLOCK >> 20} MiB, or a quote is opened and never closed"
     return f"not valid {'CSV' if check_ending(path) == '.csv' else 'Parquet'}: {message}"

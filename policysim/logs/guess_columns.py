@@ -6,7 +6,7 @@ What a column's name says about what it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,7 @@ import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, Key, sorted_keys
-from policysim.logs.cells import coded, missing, numbers
+from policysim.files.data_table import coded, codes_among, missing, numbers
 
 # A column decides another only if so many rows of each of its values agree.
 ROWS_EACH = 10
@@ -108,12 +108,8 @@ def summarise(column: pd.Series, name: str) -> ColumnSummary:
         codes = np.full(len(column), -1)
         codes[~absent] = places
         return ColumnSummary(name, tuple(distinct.tolist()), codes)
-    positions, keys = coded(column)
-    ordered = sorted_keys(set(keys) - {MISSING})
-    place = {key: code for code, key in enumerate(ordered)}
-    # Keys of what is only declared by a categorical column are none of the rows'.
-    lookup: Callable[[Key], int] = lambda key: place.get(key, -1)  # noqa: E731 - a rule in one line
-    return ColumnSummary(name, tuple(ordered), np.array([lookup(key) for key in keys], dtype=np.intp)[positions])
+    ordered = sorted_keys(set(coded(column)[1]) - {MISSING})
+    return ColumnSummary(name, tuple(ordered), codes_among(column, ordered))
 
 
 # The likelier, the earlier.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from policysim.files.bad_rows import LogError, level_of
+from policysim.files.bad_rows import DataError, level_of
 from policysim.files.output import toml_text
 from policysim.logs import guess_columns as names
 from policysim.logs.guess_columns import ColumnSummary
@@ -63,7 +63,7 @@ class Roles:
 
 
 def guess_roles(columns: Sequence[ColumnSummary], source: str) -> Roles:
-    """Guess what the columns of a file called `source` are; LogError if none can be the treatment, or the outcome."""
+    """Guess what the columns of a file called `source` are; DataError if none can be the treatment, or the outcome."""
     treatment, others = _treatment(columns, source)
     left = [column for column in columns if column is not treatment]
     ids = _id(left)
@@ -107,7 +107,7 @@ def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSum
     possible = [c for c in columns if 2 <= c.n_distinct <= MOST_TREATMENTS and not c.n_missing]
     found = _ranked(possible, names.TREATMENT)
     if not found:
-        raise LogError(
+        raise DataError(
             f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values, none missing, "
             f"and a name such as {', '.join(names.TREATMENT[:3])}; columns: {_listed(columns)}"
         )
@@ -149,7 +149,7 @@ def _outcome(
         return named[0], []
     _refuse_unusable([c for c in columns if not cannot_be_outcome(c, statuses)], known, treatment, source)
     if not possible:
-        raise LogError(
+        raise DataError(
             f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1, and best a name such as "
             f"{', '.join(names.BENEFIT[:3])} or {names.HARM[0]}; columns: {_listed(columns)}"
         )
@@ -159,10 +159,10 @@ def _outcome(
 def _refuse_unusable(
     columns: Sequence[ColumnSummary], known: Sequence[str], treatment: ColumnSummary, source: str
 ) -> None:
-    """LogError if a column is named like an outcome and can be none: no other one is taken in its place."""
+    """DataError if a column is named like an outcome and can be none: no other one is taken in its place."""
     named = [c for c in _ranked([c for c in columns if c.name], known) if not names.is_before(c.name)]
     if named:
-        raise LogError(
+        raise DataError(
             f"{source}: {toml_text(named[0].name)} is named like the outcome, but {_why(named[0], treatment)}"
         )
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import BadRows, LogError
-from policysim.logs.cells import BoolArray, numbers
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
 from policysim.logs.log_frame import PROPENSITY, LoggedData
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
-from policysim.logs.log_tables import LogTable, LogTables, read_table
+from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.propensities import (
     equal_propensities,
@@ -77,7 +77,7 @@ def load_log(source: LogSource) -> Log:
 
     Raises
     ------
-    LogError
+    DataError
         One line for each of the first twenty bad rows, and how many more there are: a value that is no declared level,
         no known treatment, a propensity outside (0, 1], an outcome that is missing, infinite or out of range, an id
         that is missing, not unique or without a match. Or one line about a file as a whole.
@@ -122,12 +122,12 @@ def _columns(source: LogSource) -> Columns:
     )
 
 
-def _records(table: LogTable, source: LogSource, bad: BadRows) -> IntArray:
+def _records(table: DataTable, source: LogSource, bad: BadRows) -> IntArray:
     """The record of each row, numbered as in the source's space."""
     index = np.zeros(len(table), dtype=np.intp)
     for name, binning in source.features.items():
         codes = binning.codes(table[name])
-        bad.add_values(table, codes < 0, name, table[name], binning.allowed)
+        bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
         index = index * len(binning.feature.levels) + codes
     return index
 
@@ -189,10 +189,10 @@ class Decisions:
     outcomes: dict[str, FloatArray]
 
     def kept(self) -> IntArray:
-        """The rows that have a reward; LogError if they are too few."""
+        """The rows that have a reward; DataError if they are too few."""
         rows = np.flatnonzero(~np.isnan(self.rewards))
         if len(rows) < FEWEST_ROWS:
-            raise LogError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {len(rows)}")
+            raise DataError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {len(rows)}")
         return rows
 
     def known_propensities(self) -> FloatArray | None:
@@ -211,7 +211,7 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> Decisio
 
     Raises
     ------
-    LogError
+    DataError
         For all bad rows, those already in `bad` included.
     """
     actions, outcomes = tables.actions, tables.outcomes
@@ -252,11 +252,11 @@ def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
 
 
 def _refuse_shared(tables: LogTables, others: Sequence[str]) -> None:
-    """LogError for a column of another table among the treatments: it is more likely the patients' ids."""
+    """DataError for a column of another table among the treatments: it is more likely the patients' ids."""
     for table in (tables.features, tables.outcomes):
         shared = [name for name in tables.actions.frame.columns if name in table.frame.columns and name not in others]
         if shared:
-            raise LogError(
+            raise DataError(
                 f"{tables.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
                 "declare the treatments"
             )

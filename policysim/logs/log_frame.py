@@ -1,4 +1,4 @@
-"""The columns action, reward and propensity of a data frame, read and checked.
+"""The arguments of evaluate_log, checked: a data frame with the columns action, reward and propensity, and a policy.
 
 Covariates of a data frame as numbers: categories become one column of 0 and 1 for each level.
 
@@ -7,15 +7,19 @@ LoggedData: who got what, with which probability, and what came of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
-from policysim.logs.cells import refuse_rows, several
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable
+from policysim.files.probability_table import distributions
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
 FEWEST_ROWS = 2  # for a standard error
@@ -37,27 +41,30 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
 
     Raises
     ------
+    DataError
+        For missing columns and fewer than two rows; a line each for rows with an unknown action, a reward that is
+        missing or infinite, or a propensity outside (0, 1].
     ValueError
-        For missing columns, fewer than two rows, and rows with an unknown action, a reward that is missing or
-        infinite, or a propensity outside (0, 1].
+        For `actions` that cannot be any.
     """
     require_frame(log)
     absent = [name for name in COLUMNS if name not in log.columns]
     if absent:
-        raise ValueError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
+        raise DataError(f"the log has no column {', '.join(absent)}; it needs {', '.join(COLUMNS)}.")
     if not log.columns.is_unique:
-        raise ValueError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
+        raise DataError(f"the log's columns must be distinct, got {list(map(str, log.columns))!r}.")
     if len(log) < FEWEST_ROWS:
-        raise ValueError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
+        raise DataError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
     known = _declared(log[ACTION], actions)
     codes = pd.Index(known).get_indexer(pd.Index(log[ACTION]))
     names = tuple(map(str, known))
-    refuse_rows(codes < 0, log[ACTION].array, f"action must be one of {', '.join(names)}")
-    rewards = _numbers(log[REWARD])
-    refuse_rows(~np.isfinite(rewards), log[REWARD].array, "reward must be a finite number")
-    propensities = _numbers(log[PROPENSITY])
+    rewards, propensities = _numbers(log[REWARD]), _numbers(log[PROPENSITY])
     outside = ~((propensities > 0) & (propensities <= 1))
-    refuse_rows(outside, log[PROPENSITY].array, "propensity must be > 0 and <= 1")
+    bad, table = BadRows(), DataTable("log", log)
+    bad.add_values(table, codes < 0, ACTION, log[ACTION].array, f"must be one of {', '.join(names)}")
+    bad.add_values(table, ~np.isfinite(rewards), REWARD, log[REWARD].array, "must be a finite number")
+    bad.add_values(table, outside, PROPENSITY, log[PROPENSITY].array, "must be a probability > 0 and <= 1")
+    bad.raise_if_any()
     return LoggedData(codes, rewards, propensities, names)
 
 
@@ -89,6 +96,40 @@ def known_before(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[[name for name in frame.columns if name != PATIENT and not str(name).startswith(OUTCOME_PREFIX)]]
 
 
+def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> FloatArray:
+    """The evaluated policy, (n_rows, k), a distribution over the k named actions in each row; ValueError if not.
+
+    Sums that were rounded by at most 1e-6, as those of float32 are, are made 1.
+    """
+    try:
+        rows: FloatArray = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("probabilities must be an array of numbers.") from None
+    if rows.shape != (n_rows, len(names)):
+        raise ValueError(
+            f"probabilities must be (n_rows, k) = ({n_rows}, {len(names)}), k the actions {', '.join(names)}, got "
+            f"shape {rows.shape}; actions that the log never takes must be declared with actions=[...]."
+        )
+    return distributions(DataTable("probabilities", pd.DataFrame(rows, columns=list(names))), rows, names)[0]
+
+
+def one_of(value: object, known: Sequence[str], name: str) -> None:
+    """ValueError unless `value` is a known name."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {name}={value!r}.")
+
+
+def several(values: object) -> list[Any] | None:
+    """What was given as several, as a list; None if it was one value or a string."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
+
+
+def check_seed(seed: object) -> None:
+    """ValueError unless `seed` is a whole number >= 0."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got seed={seed!r}.")
+
+
 def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
@@ -103,7 +144,7 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     try:
         return sorted(column.dropna().unique())
     except TypeError:
-        raise ValueError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
+        raise DataError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
 
 
 def _are_distinct(known: list[Any]) -> bool:
@@ -138,27 +179,32 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
 
     Raises
     ------
-    ValueError
-        Names the rows in which a value is missing or infinite, or the column that is neither numbers nor categories,
+    DataError
+        For rows in which a value is missing or infinite; or it names the column that is neither numbers nor categories,
         or that has more than 100 distinct words.
     """
+    bad, table = BadRows(), DataTable("log", frame)
+    for position, name in enumerate(frame.columns):
+        column = frame.iloc[:, position]
+        absent = column.isna().to_numpy()
+        bad.add(table, absent, str(name), lambda _: "is missing: a covariate must have a value in each row")
+        if is_real(column):
+            infinite = np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            bad.add_values(table, infinite, str(name), column.array, "must be finite")
+    bad.raise_if_any()
     blocks = [_block(frame.iloc[:, position], str(name)) for position, name in enumerate(frame.columns)]
     return np.column_stack(blocks) if blocks else np.zeros((len(frame), 1))
 
 
 def _block(column: pd.Series, name: str) -> FloatArray:
-    refuse_rows(column.isna().to_numpy(), np.asarray(column.array), f"covariate {name!r} must not be missing")
     if is_real(column):
         numbers: FloatArray = column.to_numpy(dtype=np.float64)
-        refuse_rows(~np.isfinite(numbers), numbers, f"covariate {name!r} must be finite")
         return numbers[:, None]
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
-        raise ValueError(
-            f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...]."
-        )
+        raise DataError(f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...].")
     codes, levels = pd.factorize(column)
     if len(levels) > MOST_LEVELS:
-        raise ValueError(
+        raise DataError(
             f"covariate {name!r} has {len(levels):,} distinct values that are no numbers, at most {MOST_LEVELS} are "
             "allowed: leave it out with covariates=[...]."
         )

@@ -162,13 +162,10 @@ class Binning:
 
     def codes(self, column: pd.Series) -> IntArray:
         """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
-        from policysim.logs.cells import coded, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
+        from policysim.files.data_table import codes_among, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
 
         if self.levels:
-            positions, keys = coded(column)
-            places = {level_key(level): place for place, level in enumerate(self.levels)}
-            lookup = np.array([places.get(key, -1) for key in keys], dtype=np.intp)
-            return lookup[positions]
+            return codes_among(column, list(map(level_key, self.levels)))
         values = numbers(column)
         bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
         return np.where(np.isfinite(values), bins, -1)

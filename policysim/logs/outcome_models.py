@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policysim.logs.cells import one_of, refuse_rows
+from policysim.files.bad_rows import BadRows
+from policysim.files.data_table import DataTable
+from policysim.logs.log_frame import REWARD, one_of
 
 # With fewer rows of an action there is nothing to fit but a mean.
 FEWEST_ROWS = 10
@@ -39,11 +42,14 @@ class OutcomeModel:
         return np.column_stack([predict(scaled) for predict in self.regressions])
 
 
-def check_outcome_model(name: str, rewards: FloatArray) -> None:
-    """ValueError for an unknown name, or for rewards that are not 0 or 1 where a probability is modelled."""
+def check_outcome_model(name: str, rewards: FloatArray, table: DataTable | None = None) -> None:
+    """ValueError for an unknown name; DataError for rewards that are not 0 or 1 where a probability is modelled."""
     one_of(name, OUTCOME_MODELS, "outcome_model")
     if name == LOGISTIC:
-        refuse_rows(~np.isin(rewards, (0.0, 1.0)), rewards, "with outcome_model='logistic' rewards must be 0 or 1")
+        bad, must = BadRows(), f"must be 0 or 1 for the outcome model {LOGISTIC}"
+        place = table or DataTable("log", pd.DataFrame({REWARD: rewards}))
+        bad.add(place, ~np.isin(rewards, (0, 1)), REWARD, lambda row: f"{must}, got {rewards[row]:g}")
+        bad.raise_if_any()
 
 
 def fit_outcome_model(

@@ -14,11 +14,12 @@ from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError
 from policies.arrays import IntArray
 from policysim.files.bad_rows import one_line
+from policysim.files.data_table import DataTable
 from policysim.files.output import toml_list, toml_text
 from policysim.logs import guess_columns as names
 from policysim.logs.guess_columns import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
-from policysim.logs.log_tables import LogTable, LogTables
+from policysim.logs.log_tables import LogTables
 
 # So many distinct whole numbers without a gap are a count of the rows.
 FEWEST_IDS = 20
@@ -98,7 +99,7 @@ def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
     return [c.name for c in columns if c.n_distinct == 2 and names.is_status(c.name) and not names.is_before(c.name)]
 
 
-def _statuses(table: LogTable, source: LogSource) -> list[str]:
+def _statuses(table: DataTable, source: LogSource) -> list[str]:
     sounding = [str(name) for name in table.frame.columns if names.is_status(str(name)) and name not in source.features]
     return status_columns([summarise(table[name], name) for name in sounding])
 

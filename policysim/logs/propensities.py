@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policysim.files.bad_rows import BadRows, LogError
-from policysim.logs.cells import numbers
-from policysim.logs.log_tables import LogTable
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable, numbers
 
 FOLDS = 5
 
 
-def read_propensities(table: LogTable, column: str, bad: BadRows) -> FloatArray:
+def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray:
     """A column of probabilities, (n_rows,); those outside (0, 1] are bad rows."""
     values = numbers(table[column])
     outside = ~((values > 0) & (values <= 1))
-    bad.add_values(table, outside, column, table[column], "must be a probability > 0 and <= 1")
+    bad.add_values(table, outside, column, table[column].array, "must be a probability > 0 and <= 1")
     return values
 
 
@@ -75,7 +74,7 @@ def estimate_propensities(
 
     Raises
     ------
-    LogError
+    DataError
         If a treatment that occurs has a single patient: no model can be fitted without it.
 
     Notes
@@ -121,9 +120,9 @@ def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
     sizes = np.bincount(actions, minlength=len(names))
     alone = [name for name, size in zip(names, sizes, strict=True) if size == 1]
     if alone:
-        raise LogError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
+        raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
-        raise LogError('propensity = "estimate" needs at least two treatments that occur')
+        raise DataError('propensity = "estimate" needs at least two treatments that occur')
     folds = np.empty(len(actions), dtype=np.intp)
     rng = np.random.default_rng(0)
     for action in np.flatnonzero(sizes):

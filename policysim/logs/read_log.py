@@ -11,18 +11,18 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from policysim.files.bad_rows import BadRows, LogError, level_key
-from policysim.logs.cells import one_of, typed
+from policysim.files.bad_rows import BadRows, DataError, level_key
+from policysim.files.data_table import read_table, typed
 from policysim.logs.load_log import Columns, Decisions, read_decisions
-from policysim.logs.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, covariate_matrix, known_before
+from policysim.logs.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, covariate_matrix, known_before, one_of
 from policysim.logs.log_source import EQUAL, ESTIMATE, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
-from policysim.logs.log_tables import LogTables, read_table
+from policysim.logs.log_tables import LogTables
 from policysim.logs.propensities import estimate_propensities
 
 Data: TypeAlias = str | Path | pd.DataFrame
 
 
-class NoPropensityError(LogError):
+class NoPropensityError(DataError):
     """A log without a column `propensity`, of which nothing else was said."""
 
 
@@ -78,7 +78,7 @@ def read_log(
 
     Raises
     ------
-    LogError
+    DataError
         A ValueError. One line for each of the first twenty bad rows (of files counted from 1, with the line of a CSV
         file; of data frames from 0), and how many more there are; or one line about a table as a whole.
     ValueError
@@ -141,7 +141,7 @@ def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], 
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
     distinct = {level_key(value) for value, _ in declared}, {name for _, name in declared}
     if any(len(found) < len(declared) for found in distinct):
-        raise ValueError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
+        raise DataError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
     return declared
 
 
@@ -187,7 +187,7 @@ def _covariates(tables: LogTables, columns: Columns) -> pd.DataFrame:
     used = {columns.treatment, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
     clash = [name for name in COLUMNS if name in table.frame.columns and name in used]
     if tables.are_three and clash:
-        raise LogError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
+        raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
     without = {tables.id, *COLUMNS} | (set() if tables.are_three else used)
     names = [name for name in table.frame.columns if name not in without]
     frame = table.frame[names]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from io import TextIOWrapper
 from pathlib import Path
 
-from envs.toml_reader import unknown
-from policysim.files.probability_table import MISTAKES_SHOWN, DataError, numbered_rows
-from policysim.question.progress import SILENT, Progress
+import numpy as np
+
+from policies.arrays import IntArray
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import BoolArray, DataTable, as_written, read_table
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53
@@ -47,66 +48,29 @@ class Counts:
     groups_from_private_rows: bool = False
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which column of the file is what, by position; -1 for none."""
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names: the distinct ones, and the position of each row's among them, (n_rows,)."""
 
-    header: tuple[str, ...]
-    candidate: int
-    score: int
-    group: int
+    column: str
+    codes: IntArray
+    found: list[str]
 
-
-@dataclass
-class Tally:
-    """The rows counted so far, and the mistakes."""
-
-    layout: Layout
-    allowed: frozenset[str] | None
-    groups: frozenset[str] | None
-    people: dict[str, dict[str, int]] = field(default_factory=dict)
-    lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    mistakes: list[str] = field(default_factory=list)
-    n_mistakes: int = 0
-
-    def add(self, line: int, row: list[str]) -> None:
-        """Count a row, or note what is wrong with it."""
-        try:
-            self._count(line, row)
-        except DataError as error:
-            self.n_mistakes += 1
-            if len(self.mistakes) < MISTAKES_SHOWN:
-                self.mistakes.append(f"{line}: {error}")
-
-    def _count(self, line: int, row: list[str]) -> None:
-        layout = self.layout
-        if len(row) != len(layout.header):
-            raise DataError(f"must have {len(layout.header)} columns as the header has, got {len(row)}")
-        group = "" if layout.group < 0 else self._text(row, layout.group)
-        candidate = self._text(row, layout.candidate)
-        self._require_declared(layout.candidate, candidate, self.allowed, "candidates")
-        if layout.group >= 0:
-            self._require_declared(layout.group, group, self.groups, "groups")
-        counts = self.people.setdefault(group, {})
-        if layout.score < 0:
-            counts[candidate] = counts.get(candidate, 0) + 1
+    def check(self, table: DataTable, declared: Sequence[str] | None, what: str, bad: BadRows) -> None:
+        """Note the rows in which the name is missing, or none of those that are declared."""
+        absent = np.array([not name for name in self.found], dtype=np.bool_)[self.codes]
+        bad.add(table, absent, self.column, lambda _: "is missing")
+        if declared is None:
             return
-        first = self.lines.setdefault((group, candidate), line)
-        if first != line:
-            raise DataError(f"{layout.header[layout.candidate]}: {candidate!r} is there already, in line {first}")
-        counts[candidate] = _whole(layout.header[layout.score], row[layout.score])
+        allowed = frozenset(declared)
+        others = np.array([bool(name) and name not in allowed for name in self.found], dtype=np.bool_)[self.codes]
 
-    def _require_declared(self, column: int, name: str, declared: frozenset[str] | None, what: str) -> None:
-        if declared is not None and name not in declared:
+        def say(row: int) -> str:
+            name = self.found[self.codes[row]]
             near = get_close_matches(name, declared, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise DataError(f"{self.layout.header[column]}: {name!r} is not among the {what}{hint}")
+            return f"{name!r} is not among the {what}" + (f"; did you mean {near[0]!r}?" if near else "")
 
-    def _text(self, row: list[str], column: int) -> str:
-        text = row[column].strip()
-        if not text:
-            raise DataError(f"{self.layout.header[column]}: is missing")
-        return text
+        bad.add(table, others, self.column, say)
 
 
 def read_counts(
@@ -117,14 +81,13 @@ def read_counts(
     by: str | None = None,
     candidates: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
-    progress: Progress = SILENT,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
 
     Parameters
     ----------
     path : Path
-        UTF-8 text with commas; the first line names the columns. Blank lines are skipped.
+        Ends in .csv or .parquet. The first line of CSV names the columns; blank lines are skipped.
     column : str, optional
         The column that holds the candidates; by default the only one that is not `score` or `by`.
     score : str, optional
@@ -135,8 +98,6 @@ def read_counts(
         All candidates; any other value is refused, one that is absent has 0 people.
     groups : sequence of str, optional
         All groups, likewise.
-    progress : Progress, optional
-        Told of the bytes of the file.
 
     Returns
     -------
@@ -145,80 +106,74 @@ def read_counts(
     Raises
     ------
     DataError
-        One line for each of the first 20 bad rows, and how many there are; or one line about the file as a whole.
+        A line for each of the first 20 bad values, and how many more there are; or one line about the file as a whole.
     """
-    name = path.as_posix()
-    try:
-        with path.open("rb") as file, TextIOWrapper(file, encoding="utf-8-sig", newline="") as stream:
-            rows = numbered_rows(stream, name)
-            layout = _layout(rows, name, column, score, by)
-            allowed, named = (None if names is None else frozenset(names) for names in (candidates, groups))
-            tally = Tally(layout, allowed, named)
-            size, told = path.stat().st_size, 0
-            progress.expect(size)
-            for count, (line, row) in enumerate(rows, start=1):
-                tally.add(line, row)
-                if count % STRIDE == 0:
-                    place = file.tell()
-                    progress.advance(place - told)
-                    told = place
-            progress.advance(size - told)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{name}: must be CSV in UTF-8 text") from None
-    if tally.n_mistakes:
-        lines = [f"{name}:{mistake}" for mistake in tally.mistakes]
-        if tally.n_mistakes > len(lines):
-            lines.append(f"{name}: {tally.n_mistakes} bad rows in all, the first {len(lines)} are listed")
-        raise DataError("\n".join(lines))
-    if not tally.people and (candidates is None or (by is not None and groups is None)):
-        raise DataError(f"{name}: has no rows below its header")
-    return _finished(tally, path.name, candidates, groups)
-
-
-def _layout(
-    rows: Iterator[tuple[int, list[str]]], name: str, column: str | None, score: str | None, by: str | None
-) -> Layout:
-    line, first = next(rows, (1, None))
-    if first is None:
-        raise DataError(f"{name}: is empty: the first line must name the columns")
-    header = tuple(title.strip() for title in first)
-    for title in (column, score, by):
-        if title is not None and header.count(title) != 1:
-            reason = f"{title}: two columns have this name" if title in header else unknown("column", title, header)
-            raise DataError(f"{name}:{line}: {reason}")
-    if column is None:
-        others = [title for title in header if title not in (score, by)]
-        if len(others) != 1:
-            raise DataError(
-                f"{name}:{line}: name the column that holds the candidates with --column; columns: {', '.join(header)}"
-            )
-        column = others[0]
-    places = (-1 if title is None else header.index(title) for title in (column, score, by))
-    return Layout(header, *places)
-
-
-def _whole(column: str, text: str) -> int:
-    """A number of people; 28 and 28.0 are the same."""
-    digits = text.strip().removesuffix(".0")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 16 or int(digits) > MOST_PEOPLE:
-        raise DataError(f"{column}: must be a whole number of people >= 0, got {text.strip()!r}")
-    return int(digits)
-
-
-def _finished(tally: Tally, source: str, candidates: Sequence[str] | None, groups: Sequence[str] | None) -> Counts:
-    layout = tally.layout
-    people_rows = layout.score < 0
-    found = {candidate for counts in tally.people.values() for candidate in counts}
-    names = tuple(sorted(found) if candidates is None else candidates)
-    named = groups if groups is not None else sorted(tally.people) or [""]
-    people = {group: tally.people.get(group, {}) for group in named}
+    table = read_table(path, may_be_empty=True).with_bare_names()
+    column = _candidate_column(table, column, score, by)
+    if not len(table) and (candidates is None or (by is not None and groups is None)):
+        raise DataError(f"{table.name}: has no rows below its header")
+    bad = BadRows()
+    names = Names(column, *as_written(table[column]))
+    names.check(table, candidates, "candidates", bad)
+    # Without groups, all are in one without a name.
+    grouped = Names("", np.zeros(len(table), dtype=np.intp), [""]) if by is None else Names(by, *as_written(table[by]))
+    if by is not None:
+        grouped.check(table, groups, "groups", bad)
+    sizes = np.ones(len(table), dtype=np.int64)
+    if score is not None:
+        sizes = _sizes(table, score, bad)
+        _refuse_repeated(table, names, grouped, bad)
+    bad.raise_if_any()
+    listed = tuple(sorted(names.found) if candidates is None else candidates)
+    named = sorted(grouped.found) if by is None or groups is None else groups
+    people = {name: dict.fromkeys(listed, 0) for name in named}
+    totals = np.zeros((len(grouped.found), len(names.found)), dtype=np.int64)
+    np.add.at(totals, (grouped.codes, names.codes), sizes)
+    for group, row in zip(grouped.found, totals.tolist(), strict=True):
+        people[group] |= zip(names.found, row, strict=True)
     return Counts(
-        source=source,
-        column=layout.header[layout.candidate],
-        candidates=names,
-        people={group: tuple(counts.get(name, 0) for name in names) for group, counts in people.items()},
-        from_private_rows=people_rows and candidates is None,
-        groups_from_private_rows=people_rows and layout.group >= 0 and groups is None,
+        source=path.name,
+        column=column,
+        candidates=listed,
+        people={group: tuple(counts.values()) for group, counts in people.items()},
+        from_private_rows=score is None and candidates is None,
+        groups_from_private_rows=score is None and by is not None and groups is None,
     )
+
+
+def _candidate_column(table: DataTable, column: str | None, score: str | None, by: str | None) -> str:
+    """The column that holds the candidates; DataError if it, or another one that is named, is not there."""
+    for name in (column, score, by):
+        unknown = None if name is None else table.unknown_column(name)
+        if unknown:
+            raise DataError(unknown)
+    others = [name for name in table.columns if name not in (score, by)]
+    if column is None and len(others) != 1:
+        raise DataError(
+            f"{table.name}: name the column that holds the candidates with --column; columns: "
+            f"{', '.join(table.columns)}"
+        )
+    return column or others[0]
+
+
+def _sizes(table: DataTable, score: str, bad: BadRows) -> IntArray:
+    """A number of people for each row, (n_rows,); 28 and 28.0 are the same."""
+    codes, texts = as_written(table[score])
+    digits = [text.removesuffix(".0") for text in texts]
+    whole = [text.isascii() and text.isdigit() and len(text) <= 16 and int(text) <= MOST_PEOPLE for text in digits]
+    wrong: BoolArray = ~np.array(whole, dtype=np.bool_)[codes]
+    bad.add_values(table, wrong, score, table[score].array, "must be a whole number of people >= 0")
+    people = [int(text) if good else 0 for text, good in zip(digits, whole, strict=True)]
+    return np.array(people, dtype=np.int64)[codes]
+
+
+def _refuse_repeated(table: DataTable, names: Names, grouped: Names, bad: BadRows) -> None:
+    """Note the rows of counts whose candidate was counted before, in the same group."""
+    pairs = grouped.codes * len(names.found) + names.codes
+    _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    earlier = first[inverse]
+
+    def say(row: int) -> str:
+        return f"{names.found[names.codes[row]]!r} is there already: {table.places([earlier[row]])[0]}"
+
+    bad.add(table, earlier < np.arange(len(table)), names.column, say)

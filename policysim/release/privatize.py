@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
 from policysim.files.output import OutputError, check_writable
-from policysim.files.probability_table import DataError
 from policysim.question.progress import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from envs.toml_reader import shown, unknown
+from envs.toml_reader import unknown
 from policies.arrays import IntArray
+from policysim.files.bad_rows import BadRows, DataError, got
 from policysim.files.columns_file import ColumnsFile
-from policysim.files.probability_table import DataError
 from policysim.question.progress import SILENT, Progress
 
-ROWS_SHOWN = 10
 # A column with more different values than this is no category.
 MOST_LEVELS = 1_000
-
-
-@dataclass
-class Outside:
-    """What one column holds that is not among its levels: how many rows, and the first of them."""
-
-    n_rows: int = 0
-    first: list[str] = field(default_factory=list)
-
-    def add(self, rows: IntArray, before: int, column: pa.Array) -> None:
-        """Note rows of a batch that begins after `before` rows."""
-        self.n_rows += len(rows)
-        for row in rows[: ROWS_SHOWN - len(self.first)].tolist():
-            value = column[row].as_py()
-            missing = value is None or value == "" or value != value  # noqa: PLR0124 - NaN differs from itself
-            self.first.append(f"row {before + row + 1} ({'missing' if missing else shown(value)})")
 
 
 class Codes:
@@ -54,10 +36,10 @@ class Codes:
 
     def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]]) -> None:
         """Look the columns up."""
-        self._name = file.path.as_posix()
-        self._texts = levels
+        self._file = file
+        self._must = {column: f"must be one of {_few(texts)}" for column, texts in levels.items()}
         self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
-        self._outside = {column: Outside() for column in levels}
+        self._bad = BadRows()
         self.n_rows = 0
 
     def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
@@ -66,26 +48,16 @@ class Codes:
         for name, levels in self._levels.items():
             column = _plain(batch.column(name))
             found: IntArray = pc.fill_null(pc.index_in(column, value_set=levels), -1).to_numpy().astype(np.intp)
-            rows = np.flatnonzero(found < 0)
-            if rows.size:
-                self._outside[name].add(rows, self.n_rows, column)
+            self._bad.add(self._file, found < 0, name, self._say(name, column), before=self.n_rows)
             codes[name] = found
         self.n_rows += batch.num_rows
-        return None if any(outside.n_rows for outside in self._outside.values()) else codes
+        return None if self._bad.count else codes
 
     def finish(self) -> None:
-        """Refuse a file that has no rows, or rows outside of the levels: DataError, a line for each column."""
+        """Refuse a file that has no rows, or rows outside of the levels: DataError."""
         if self.n_rows == 0:
-            raise DataError(f"{self._name}: has no rows")
-        lines = [
-            f"{self._name}: {column}: {outside.n_rows:,} of {self.n_rows:,} rows hold none of its levels "
-            f"{_few(self._texts[column])}: {', '.join(outside.first)}"
-            + (", ..." if outside.n_rows > len(outside.first) else "")
-            for column, outside in self._outside.items()
-            if outside.n_rows
-        ]
-        if lines:
-            raise DataError("\n".join(lines))
+            raise DataError(f"{self._file.path.as_posix()}: has no rows")
+        self._bad.raise_if_any()
 
     def field(self, field: pa.Field) -> pa.Field:
         """A private column as it is written: with room for all levels, and without what the file says about it."""
@@ -99,6 +71,9 @@ class Codes:
         if pa.types.is_dictionary(kind):
             return pa.DictionaryArray.from_arrays(pa.array(codes), self._levels[column]).cast(kind)
         return self._levels[column].take(pa.array(codes))
+
+    def _say(self, name: str, column: pa.Array) -> Callable[[int], str]:
+        return lambda row: f"{self._must[name]}, {got(column[row].as_py())}"
 
 
 def levels_in(file: ColumnsFile, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:

@@ -27,8 +27,8 @@ from secrets import token_hex
 from typing import Any
 
 from envs.toml_reader import is_number
+from policysim.files.bad_rows import DataError
 from policysim.files.output import OutputError, check_writable, json_text
-from policysim.files.probability_table import DataError
 
 SUFFIX = ".releases.json"
 FORMAT = 1
@@ -220,7 +220,7 @@ def _releases(path: Path, document: Any) -> list[Release]:
     if (
         not isinstance(document, dict)
         or document.get("format") != FORMAT
-        or not _is_list(document.get("releases"), dict)
+        or not is_list(document.get("releases"), dict)
     ):
         raise _not_a_ledger(path)
     found = []
@@ -228,7 +228,7 @@ def _releases(path: Path, document: Any) -> list[Release]:
         texts = [entry.get("sha256"), entry.get("out")]
         names = [entry.get("columns"), entry.get("unchanged")]
         epsilon = entry.get("epsilon")
-        good = _is_list(texts, str) and all(_is_list(each, str) for each in names) and is_number(epsilon)
+        good = is_list(texts, str) and all(is_list(each, str) for each in names) and is_number(epsilon)
         if not good or not 0 < epsilon < math.inf:
             raise _not_a_ledger(path)
         found.append(Release(texts[0], tuple(names[0]), tuple(names[1]), float(epsilon), texts[1]))
@@ -241,5 +241,6 @@ def _not_a_ledger(path: Path) -> DataError:
     )
 
 
-def _is_list(value: object, kind: type) -> bool:
+def is_list(value: object, kind: type) -> bool:
+    """Whether a value of JSON is a list of values of one kind."""
     return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)

@@ -12,9 +12,9 @@ from typing import Any
 
 from envs.toml_reader import is_number, shown
 from policies.local import Channel, KAry
+from policysim.files.bad_rows import DataError
 from policysim.files.output import json_text
-from policysim.files.probability_table import DataError
-from policysim.release.privatize_ledger import Earlier
+from policysim.release.privatize_ledger import Earlier, is_list
 
 SUFFIX = ".privacy.json"
 FORMAT = 1
@@ -102,7 +102,7 @@ def make_plan(
     Raises
     ------
     ValueError
-        For any of these that does not hold, naming it.
+        For an epsilon that is none of these; as DataError, for levels that are not, or too many to estimate.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def make_plan(
     for columns in groups:
         size = math.prod(len(checked[column]) for column in columns)
         if size > MOST_COMBINATIONS:
-            raise ValueError(
+            raise DataError(
                 f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
@@ -143,12 +143,12 @@ def _even_share(epsilon: float, parts: int) -> float:
 def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
     shown = ", ".join(levels)
     if len(levels) < 2:
-        raise ValueError(f"{column}: needs at least two levels, got {shown or 'none'}.")
+        raise DataError(f"{column}: needs at least two levels, got {shown or 'none'}.")
     if len(set(levels)) < len(levels):
         repeated = next(level for level in levels if list(levels).count(level) > 1)
-        raise ValueError(f"{column}: its levels must differ, got {repeated!r} more than once.")
+        raise DataError(f"{column}: its levels must differ, got {repeated!r} more than once.")
     if "" in levels:
-        raise ValueError(f"{column}: a level must not be empty text, which means a missing value.")
+        raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
     return tuple(levels)
 
 
@@ -220,11 +220,11 @@ def _note(document: Any) -> Note:
     _require(is_number(epsilon), f"epsilon must be a number, got {shown(epsilon)}")
     _require(type(rows) is int and rows > 0, f"rows must be a whole number > 0, got {shown(rows)}")
     columns, channels, unchanged = document["columns"], document["channels"], document["unchanged"]
-    _require(_is_list(columns, dict) and _is_list(channels, dict), "columns and channels must be lists of objects")
-    _require(_is_list(unchanged, str), "unchanged must be a list of names")
+    _require(is_list(columns, dict) and is_list(channels, dict), "columns and channels must be lists of objects")
+    _require(is_list(unchanged, str), "unchanged must be a list of names")
     for column in columns:
         _require(
-            isinstance(column["name"], str) and _is_list(column["levels"], str),
+            isinstance(column["name"], str) and is_list(column["levels"], str),
             "each column must have a name and a list of levels, all text",
         )
     plan = make_plan(
@@ -257,10 +257,6 @@ def _earlier(entry: Any) -> Earlier | None:
         epsilon == "inf" or is_number(epsilon, 0), f"the epsilon of earlier releases must be >= 0, got {shown(epsilon)}"
     )
     return Earlier(releases, float(epsilon))
-
-
-def _is_list(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
 
 
 def _require(holds: bool, message: str) -> None:

@@ -12,7 +12,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential
 from policies.selection import MECHANISMS, Selection, select
-from policysim.files.probability_table import DataError
+from policysim.files.bad_rows import DataError
 from policysim.release.counts_file import Counts
 
 REPLACE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"

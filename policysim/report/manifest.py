@@ -6,13 +6,12 @@ import hashlib
 import json
 import re
 import shutil
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, peek
 from policysim.report.folder import MANIFEST, STUDY
 
 COMMAND = "compare"
@@ -134,13 +133,7 @@ def file_digest(path: Path) -> str:
 
 def named_files(study: Path) -> dict[str, Path]:
     """What a study file names, a scenario of its own or data: as it is written there, and where it is."""
-    try:
-        document = tomllib.loads(study.read_text(encoding="utf-8-sig"))
-    except tomllib.TOMLDecodeError:
-        return {}  # reading the study says what is wrong
-    data = document.get("data")
-    file = data.get("file") if isinstance(data, dict) else None
-    scenario = document.get("scenario")
+    file, scenario = peek(study, "data", "file"), peek(study, "scenario")
     names: list[Any] = [
         *([scenario] if str(scenario).endswith(".toml") else []),
         *(file.values() if isinstance(file, dict) else [file]),

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policysim.logs.cells import check_seed, one_of
-from policysim.logs.log_frame import LoggedData
+from policysim.files.bad_rows import DataError
+from policysim.logs.log_frame import LoggedData, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
@@ -103,7 +103,7 @@ def contributions(
     contributions, much smaller than the two errors added. The direct method has no such rows.
     """
     if not weights.used.any():
-        raise ValueError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
+        raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
     if estimator == "ips":
         return ips(weights.used, log.rewards)
     if estimator == "snips":

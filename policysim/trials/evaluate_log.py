@@ -12,8 +12,17 @@ from typing import Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from policysim.logs.cells import check_seed, one_of, row_probabilities, several
-from policysim.logs.log_frame import ACTION, covariate_frame, covariate_matrix, read_log_frame, require_frame
+from policysim.logs.log_frame import (
+    ACTION,
+    check_seed,
+    covariate_frame,
+    covariate_matrix,
+    one_of,
+    read_log_frame,
+    require_frame,
+    row_probabilities,
+    several,
+)
 from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats

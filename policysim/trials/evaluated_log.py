@@ -13,11 +13,11 @@ from typing import Protocol
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
+from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import COLUMNS, PROPENSITY, LoggedData, covariate_matrix, known_before, read_log_frame
 from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE
-from policysim.logs.log_tables import LogTable
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.study.declared import LoggedStudy
 
@@ -28,7 +28,7 @@ class EvaluatedLog:
 
     Attributes
     ----------
-    table : LogTable
+    table : DataTable
         What is known of each row beside its action and reward; it can say where a row is.
     data : LoggedData
         Actions, rewards and propensities.
@@ -48,7 +48,7 @@ class EvaluatedLog:
         Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
     """
 
-    table: LogTable
+    table: DataTable
     data: LoggedData
     known: pd.DataFrame
     predictors: tuple[str, ...]
@@ -60,7 +60,7 @@ class EvaluatedLog:
 
 
 @dataclass(frozen=True, eq=False)
-class UsedRows(LogTable):
+class UsedRows(DataTable):
     """The rows of a study's log that are used: fewer than in its files, where rows without an outcome are left out."""
 
     def places(self, rows: Sequence[int]) -> list[str]:
@@ -98,19 +98,19 @@ def read_log_file(path: Path, actions: Sequence[str]) -> EvaluatedLog:
 
     Raises
     ------
-    LogError
+    DataError
         As `read_log`; where there are no propensities it says what to do.
     """
     try:
         frame = read_log(path, treatments={name: name for name in actions})
     except NoPropensityError:
-        raise LogError(
+        raise DataError(
             f"{path.as_posix()}: there is no column {PROPENSITY}: add it (the probability with which each patient got "
             f"the action that is logged), or write a study file, which may say {EQUAL!r} or {ESTIMATE!r} instead: "
             f"policysim init {path.as_posix()}"
         ) from None
     data = read_log_frame(frame)
-    table = LogTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
+    table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
     known = known_before(table.frame)
     known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
     predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
@@ -130,21 +130,17 @@ def extended(log: EvaluatedLog, actions: Sequence[str]) -> LoggedData:
 
     Raises
     ------
-    ValueError
+    DataError
         For an action of the log that the policy does not know.
     """
     data = log.data
     for name in data.names:
         if name not in actions:
-            raise ValueError(
+            raise DataError(
                 f"{log.table.name}: the policy has no probability of the arm {name!r}; it has {', '.join(actions)}"
             )
     others = tuple(name for name in actions if name not in data.names)
     return LoggedData(data.actions, data.rewards, data.propensities, data.names + others)
-
-
-# What pandas may write into a Parquet file beside the columns.
-PANDAS_INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
@@ -182,5 +178,5 @@ class Target(Protocol):
     def exact(self) -> Exact | None:
         """Its exact value, where that is known."""
 
-    def probabilities(self, table: LogTable) -> FloatArray:
+    def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log, (n_rows, n_actions); ValueError lists rows that it does not cover."""

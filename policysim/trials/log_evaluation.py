@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
 from policysim.course.simulation import Simulation
-from policysim.files.bad_rows import BadRows
-from policysim.logs.log_frame import REWARD, LoggedData, covariate_matrix
-from policysim.logs.outcome_models import LOGISTIC
+from policysim.logs.log_frame import LoggedData, covariate_matrix
+from policysim.logs.outcome_models import check_outcome_model
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
 from policysim.trials.estimate_value import NEED_MODEL, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
@@ -56,7 +54,7 @@ def evaluate(
     probabilities = target.probabilities(log.table)[:, order]
     fitted = None
     if estimator in NEED_MODEL:
-        _check_rewards(log, outcome_model)
+        check_outcome_model(outcome_model, data.rewards, log.table)
         covariates = covariate_matrix(log.known[list(log.predictors)])
         folds = min(FOLDS[estimator], data.n_rows)
         fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed)
@@ -64,15 +62,6 @@ def evaluate(
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
     difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
-
-
-def _check_rewards(log: EvaluatedLog, outcome_model: str) -> None:
-    """LogError with the rows whose rewards are no outcome of a logistic regression."""
-    if outcome_model == LOGISTIC:
-        rewards, bad = log.data.rewards, BadRows()
-        must = "must be 0 or 1 for the outcome model logistic"
-        bad.add(log.table, ~np.isin(rewards, (0, 1)), REWARD, lambda row: f"{must}, got {rewards[row]:g}")
-        bad.raise_if_any()
 
 
 def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:

@@ -15,6 +15,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
+from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.question.progress import SILENT, Progress
 from policysim.study.declared import LoggedStudy, build_adjacency
@@ -95,11 +96,11 @@ class Split:
 
 
 def require_patients(log: Log) -> None:
-    """ValueError for arms that too few patients had: what a model says of an arm that nobody got is a guess."""
+    """DataError for arms that too few patients had: what a model says of an arm that nobody got is a guess."""
     counts = np.bincount(log.data.actions, minlength=log.data.n_actions)
     few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
     if few:
-        raise ValueError(
+        raise DataError(
             f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
             "of [data.treatments] and of the log."
         )

@@ -58,9 +58,9 @@ def counted(data):
 
 
 def fails(capsys, data, message, *options, code=3, left=1):
-    """Check that the command refuses the data in one line and leaves only what was there."""
+    """Check that the command refuses the data in these lines and leaves only what was there."""
     options = options or (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", data.with_name(f"private{data.suffix}"))
     got, printed, err = run(capsys, data, *options)
     assert (got, printed) == (code, "")
-    assert err == f"policysim: {message}\n"
+    assert err == "".join(f"policysim: {line}\n" for line in message.splitlines())
     assert len(list(data.parent.iterdir())) == left

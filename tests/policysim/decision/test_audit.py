@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from counted_progress import CountedProgress
 from hypothesis import given, settings
@@ -14,7 +15,8 @@ from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, m
 from policies.policy import NotApplicableError
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.decision.audit_question import audit_screen, table_heading
-from policysim.files.probability_table import DataError, read_probability_table
+from policysim.files.bad_rows import DataError
+from policysim.files.probability_table import read_probability_table
 
 PROBLEM = DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [0.25, 0.25, 0.5], AnyRecord(), ("wait", "treat"))
 
@@ -206,7 +208,6 @@ def test_a_table_is_read_with_its_features_actions_and_line_numbers(tmp_path):
     np.testing.assert_array_equal(table.probabilities, [[0.5, 0.5], [0.25, 0.75], [0.8, 0.2], [0.1, 0.9]])
     assert table.codes.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert table.levels == (("young", "old"), ("0", "1"))
-    assert table.lines.tolist() == [2, 3, 4, 5]
     assert table.describe(2) == "line 4: age old, smoker 0"
 
 
@@ -222,7 +223,7 @@ def test_marks_blank_lines_quotes_and_spaces_of_other_tools_are_understood(tmp_p
     table = read(tmp_path, text)
     assert table.features == ("age",)
     # The blank line and the line break inside quotes count as lines of the file.
-    assert table.lines.tolist() == [3, 5]
+    assert [table.describe(row) for row in (0, 1)] == ["line 3: age 18,\n or so", "line 5: age old"]
 
 
 def test_rows_that_were_rounded_when_written_are_rescaled_and_that_is_said(tmp_path):
@@ -259,26 +260,32 @@ age,p_a,p_b
 11,inf,0.5
 12,0.5,0.5,0.5
 """
+    # Rows of another length first: nothing else can be said of them.
     assert mistakes(tmp_path, bad) == [
-        "probabilities.csv:2: p_a: is missing",
-        "probabilities.csv:3: p_a: must be a number, got 'half'",
-        "probabilities.csv:4: p_b: must be a number, got 'nan'",
-        "probabilities.csv:5: p_a: must be a probability in [0, 1], got -0.1",
-        "probabilities.csv:6: p_b: must be a probability in [0, 1], got 1.5",
-        "probabilities.csv:7: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.1",
-        "probabilities.csv:8: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.000002",
-        "probabilities.csv:9: must have 3 columns as the header has, got 2",
-        "probabilities.csv:11: p_a: must be a number, got '0_5'",
-        "probabilities.csv:12: p_a: must be a probability in [0, 1], got inf",
-        "probabilities.csv:13: must have 3 columns as the header has, got 4",
+        "probabilities.csv:9: row 8: must have 3 columns as the header has, got 2",
+        "probabilities.csv:13: row 12: must have 3 columns as the header has, got 4",
+    ]
+    of_one_length = bad.replace("8,0.5\n", "\n").replace("12,0.5,0.5,0.5\n", "")
+    assert mistakes(tmp_path, of_one_length) == [
+        "probabilities.csv:2: row 1: p_a: must be a probability in [0, 1], is missing",
+        "probabilities.csv:3: row 2: p_a: must be a probability in [0, 1], got 'half'",
+        "probabilities.csv:4: row 3: p_b: must be a probability in [0, 1], got 'nan'",
+        "probabilities.csv:5: row 4: p_a: must be a probability in [0, 1], got '-0.1'",
+        "probabilities.csv:5: row 4: p_b: must be a probability in [0, 1], got '1.1'",
+        "probabilities.csv:6: row 5: p_b: must be a probability in [0, 1], got '1.5'",
+        "probabilities.csv:7: row 6: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.1",
+        "probabilities.csv:8: row 7: p_a, p_b: must sum to 1 within 1e-06, got a sum of 1.000002",
+        # Line 9 is blank.
+        "probabilities.csv:11: row 9: p_a: must be a probability in [0, 1], got '0_5'",
+        "probabilities.csv:12: row 10: p_a: must be a probability in [0, 1], got 'inf'",
     ]
 
 
 def test_beyond_twenty_bad_rows_only_their_number_is_given(tmp_path):
     lines = mistakes(tmp_path, "age,p_a,p_b\n" + "1,0.5,0.6\n" * 57)
     assert len(lines) == 21
-    assert lines[19].startswith("probabilities.csv:21: ")
-    assert lines[20] == "probabilities.csv: 57 bad rows in all, the first 20 are listed"
+    assert lines[19].startswith("probabilities.csv:21: row 20: ")
+    assert lines[20] == "... and 37 more"
 
 
 @pytest.mark.parametrize(
@@ -290,20 +297,21 @@ def test_beyond_twenty_bad_rows_only_their_number_is_given(tmp_path):
         (
             "age,a,b\n1,0.5,0.5\n",
             None,
-            "probabilities.csv:1: no column is an action: name them p_<action>, or list them with --actions",
+            "probabilities.csv: needs a column p_<action> for each action; no column is named so",
         ),
-        ("age,p_a\n1,1\n", None, "probabilities.csv:1: p_a: is the only action; a choice needs at least two"),
+        ("age,p_a\n1,1\n", None, "probabilities.csv: needs a column p_<action> for each action; only p_a is named so"),
         (
             "age,wait,treat\n1,0.5,0.5\n",
             ["wait", "treet"],
-            "probabilities.csv:1: unknown column 'treet'; did you mean 'treat'? known: age, wait, treat",
+            "probabilities.csv: unknown column 'treet'; did you mean 'treat'? known: age, wait, treat",
         ),
-        ("age,a,b\n1,0.5,0.5\n", ["a", "a"], "probabilities.csv:1: a: named twice as an action"),
-        ("age,p_a,p_b,p_a\n1,0.5,0.5,0\n", None, "probabilities.csv:1: p_a: two columns have this name"),
+        ("age,a,b\n1,0.5,0.5\n", ["a", "a"], "probabilities.csv: a: named twice as an action"),
+        ("age,p_a,p_b,p_a\n1,0.5,0.5,0\n", None, "probabilities.csv: two columns are named 'p_a'"),
+        ("age,p_a,p_b, p_a\n1,0.5,0.5,0\n", None, "probabilities.csv: two columns are named 'p_a'"),
         (
             ",p_a,p_b\n0,0.5,0.5\n",
             None,
-            "probabilities.csv:1: column 1 has no name; if it only numbers the rows, leave it out",
+            "probabilities.csv: column 1 has no name; if it only numbers the rows, leave it out",
         ),
         ('age,p_a,p_b\n1,0.5,0.5\n"1,0.5,0.5\n', None, "probabilities.csv:3: not valid CSV: unexpected end of data"),
     ],
@@ -317,8 +325,31 @@ def test_a_file_that_is_missing_or_no_text_is_one_clear_line(tmp_path):
         read_probability_table(tmp_path / "nowhere.csv")
     path = tmp_path / "table.parquet"
     path.write_bytes(b"PAR1\xff\xfe")
-    with pytest.raises(DataError, match=r"table\.parquet: must be CSV in UTF-8 text$"):
+    with pytest.raises(DataError, match=r"table\.parquet: not valid Parquet: "):
         read_probability_table(path)
+    with pytest.raises(DataError, match=r"table\.txt: the name must end in \.csv or \.parquet$"):
+        read_probability_table(tmp_path / "table.txt")
+    path.with_suffix(".csv").write_bytes(b"p_a,p_b\n\xff,1\n")
+    with pytest.raises(DataError, match=r"table\.csv: must be UTF-8 text$"):
+        read_probability_table(path.with_suffix(".csv"))
+
+
+def test_only_the_command_that_has_an_option_names_it(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("age,a,b\n1,0.5,0.5\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no column is named so, or list others with --actions$"):
+        read_probability_table(path, option="--actions")
+
+
+def test_a_table_is_the_same_in_parquet_where_rows_have_no_lines(tmp_path):
+    text = read(tmp_path, TABLE)
+    path = tmp_path / "probabilities.parquet"
+    pd.read_csv(tmp_path / "probabilities.csv").to_parquet(path)
+    table = read_probability_table(path)
+    assert (table.features, table.actions, table.levels) == (text.features, text.actions, text.levels)
+    np.testing.assert_array_equal(table.probabilities, text.probabilities)
+    np.testing.assert_array_equal(table.codes, text.codes)
+    assert table.describe(2) == "row 3: age old, smoker 0"
 
 
 @pytest.mark.parametrize(

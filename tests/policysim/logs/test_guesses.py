@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from scipy.stats import chisquare
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 from policysim.logs.guess_columns import summarise
 from policysim.logs.guess_features import guess_features, round_cuts, round_range
 from policysim.logs.guess_roles import guess_roles, reference_first
@@ -97,12 +97,12 @@ def test_outcomes_of_0_and_1_come_before_other_numbers_and_nothing_is_guessed():
 )
 def test_no_other_column_is_taken_in_place_of_an_outcome_that_cannot_be_used(values, said):
     made = columns(arm=[0, 1], age=list(range(30, 70)), outcome=values)
-    with pytest.raises(LogError, match=f"^trial.csv: outcome is named like the outcome, but {re.escape(said)}$"):
+    with pytest.raises(DataError, match=f"^trial.csv: outcome is named like the outcome, but {re.escape(said)}$"):
         guess_roles(made, "trial.csv")
     # One that can be used is used, and names of what was known before are none of an outcome.
     assert guess_roles([*made, *columns(death=[0, 1, 1])], "trial.csv").outcome.name == "death"
     before = columns(arm=[0, 1], prior_response=["no", "yes"], age=list(range(30, 70)))
-    with pytest.raises(LogError, match=r"^trial.csv: no column can be the outcome: one needs numbers"):
+    with pytest.raises(DataError, match=r"^trial.csv: no column can be the outcome: one needs numbers"):
         guess_roles(before, "trial.csv")
 
 
@@ -119,7 +119,9 @@ def test_in_a_survival_trial_no_outcome_is_guessed():
 def test_an_outcome_that_the_treatment_decides_is_refused():
     arms = pd.Series(np.arange(N) % 2)
     made = [summarise(arms, "arm"), summarise(1 - arms, "outcome"), *columns(age=list(range(30, 70)))]
-    with pytest.raises(LogError, match="outcome is named like the outcome, but it tells the treatment: arm decides it"):
+    with pytest.raises(
+        DataError, match="outcome is named like the outcome, but it tells the treatment: arm decides it"
+    ):
         guess_roles(made, "trial.csv")
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from envs.toml_reader import InputFileError
 from policies.catalogue import CATALOGUE
 from policysim.cli.main import main
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import load_log
 from policysim.question.protocol import UsageError
 
@@ -164,7 +164,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, run_init, read_study):
 )
 def test_what_is_needed_is_told_in_one_line(tmp_path, run_init, content, said):
     (tmp_path / "trial.csv").write_text(content)
-    with pytest.raises(LogError, match=said) as error:
+    with pytest.raises(DataError, match=said) as error:
         run_init(tmp_path / "trial.csv")
     assert len(str(error.value).splitlines()) == 1
     assert not (tmp_path / "trial.toml").exists()
@@ -172,7 +172,7 @@ def test_what_is_needed_is_told_in_one_line(tmp_path, run_init, content, said):
 
 @pytest.mark.parametrize("name", ["trial.csv", "gone/trial.csv"])
 def test_no_file_no_study(tmp_path, run_init, name):
-    with pytest.raises(LogError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         run_init(tmp_path / name)
 
 
@@ -208,7 +208,7 @@ def test_what_is_written_can_be_read_with_its_data_whatever_the_table(tmp_path, 
     trial.to_csv(path, index=False, quoting=1)
     try:
         run_init(path)
-    except LogError as error:
+    except DataError as error:
         assert len(str(error).splitlines()) == 1
         assert not out.exists()
         return

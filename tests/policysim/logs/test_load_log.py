@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 
 
 def test_a_csv_file_becomes_arrays(load, section, small_trial):
@@ -81,7 +81,7 @@ TWO = "{ success = 1.0, toxic = -3.0 }"
 
 
 def test_missing_outcomes_are_refused_unless_something_else_is_declared(load, section, gappy):
-    with pytest.raises(LogError) as error:
+    with pytest.raises(DataError) as error:
         load(section.replace("{ success = 1.0 }", TWO), trial__csv=gappy)
     lines = str(error.value).splitlines()
     assert [line.split(": ")[1:3] for line in lines] == [
@@ -109,7 +109,7 @@ def test_the_worst_is_the_low_end_of_the_range(load, section, gappy):
 
 def test_with_too_few_outcomes_nothing_can_be_said(load, section, small_trial):
     trial = small_trial.assign(success=[1, *[None] * 5])
-    with pytest.raises(LogError, match="at least 2 rows with an outcome, got 1"):
+    with pytest.raises(DataError, match="at least 2 rows with an outcome, got 1"):
         load(section.replace("[data.features]", 'missing = "exclude"\n[data.features]'), trial__csv=trial)
 
 
@@ -139,7 +139,7 @@ def test_three_tables_without_ids_go_row_by_row(load, section, small_trial):
     f, a, o = parts(small_trial)
     log = load(three(section, ids=False), f__csv=f, a__parquet=a, o__csv=o)
     assert log.data.actions.tolist() == small_trial.arm.tolist()
-    with pytest.raises(LogError, match=r"differ in length: .*f.csv 6, .*a.parquet 5, .*o.csv 6 rows"):
+    with pytest.raises(DataError, match=r"differ in length: .*f.csv 6, .*a.parquet 5, .*o.csv 6 rows"):
         load(three(section, ids=False), f__csv=f, a__parquet=a[:5], o__csv=o)
 
 
@@ -195,17 +195,17 @@ def test_simulated_logs_are_read_with_their_propensities(load):
 
 def test_columns_that_are_not_there_are_all_named(load, section, small_trial):
     text = section.replace('"arm"', '"arms"').replace("success", "succes").replace("sex =", "gender =")
-    with pytest.raises(LogError, match="unknown column 'gender'"):
+    with pytest.raises(DataError, match="unknown column 'gender'"):
         load(text, trial__csv=small_trial)
-    with pytest.raises(LogError) as error:
+    with pytest.raises(DataError) as error:
         load(text.replace("gender", "sex"), trial__csv=small_trial)
     assert "'arms'; did you mean 'arm'?" in str(error.value)
     assert "'succes'; did you mean 'success'?" in str(error.value)
 
 
 def test_a_single_treatment_or_far_too_many_are_refused(load, section, small_trial):
-    with pytest.raises(LogError, match="at least two treatments, only '1' occurs"):
+    with pytest.raises(DataError, match="at least two treatments, only '1' occurs"):
         load(section, trial__csv=small_trial.assign(arm=1))
     many = pd.concat([small_trial] * 20, ignore_index=True)
-    with pytest.raises(LogError, match="arm: has 120 distinct values"):
+    with pytest.raises(DataError, match="arm: has 120 distinct values"):
         load(section, trial__csv=many.assign(arm=np.arange(120)))

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from envs.toml_reader import InputFileError
+from policysim.files.data_table import DataTable
 from policysim.logs.log_source import TABLE
-from policysim.logs.log_tables import LogTable, LogTables
+from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 
 N = 200
@@ -131,9 +132,9 @@ def test_rows_of_other_tables_are_not_taken_for_each_other(read_section, load):
     load(STUDY.format(column="older").replace("[data]", '[data]\noutcome_checked = ["older"]'), trial__csv=frame)
     source = read_section(STUDY.format(column="older"))
     with pytest.raises(InputFileError, match="the feature years decides it"):
-        check_outcomes(source, LogTables({TABLE: LogTable("trial.csv", frame)}, ""))
+        check_outcomes(source, LogTables({TABLE: DataTable("trial.csv", frame)}, ""))
     three = {"features": frame, "actions": frame, "outcomes": frame}
-    check_outcomes(source, LogTables({role: LogTable(role, table) for role, table in three.items()}, ""))
+    check_outcomes(source, LogTables({role: DataTable(role, table) for role, table in three.items()}, ""))
 
 
 @pytest.mark.parametrize("listed", ['["succes"]', "[1]", '"success"'])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 from policysim.logs.propensities import FOLDS, estimate_propensities
 
 
@@ -72,12 +72,12 @@ def test_a_treatment_of_a_single_patient_cannot_be_estimated():
     patients, groups, actions = logged(60)
     actions[actions == 2] = 1
     actions[7] = 2
-    with pytest.raises(LogError, match="at least two patients of each treatment, c has one"):
+    with pytest.raises(DataError, match="at least two patients of each treatment, c has one"):
         estimate_propensities(patients, groups, actions, ("a", "b", "c"))
     actions[7] = 1
     found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
     assert np.all((found > 0) & (found <= 1))
-    with pytest.raises(LogError, match="at least two treatments that occur"):
+    with pytest.raises(DataError, match="at least two treatments that occur"):
         estimate_propensities(patients, groups, np.zeros(60, dtype=int), ("a", "b"))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.files.bad_rows import LogError
+from policysim.files.bad_rows import DataError
 from policysim.logs.read_log import read_log
 from policysim.trials.evaluate_log import evaluate_log
 
@@ -74,7 +74,7 @@ def test_outcomes_are_weighted_and_no_covariates(small_trial):
 
 def test_missing_outcomes(log_table):
     table = log_table.assign(reward=[1.0, None, 0.5, None, None, 0.0])
-    with pytest.raises(LogError, match="table: row 1: reward: is missing"):
+    with pytest.raises(DataError, match="table: row 1: reward: is missing"):
         read_log(table)
     excluded = read_log(table, missing="exclude")
     assert excluded.index.tolist() == [0, 2, 5]
@@ -91,7 +91,9 @@ def test_covariates_are_left_as_they_are(log_table):
 def test_a_range_is_checked_if_it_is_declared(log_table):
     table = log_table.assign(reward=[0, 5, -1, 2, 3, 4])
     assert read_log(table).reward.tolist() == [0, 5, -1, 2, 3, 4]
-    with pytest.raises(LogError, match=r"row 2: reward: the reward must be within the declared range \[0, 5\], got -1"):
+    with pytest.raises(
+        DataError, match=r"row 2: reward: the reward must be within the declared range \[0, 5\], got -1"
+    ):
         read_log(table, range=(0, 5))
 
 
@@ -144,28 +146,30 @@ def test_of_three_tables_neither_propensities_nor_ids_are_treatments(log_table):
     parts = {"features": log_table[["pid", "age"]], "outcomes": log_table[["pid", "reward"]]}
     found = read_log(**parts, actions=hot.assign(pid=log_table.pid), id="pid", propensity="equal")
     assert found.action.cat.categories.tolist() == ["new", "old"] and set(found.propensity) == {0.5}
-    with pytest.raises(LogError, match=r"actions: the column 'pid' is in features, too: name it as the id, or declare"):
+    with pytest.raises(
+        DataError, match=r"actions: the column 'pid' is in features, too: name it as the id, or declare"
+    ):
         read_log(**parts, actions=hot.assign(pid=log_table.pid))
-    with pytest.raises(LogError, match="features: the covariate reward has the name of a log's own column"):
+    with pytest.raises(DataError, match="features: the covariate reward has the name of a log's own column"):
         read_log(**(parts | {"features": log_table[["age", "reward"]]}), actions=hot)
 
 
 @pytest.mark.parametrize("ids", [["7", "7.0", "8"], [7, "7.", "8"], [7, 7.0, "8"]])
 def test_an_id_is_the_same_with_and_without_a_point(ids):
     table = pd.DataFrame({"id": pd.Series(ids, dtype=object), "action": [0, 1, 0], "reward": 1, "propensity": 0.5})
-    with pytest.raises(LogError, match=r"row 1: id: '7' is there already: table: row 0"):
+    with pytest.raises(DataError, match=r"row 1: id: '7' is there already: table: row 0"):
         read_log(table, id="id")
     assert len(read_log(table.assign(id=["007", "7.0", "7.5"]), id="id")) == 3
 
 
 def test_without_propensities_the_three_choices_are_told(log_table):
-    with pytest.raises(LogError, match=r"propensity='equal' .*, 'estimate', or the column"):
+    with pytest.raises(DataError, match=r"propensity='equal' .*, 'estimate', or the column"):
         read_log(log_table.drop(columns="propensity"))
 
 
 def test_bad_rows_of_frames_are_counted_from_0(log_table):
     log_table.loc[2, "propensity"] = 2
-    with pytest.raises(LogError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
+    with pytest.raises(DataError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
         read_log(log_table)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_people
 
 from policies.local import channel_from
+from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import open_columns
-from policysim.files.probability_table import DataError
 from policysim.release.privatize import privatize_file, read_private
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note
 
@@ -234,7 +234,7 @@ def test_a_file_that_does_not_fit_its_note_is_refused(private):
     with pytest.raises(DataError, match=r"private.csv: does not fit its note, which names a column 'sex'$"):
         read_private(private)
     private.write_text(header + rows[0].replace("0000,", "0000,very ") + "".join(rows[1:]))
-    with pytest.raises(DataError, match=r"age_band: 1 of 60 rows hold none of its levels young, old: row 1 \('very "):
+    with pytest.raises(DataError, match=r"private.csv:2: row 1: age_band: must be one of young, old, got 'very "):
         read_private(private)
 
 

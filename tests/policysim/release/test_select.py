@@ -224,7 +224,7 @@ def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
     assert probabilities(found)[1] == {"Violent": 0.5, "NonViolent": 0.5}
     code, out, err = run(capsys, *options, "--groups", "Red,Blues")
     assert (code, out) == (3, "")
-    assert err.startswith("policysim: socks.csv:2: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
+    assert err.startswith("policysim: socks.csv:2: row 1: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
     # Nobody at all is one person fewer than somebody.
     (files / "socks.csv").write_text("sock,behaviour\n", encoding="utf-8")
     found = document(capsys, *options, "--groups", "Red,Blue")
@@ -419,7 +419,7 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--candidates", "HIV,,Flu"], 2, "--candidates must be names separated by commas"),
         (["--candidates", 'HIV,"Flu'], 2, "--candidates 'HIV,\"Flu': unexpected end of data"),
         (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
-        (["--column", "desease"], 3, "diseases.csv:1: unknown column 'desease'; did you mean 'disease'? known: "),
+        (["--column", "desease"], 3, "diseases.csv: unknown column 'desease'; did you mean 'disease'? known: "),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(capsys, options, code, message):

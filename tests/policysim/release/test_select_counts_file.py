@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysim.files.probability_table import DataError
+from policysim.files.bad_rows import DataError
 from policysim.release.counts_file import MOST_PEOPLE, read_counts
 
 
@@ -68,15 +68,16 @@ def test_people_and_their_counts_are_read_alike(tmp_path_factory, rows):
 def test_values_outside_of_the_candidates_are_refused_with_their_rows(tmp_path):
     text = "id,disease\n1,flu\n2,HIV\n3,fluu\n4,x\n"
     assert mistakes(tmp_path, text, column="disease", candidates=("flu", "HIV")) == [
-        "data.csv:4: disease: 'fluu' is not among the candidates; did you mean 'flu'?",
-        "data.csv:5: disease: 'x' is not among the candidates",
+        "data.csv:4: row 3: disease: 'fluu' is not among the candidates; did you mean 'flu'?",
+        "data.csv:5: row 4: disease: 'x' is not among the candidates",
     ]
 
 
 @pytest.mark.parametrize("count", ["-1", "2.5", "NaN", "", "1e3", "inf", "many", "1_0", "9" * 17, str(MOST_PEOPLE + 1)])
 def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
     found = mistakes(tmp_path, f"d,n\na,1\nb,{count}\n", score="n")
-    assert found == [f"data.csv:3: n: must be a whole number of people >= 0, got {count!r}"]
+    got = f"got {count!r}" if count else "is missing"
+    assert found == [f"data.csv:3: row 2: n: must be a whole number of people >= 0, {got}"]
 
 
 @pytest.mark.parametrize(
@@ -84,17 +85,17 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
     [
         ("", {}, "data.csv: is empty: the first line must name the columns"),
         ("d\n", {}, "data.csv: has no rows below its header"),
-        ("d,n\na,1\nb,2\na,3\n", {"score": "n"}, "data.csv:4: d: 'a' is there already, in line 2"),
-        ("d,e\na,1\n", {}, "data.csv:1: name the column that holds the candidates with --column; columns: d, e"),
-        ("n\n1\n", {"score": "n"}, "data.csv:1: name the column that holds the candidates with --column; columns: n"),
-        ("d,d\na,1\n", {"column": "d"}, "data.csv:1: d: two columns have this name"),
-        ("d,n\na,1\n", {"score": "m"}, "data.csv:1: unknown column 'm'; known: d, n"),
-        ("d,n\na,1\n", {"score": "n", "by": "ward"}, "data.csv:1: unknown column 'ward'; known: d, n"),
-        ("d,e\na,1\nb\n", {"column": "d"}, "data.csv:3: must have 2 columns as the header has, got 1"),
-        ("d,e\n ,1\n", {"column": "d"}, "data.csv:2: d: is missing"),
-        ("d,g\na,\n", {"column": "d", "by": "g"}, "data.csv:2: g: is missing"),
-        ("d\n\xff\n".encode("latin-1"), {}, "data.csv: must be CSV in UTF-8 text"),
-        ('d\n"a\n', {}, "data.csv:2: not valid CSV: unexpected end of data"),
+        ("d,n\na,1\nb,2\na,3\n", {"score": "n"}, "data.csv:4: row 3: d: 'a' is there already: data.csv:2: row 1"),
+        ("d,e\na,1\n", {}, "data.csv: name the column that holds the candidates with --column; columns: d, e"),
+        ("n\n1\n", {"score": "n"}, "data.csv: name the column that holds the candidates with --column; columns: n"),
+        ("d,d\na,1\n", {"column": "d"}, "data.csv: two columns are named 'd'"),
+        ("d,n\na,1\n", {"score": "m"}, "data.csv: unknown column 'm'; known: d, n"),
+        ("d,n\na,1\n", {"score": "n", "by": "ward"}, "data.csv: unknown column 'ward'; known: d, n"),
+        ("d,e\na,1\nb\n", {"column": "d"}, "data.csv:3: row 2: must have 2 columns as the header has, got 1"),
+        ("d,e\n ,1\n", {"column": "d"}, "data.csv:2: row 1: d: is missing"),
+        ("d,g\na,\n", {"column": "d", "by": "g"}, "data.csv:2: row 1: g: is missing"),
+        ("d\n\xff\n".encode("latin-1"), {}, "data.csv: must be UTF-8 text"),
+        ('d\n"a\n', {}, "data.csv: a quote in the last row is opened and never closed"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, options, message):
@@ -103,12 +104,14 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, optio
 
 def test_no_more_than_twenty_bad_rows_are_listed(tmp_path):
     found = mistakes(tmp_path, "d,n\n" + "a,x\n" * 50, score="n")
-    # The first is no number; the others are there already.
+    # None is a number, and all but the first are there already.
     assert len(found) == 21
-    assert found[-1] == "data.csv: 50 bad rows in all, the first 20 are listed"
+    assert found[-1] == "... and 79 more"
 
 
 def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path):
-    for path, reason in ((tmp_path / "none.csv", "No such file or directory"), (tmp_path, "Is a directory")):
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    for path, reason in ((tmp_path / "none.csv", "No such file or directory"), (folder, "Is a directory")):
         with pytest.raises(DataError, match=f"cannot be read: {reason}"):
             read_counts(path)

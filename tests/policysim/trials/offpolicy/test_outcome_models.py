@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, covariate_matrix, read_log_frame
 from policysim.logs.outcome_models import OUTCOME_MODELS, PENALTIES, fit_outcome_model
 from policysim.trials.estimate_value import cross_fit, direct_method, estimate_value
@@ -166,10 +167,13 @@ def test_a_log_without_covariates_is_modelled_by_the_means_of_its_actions(name, 
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ([1.0, np.nan, 3.0], r"covariate 'z' must not be missing; not so in 1 of 3 rows: 1 \(nan\)\."),
-        (["a", None, "b"], r"covariate 'z' must not be missing; not so in 1 of 3 rows: 1 "),
-        (pd.array([True, None, None], dtype="boolean"), r"not so in 2 of 3 rows: 1 \(<NA>\), 2 \(<NA>\)\."),
-        ([1.0, np.inf, 3.0], r"covariate 'z' must be finite; not so in 1 of 3 rows: 1 \(inf\)\."),
+        ([1.0, np.nan, 3.0], "^log: row 1: z: is missing: a covariate must have a value in each row$"),
+        (["a", None, "b"], "^log: row 1: z: is missing: a covariate must have a value in each row$"),
+        (
+            pd.array([True, None, None], dtype="boolean"),
+            r"^log: row 1: z: is missing: .*\nlog: row 2: z: is missing: .*$",
+        ),
+        ([1.0, np.inf, 3.0], "^log: row 1: z: must be finite, got inf$"),
         (pd.to_datetime(["2020-01-01"] * 3), "covariate 'z' is datetime64"),
         ([1j, 2, 3], "covariate 'z' is complex128"),
     ],
@@ -186,8 +190,11 @@ def test_names_are_no_categories():
 
 def test_the_logistic_model_is_for_rewards_of_0_and_1():
     log, x = small_log(30)
-    with pytest.raises(ValueError, match=r"outcome_model='logistic' rewards must be 0 or 1; not so in 30 of 30 rows"):
+    with pytest.raises(DataError) as error:
         cross_fit(log, x, outcome_model="logistic")
+    lines = str(error.value).splitlines()
+    assert lines[0] == f"log: row 0: reward: must be 0 or 1 for the outcome model logistic, got {log.rewards[0]:g}"
+    assert lines[20:] == ["... and 10 more"]
 
 
 @pytest.mark.parametrize("folds", [1, 0, 81, 2.5, True])

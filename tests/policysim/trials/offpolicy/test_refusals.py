@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import covariate_frame, read_log_frame
 from policysim.trials.evaluate_log import evaluate_log
 
@@ -24,35 +25,42 @@ def wrong(n, rows, value, right):
     return column
 
 
+CHANCE = "propensity: must be a probability > 0 and <= 1"
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"propensity": wrong(30, [3], 1.5, 0.5)}, "propensity must be > 0 and <= 1; not so in 1 of 30 rows: 3 (1.5)."),
-        ({"propensity": wrong(30, [3, 9], 0.0, 0.5)}, "not so in 2 of 30 rows: 3 (0.0), 9 (0.0)."),
-        ({"propensity": wrong(30, [0], -0.1, 0.5)}, "rows: 0 (-0.1)."),
-        ({"propensity": wrong(30, [0], np.nan, 0.5)}, "rows: 0 (nan)."),
-        ({"propensity": wrong(30, [0], "half", 0.5)}, "rows: 0 ('half')."),
-        ({"action": wrong(30, [2], "c", "a")}, "action must be one of a, b; not so in 1 of 30 rows: 2 ('c')."),
-        ({"action": wrong(30, [2], None, "a")}, "action must be one of a, b; not so in 1 of 30 rows: 2 "),
-        ({"reward": wrong(30, [29], np.inf, 1)}, "reward must be a finite number; not so in 1 of 30 rows: 29 (inf)."),
-        ({"reward": wrong(30, [29], None, 1)}, "reward must be a finite number; not so in 1 of 30 rows: 29 ("),
-        ({"reward": wrong(30, [4], "x" * 99, 1)}, "rows: 4 ('" + "x" * 36 + "...)."),
-        ({"reward": pd.Timestamp("2020-01-01")}, "reward must be a finite number; not so in 30 of 30 rows"),
-        ({"age": wrong(30, [5], None, "x")}, "covariate 'age' must not be missing; not so in 1 of 30 rows: 5 ("),
+        ({"propensity": wrong(30, [3], 1.5, 0.5)}, [f"row 3: {CHANCE}, got 1.5"]),
+        ({"propensity": wrong(30, [3, 9], 0.0, 0.5)}, [f"row 3: {CHANCE}, got 0.0", f"row 9: {CHANCE}, got 0.0"]),
+        ({"propensity": wrong(30, [0], -0.1, 0.5)}, [f"row 0: {CHANCE}, got -0.1"]),
+        ({"propensity": wrong(30, [0], np.nan, 0.5)}, [f"row 0: {CHANCE}, is missing"]),
+        ({"propensity": wrong(30, [0], "half", 0.5)}, [f"row 0: {CHANCE}, got 'half'"]),
+        ({"action": wrong(30, [2], "c", "a")}, ["row 2: action: must be one of a, b, got 'c'"]),
+        ({"action": wrong(30, [2], None, "a")}, ["row 2: action: must be one of a, b, is missing"]),
+        ({"reward": wrong(30, [29], np.inf, 1)}, ["row 29: reward: must be a finite number, got inf"]),
+        ({"reward": wrong(30, [29], None, 1)}, ["row 29: reward: must be a finite number, is missing"]),
+        ({"reward": wrong(30, [4], "x" * 99, 1)}, [f"row 4: reward: must be a finite number, got '{'x' * 76}..."]),
+        ({"age": wrong(30, [5], None, "x")}, ["row 5: age: is missing: a covariate must have a value in each row"]),
+        (
+            {"action": wrong(30, [2], "c", "a"), "propensity": wrong(30, [1], 2, 0.5)},
+            [f"row 1: {CHANCE}, got 2", "row 2: action: must be one of a, b, got 'c'"],
+        ),
     ],
 )
 def test_bad_rows_are_named(changed, said):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(DataError) as error:
         evaluate_log(long_log(**changed), policy(), actions=["a", "b"])
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
+    assert str(error.value).splitlines() == [f"log: {line}" for line in said]
 
 
 def test_twenty_rows_are_named_then_counted():
-    with pytest.raises(
-        ValueError, match=r"not so in 1,000 of 1,000 rows: 0 \(2\.0\), 1 .*, 19 \(2\.0\) and 980 more\.$"
-    ):
+    with pytest.raises(DataError) as error:
         evaluate_log(long_log(1000, propensity=2.0), policy(1000))
+    assert str(error.value).splitlines() == [
+        *(f"log: row {row}: {CHANCE}, got 2.0" for row in range(20)),
+        "... and 980 more",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,10 +69,13 @@ def test_twenty_rows_are_named_then_counted():
         (np.full((29, 2), 0.5), r"\(n_rows, k\) = \(30, 2\), k the actions a, b, got shape \(29, 2\)"),
         (np.full((30, 3), 1 / 3), r"got shape \(30, 3\); actions that the log never takes must be declared"),
         (np.full(30, 0.5), r"got shape \(30,\)"),
-        (np.full((30, 2), 0.6), r"must sum to 1 in each row; not so in 30 of 30 rows: 0 \(1\.2\)"),
-        (np.tile([1.5, -0.5], (30, 1)), r"must be >= 0; not so in 30 of 30 rows: 0 \(\[1\.5, -0\.5\]\)"),
-        (np.tile([np.nan, 1], (30, 1)), r"must be >= 0; not so in 30 of 30 rows"),
-        (np.tile([np.inf, 0], (30, 1)), r"must sum to 1 in each row; not so in 30 of 30 rows: 0 \(inf\)|\(nan\)"),
+        (np.full((30, 2), 0.6), "^probabilities: row 0: a, b: must sum to 1 within 1e-06, got a sum of 1.2\n"),
+        (
+            np.tile([1.5, -0.5], (30, 1)),
+            r"^probabilities: row 0: a: must be .* in \[0, 1\], got 1.5\nprobabilities: row 0: b: .*, got -0.5\n",
+        ),
+        (np.tile([np.nan, 1], (30, 1)), r"^probabilities: row 0: a: must be a probability in \[0, 1\], is missing\n"),
+        (np.tile([np.inf, 0], (30, 1)), r"^probabilities: row 0: a: must be a probability in \[0, 1\], got inf\n"),
         ([["x", "y"]] * 30, "probabilities must be an array of numbers"),
         ([[0.5, 0.5], [1.0]], "probabilities must be an array of numbers"),
     ],
@@ -182,7 +193,7 @@ def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
         (
             pd.DataFrame(policy(), columns=["a", "x"]),
             {},
-            r"action must be one of a, x; not so in 15 of 30 rows: 1 \('b'",
+            "^log: row 1: action: must be one of a, x, got 'b'\n",
         ),
         (
             pd.DataFrame(policy(), columns=["a", "x"]),
@@ -218,9 +229,7 @@ def test_rows_are_matched_by_position_whatever_the_index():
 
 def test_complex_rewards_are_refused():
     for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
-        with pytest.raises(
-            ValueError, match=r"reward must be a finite number; not so in 30 of 30 rows: 0 \(\(1\+1j\)\)"
-        ):
+        with pytest.raises(DataError, match=r"^log: row 0: reward: must be a finite number, got \(1\+1j\)\n"):
             evaluate_log(long_log(reward=rewards), policy())
 
 
@@ -237,7 +246,7 @@ def test_sums_that_were_rounded_are_made_1_and_the_callers_array_is_left_alone()
     before = off.copy()
     assert evaluate_log(long_log(), off).value == pytest.approx(evaluate_log(long_log(), exact).value, rel=1e-12)
     assert (off == before).all()
-    with pytest.raises(ValueError, match="must sum to 1 in each row"):
+    with pytest.raises(ValueError, match="row 0: a, b: must sum to 1 within 1e-06"):
         evaluate_log(long_log(), exact * (1 + 2e-6))
 
 

@@ -1,0 +1,220 @@
+"""A file or a data frame as a table in memory, and its columns as codes, numbers or text; no loop over rows.
+
+Logs, tables of probabilities and counts are read here. What may exceed the memory is read by `columns_file`, a batch at
+a time; both parse CSV the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from envs.toml_reader import unknown
+from policies.arrays import FloatArray, IntArray
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key, one_line
+from policysim.files.columns_file import lines_of, open_columns, places_of
+
+BoolArray = NDArray[np.bool_]
+
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+# What pandas may write into a Parquet file beside the columns.
+PANDAS_INDEX = "__index_level_"
+
+
+@dataclass(frozen=True, eq=False)
+class DataTable:
+    """A table and where it came from.
+
+    Attributes
+    ----------
+    name : str
+        The path, or what a data frame is called in messages.
+    frame : DataFrame
+        Text throughout, if it came from CSV.
+    path : Path or None
+        Of the file; None for a data frame.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    def __getitem__(self, column: str) -> pd.Series:
+        """One column."""
+        return self.frame[column]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [str(name) for name in self.frame.columns]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether numbers, too, are text: the file is CSV."""
+        return self.path is not None and self.path.suffix.lower() == ".csv"
+
+    def unknown_column(self, column: str) -> str | None:
+        """What to say if there is no such column."""
+        if column in self.frame.columns:
+            return None
+        return one_line(f"{self.name}: {unknown('column', column, self.columns)}")
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row as messages name it: file, line (CSV) and row; rows of files count from 1, of data frames from 0."""
+        return places_of(self.path, rows) if self.path else [f"{self.name}: row {row}" for row in rows]
+
+    def short_place(self, row: int) -> str:
+        """The line of a CSV file, or else the row."""
+        if self.path and self.is_text:
+            return f"line {lines_of(self.path, [row])[0]}"
+        return f"row {row + 1 if self.path else row}"
+
+    def with_bare_names(self) -> DataTable:
+        """The same, without margins around the names of columns, which some tools write behind commas."""
+        names = [name.strip() for name in self.columns]
+        for position, column in enumerate(names):
+            if column in names[:position]:
+                raise DataError(f"{self.name}: two columns are named {column!r}")
+        return replace(self, frame=self.frame.set_axis(names, axis=1))
+
+
+def read_table(data: Path | str | pd.DataFrame, name: str = "log", *, may_be_empty: bool = False) -> DataTable:
+    """Read a CSV or Parquet file, or take a data frame; a frame is called `name`.
+
+    Raises
+    ------
+    DataError
+        For a file that cannot be read, or is not separated by commas, or without rows; or columns of the same name.
+    """
+    if isinstance(data, pd.DataFrame):
+        table = DataTable(name, data)
+        if not data.columns.is_unique:
+            raise DataError(f"{name}: columns must be distinct, got {', '.join(map(str, data.columns))}")
+    elif isinstance(data, str | Path):
+        table = _read_file(Path(data))
+    else:
+        raise DataError(f"{name} must be a path or a pandas DataFrame, got {type(data).__name__}")
+    if not len(table) and not may_be_empty:
+        raise DataError(f"{table.name}: has no rows below its header" if table.path else f"{name}: has no rows")
+    return table
+
+
+def _read_file(path: Path) -> DataTable:
+    file = open_columns(path)
+    names = file.schema.names
+    for sign, word in OTHER_SEPARATORS.items():
+        if len(names) == 1 and sign in names[0]:
+            raise DataError(f"{path.as_posix()}: columns are separated by {word}: save it with commas")
+    rows = pa.Table.from_batches(list(file.batches()), file.schema)
+    return DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path)
+
+
+def coded(column: pd.Series) -> tuple[IntArray, list[Key]]:
+    """The distinct values as keys, and the position of each row's among them, (n_rows,); `MISSING` is one of them."""
+    positions, values = pd.factorize(_plain(column))
+    keys: dict[Key, int] = {}
+    places = [keys.setdefault(level_key(value), len(keys)) for value in values]
+    # factorize gives -1 to what is missing: the last entry.
+    places.append(keys.setdefault(MISSING, len(keys)))
+    return np.array(places, dtype=np.intp)[positions], list(keys)
+
+
+def codes_among(column: pd.Series, keys: Sequence[Key]) -> IntArray:
+    """The position of each row's value among some keys, (n_rows,); -1 for a value that is none of them."""
+    places = {key: place for place, key in enumerate(keys)}
+    positions, found = coded(column)
+    return np.array([places.get(key, -1) for key in found], dtype=np.intp)[positions]
+
+
+def numbers(column: pd.Series) -> FloatArray:
+    """A column as float64, (n_rows,); NaN where a value is missing or no number. Times are none."""
+    if column.dtype.kind in "mM":
+        return np.full(len(column), np.nan)
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    plain = _plain(column)
+    cast = _cast(plain)
+    if cast is not None:
+        return cast
+    positions, keys = coded(plain)
+    values: FloatArray = np.array([np.nan if isinstance(key, str) else key for key in keys])
+    return values[positions]
+
+
+def missing(column: pd.Series, among: BoolArray) -> BoolArray:
+    """Which rows have no value, looking only `among` some: others have one."""
+    rows = np.flatnonzero(among)
+    positions, keys = coded(column.iloc[rows])
+    found = np.zeros(len(column), dtype=np.bool_)
+    found[rows] = np.array([key == MISSING for key in keys], dtype=np.bool_)[positions]
+    return found
+
+
+def typed(column: pd.Series) -> pd.Series:
+    """A column of text as whole numbers, numbers or truth values if all of it is, missing values as NaN."""
+    text = _words(column)
+    for kind in (pa.int64(), pa.float64(), pa.bool_()):
+        try:
+            values = text.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        whole = kind != pa.float64() and not values.null_count
+        plain = values if whole else values.cast(pa.float64()) if kind != pa.bool_() else values
+        return pd.Series(plain.to_pandas(), index=column.index, name=column.name)
+    return column.mask(np.asarray(text.is_null()))
+
+
+def as_written(column: pd.Series) -> tuple[IntArray, list[str]]:
+    """The distinct texts in the order of their first row, and the position of each row's among them, (n_rows,).
+
+    Margins are left out, and so are quotes behind a space, which CSV takes for a part of the text. What is missing is
+    the empty text.
+    """
+    positions, values = pd.factorize(_plain(column), use_na_sentinel=False)
+    texts: dict[str, int] = {}
+    places = [texts.setdefault(_bare(value), len(texts)) for value in values]
+    return np.array(places, dtype=np.intp)[positions], list(texts)
+
+
+def _bare(value: object) -> str:
+    if value is None or value is pd.NA or value != value:  # noqa: PLR0124 - NaN differs from itself
+        return ""
+    text = str(value).strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].replace('""', '"').strip() if quoted else text
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """A categorical column as the values of its categories."""
+    return column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+
+
+def _cast(column: pd.Series) -> FloatArray | None:
+    """Text that is numbers or missing throughout, in one go; None if it is not."""
+    try:
+        values: FloatArray = _words(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, TypeError):
+        return None
+    return values
+
+
+def _words(column: pd.Series) -> Any:
+    """A pyarrow array of text without margins; null where a value is missing."""
+    text = pa.array(column, from_pandas=True)
+    if isinstance(text, pa.ChunkedArray):
+        text = text.combine_chunks()
+    trimmed = pc.utf8_trim_whitespace(text)
+    word = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING_WORDS, trimmed.type))
+    return pc.if_else(word, pa.scalar(None, trimmed.type), trimmed)
