@@ -15,8 +15,10 @@ report: $(VENV)/.installed
 reports: $(VENV)/.installed
 	$(BIN)/python -m policysim.cli.gallery reports --make
 
+# A worker for each core takes its share in the order of the files, and half of what another has left when it is done:
+# a file stays with one worker nearly always, and what its tests share is made once.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

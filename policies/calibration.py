@@ -146,6 +146,8 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
     if gamma == 0:
         return 0.0
     pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
+    if top < np.finfo(float).tiny:  # so little that its inverse, and perhaps itself, is no float any more
+        return math.inf
     while True:
         t = top * (1 - j / STEPS)
         loss = pairs.loss(problem, t, log_base)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -44,7 +45,9 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
         ]
         if not any(changed):
             break
-    figure.set_layout_engine("none")
+    # Not "none", which leaves an engine that does nothing, but for which every file is drawn twice.
+    with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
     for axes in figure.axes:
         thin_ticks(axes)
     for panel in labels:

@@ -93,10 +93,11 @@ def open_page(browser):
 
 
 def pytest_generate_tests(metafunc):
-    """Tests that ask for a report get every committed one."""
+    """Tests that ask for a report get every committed one, and those that ask for a width both, if they name none."""
     if "report" in metafunc.fixturenames:
         metafunc.parametrize("report", PAGES, ids=lambda path: path.parent.name, scope="module")
-    if "width" in metafunc.fixturenames:
+    own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "width" in metafunc.fixturenames and "width" not in own:
         metafunc.parametrize("width", WIDTHS, scope="module")
 
 
@@ -106,3 +107,15 @@ def visit(open_page, report, width):
     with open_page(report, width) as visit:
         visit.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
         yield visit
+
+
+@pytest.fixture(scope="module")
+def layout(visit):
+    """What is wrong with the page around its figures, measured once."""
+    return visit.layout()
+
+
+@pytest.fixture(scope="module")
+def labels(visit):
+    """What is wrong with the texts in its figures, measured once."""
+    return visit.labels()

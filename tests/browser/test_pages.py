@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 MOST_BYTES = 300_000
 
 
@@ -30,34 +32,36 @@ def test_a_page_names_no_address_outside_itself(visit):
     nothing(visit.page.evaluate("links => links.filter(link => !document.getElementById(link.slice(1)))", addresses))
 
 
-def test_a_page_does_not_scroll_sideways(visit):
-    nothing(visit.layout()["wide"])
+def test_a_page_does_not_scroll_sideways(layout):
+    nothing(layout["wide"])
 
 
-def test_no_text_is_cut(visit):
-    nothing(visit.layout()["cut"])
+def test_no_text_is_cut(layout):
+    nothing(layout["cut"])
 
 
-def test_text_is_large_enough_to_read(visit):
-    nothing(visit.layout()["small"])
+def test_text_is_large_enough_to_read(layout):
+    nothing(layout["small"])
 
 
-def test_a_page_has_figures_with_real_text(visit):
-    assert visit.labels()["texts"] > 0
+def test_a_page_has_figures_with_real_text(labels):
+    assert labels["texts"] > 0
 
 
-def test_labels_of_a_figure_do_not_lie_on_one_another(visit):
-    nothing(visit.labels()["overlapping"])
+def test_labels_of_a_figure_do_not_lie_on_one_another(labels):
+    nothing(labels["overlapping"])
 
 
-def test_labels_stay_within_their_figure(visit):
-    nothing(visit.labels()["outside"])
+def test_labels_stay_within_their_figure(labels):
+    nothing(labels["outside"])
 
 
-def test_labels_of_a_figure_are_large_enough_to_read(visit):
-    nothing(visit.labels()["small"])
+def test_labels_of_a_figure_are_large_enough_to_read(labels):
+    nothing(labels["small"])
 
 
+# At one width: of what axe looks at, only the boxes that scroll depend on it, and the narrow page has more of them.
+@pytest.mark.parametrize("width", [400], scope="module")
 def test_axe_finds_nothing_serious(visit):
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
 

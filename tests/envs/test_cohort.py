@@ -1,4 +1,5 @@
-"""The cohort against the facts of the sources, which are written out here once more, and simulated by other means."""
+"""The cohort against its sources (the head of envs/scenarios/covid.toml names them), whose figures are written out here
+once more as sentences, and simulated by other means."""
 
 import itertools
 
@@ -27,7 +28,7 @@ GROUPS = list(itertools.product((0, 1), (0, 1), VACCINES, (0, 1)))  # positive, 
 
 
 def symptom_probability(symptom, positive, recovered, vaccine, sex):
-    """The facts (seeds.md section 3) as sentences rather than rules."""
+    """The population figures of source [C] as sentences rather than rules."""
     if positive:
         factor = MILD_FACTOR[vaccine] if symptom in MILD else CRITICAL_FACTOR[vaccine]
         return GENETIC * GIVEN_POSITIVE[symptom] * factor * (0.5 if recovered else 1.0)
@@ -167,7 +168,7 @@ def test_nine_patients_in_ten_have_no_symptom(joint):
             share *= 1 - symptom_probability(symptom, positive, recovered, vaccine, sex)
         free[positive] += share
     assert table == pytest.approx([free[0], free[1]], rel=1e-9)
-    # The facts: 89.9 % have no symptom, 83.6 % are negative as well.
+    # As tried before the scenario was written: 89.9 % have no symptom, 83.6 % are negative as well.
     assert round(float(table.sum()), 3) == 0.899
     assert round(float(table[0]), 3) == 0.836
 

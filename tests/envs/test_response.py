@@ -1,4 +1,4 @@
-"""What a treatment does: against the table of effects in the facts, the sources' deaths, and plain enumeration."""
+"""What a treatment does: against the effects and deaths of envs/scenarios/covid.toml, and plain enumeration."""
 
 import itertools
 from dataclasses import replace
@@ -25,7 +25,7 @@ FLAGS = (
     "blood_clots",
     "covid_positive",
 )
-# facts/scenario.md, row by row.
+# Illustrative, as envs/scenarios/covid.toml says: written out once more, row by row.
 NATURAL = dict(zip(FLAGS, (0.10, 0.30, 0.30, 0.05, 0.30, 0.05, 0.02, 0.10), strict=True))
 CLEARS = {
     "a1": dict(zip(FLAGS, (0.40, 0.10, 0.05, 0.50, 0, 0.10, 0.10, 0.60), strict=True)),
@@ -37,7 +37,7 @@ SIDE = {
 }
 PARTS = {"a0": (), "a1": ("a1",), "a2": ("a2",), "a3": ("a1", "a2")}
 VACCINES = ("none", "v1", "v2", "v3")
-# The sources' figures (seeds.md section 3) x 1/2, the mean of the genetic factor.
+# Source [C] of envs/scenarios/covid.toml x 1/2, the mean of the genetic factor.
 DEATH_UNTREATED = {
     "positive, never recovered": [0.5 * 0.1 * factor for factor in (1, 0.9, 0.95, 0.9)],  # by vaccine
     "positive and recovered": [0.5 * 0.5 * 0.1 * factor for factor in (1, 0.9, 0.95, 0.9)],  # by vaccine
@@ -111,12 +111,12 @@ def test_probabilities_of_death_are_probabilities(covid_response):
     ],
 )
 def test_untreated_deaths_are_those_of_the_sources_in_every_group(covid_deaths, group, when, by):
-    # 5 % is what the issue asks for; as the severity is solved for, far less is due.
+    # The severity is solved for: only rounding is left.
     assert covid_deaths(when, by) == pytest.approx(DEATH_UNTREATED[group], rel=1e-9)
 
 
 def test_deaths_per_thousand_are_near_those_that_were_tried(covid_prior, covid_response):
-    # facts/scenario.md, tried with a severity of .0510 instead of .05 for unvaccinated positives: within 4 %.
+    # As tried before the scenario was written, with a severity of .0510, not .05, for unvaccinated positives: to 4 %.
     assert 1000 * covid_prior @ covid_response.death == pytest.approx([5.23, 3.89, 4.06, 2.95], rel=0.04)
 
 
@@ -303,7 +303,7 @@ def test_each_treatment_is_best_for_some_patients_and_none_for_most(covid, covid
     shares = np.bincount(best, covid_prior, minlength=4)
     assert shares.min() >= 0.03
     assert shares[0] > 0.5
-    # facts/scenario.md, whose severity differs a little (see above).
+    # As tried before the scenario was written, with a severity that differs a little (see above).
     assert shares == pytest.approx([0.836, 0.057, 0.061, 0.045], abs=0.002)
 
 

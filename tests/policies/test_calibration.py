@@ -86,6 +86,15 @@ def test_half_the_scale_would_break_the_claim_on_scores_that_are_not_monotone():
     assert privacy_loss_of_logs(logs, AnyRecord()).epsilon > 1.0
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-300])
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e6])
+def test_an_epsilon_that_no_float_can_be_divided_by_reveals_nothing(epsilon, spread):
+    problem = DecisionProblem([[0.0, spread], [spread, 0.0]], [0.5, 0.5], AnyRecord())
+    logs = ExponentialTight(epsilon).log_probabilities(problem)
+    assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= epsilon
+    np.testing.assert_array_equal(np.exp(logs), 0.5)
+
+
 @settings(max_examples=120, deadline=None)
 @given(problem=problems(max_actions=8), epsilon=st.sampled_from(EPSILONS[1:]))
 def test_the_tight_scale_spends_all_of_epsilon_and_never_more(problem, epsilon):

@@ -27,7 +27,7 @@ EPSILONS = (0.0, 0.01, 0.1, 1.0, 5.0, 20.0, 100.0)
 
 
 def are_neighbours(adjacency, shape, x, y):
-    """The definition of DESIGN.md, one pair of records at a time."""
+    """The definitions of policies/adjacency.py, one pair of records at a time."""
     differing = {
         i for i, (a, b) in enumerate(zip(np.unravel_index(x, shape), np.unravel_index(y, shape), strict=True)) if a != b
     }
@@ -99,7 +99,7 @@ def test_the_value_is_that_of_the_full_linear_programme(name, seed, n_actions, e
 @pytest.mark.parametrize(
     ("adjacency", "shape", "n_actions"),
     [
-        (AnyRecord(), (300,), 3),
+        (AnyRecord(), (200,), 3),
         (OneFeature((5, 5, 4, 3)), (5, 5, 4, 3), 4),
         (Sensitive((60, 5), (1,)), (60, 5), 5),
         (Sensitive((20, 15), (1,)), (20, 15), 3),

@@ -1,6 +1,8 @@
 """The structure that the design promises, read from the source."""
 
 import ast
+import re
+import tokenize
 from collections import defaultdict
 from pathlib import Path
 
@@ -30,6 +32,9 @@ FILES = {
     for top in TOPS
     for path in sorted((ROOT / top).rglob("*.py"))
 }
+SOURCES = [path for top in (*TOPS, "tests", "examples", "benchmarks") for path in sorted((ROOT / top).rglob("*.py"))]
+# A file of code or words by its name, or any file by its path from a folder of the repository.
+CITED = re.compile(r"[\w./-]*\w\.(?:py|md|js)\b|\b(?:tests|docs|policysim|envs|policies|reports)/[\w./-]*\.\w+")
 PACKAGES = {name for name, path in FILES.items() if path.stem == "__init__"}
 
 
@@ -131,3 +136,41 @@ def test_every_public_name_can_be_loaded():
     assert set(ps.__all__) <= set(dir(ps))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ps.nothing
+
+
+def said(path):
+    """The comments and docstrings of a file."""
+    with path.open("rb") as stream:
+        yield from (token.string for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def cited(words):
+    """The files of ours that a text names; a file elsewhere is cited by its address."""
+    return [name.strip("./") for name in CITED.findall(re.sub(r"https?://\S+", "", words))]
+
+
+def test_files_that_comments_and_docstrings_cite_are_there():
+    names = {path.name for path in ROOT.glob("*.md")} | {path.name for path in SOURCES}
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in SOURCES
+        for words in said(path)
+        for name in cited(words)
+        if name not in names and not (ROOT / name).exists() and not (path.parent / name).exists()
+    ]
+    assert missing == []
+
+
+def test_a_citation_is_found_and_an_address_is_none():
+    assert cited("as in facts/seeds.md, section 3; see DESIGN.md.") == ["facts/seeds.md", "DESIGN.md"]
+    assert cited("envs/scenarios/covid.toml names them; study.toml is the reader's") == ["envs/scenarios/covid.toml"]
+    assert cited("https://example.org/a/b.py") == []
+
+
+def test_random_examples_do_not_depend_on_what_is_imported():
+    from hypothesis.internal.conjecture import providers  # noqa: PLC0415
+
+    assert len(providers._get_local_constants()) == 0

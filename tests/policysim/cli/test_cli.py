@@ -1,10 +1,13 @@
 """The command line as a user meets it: what it prints, writes, refuses and returns."""
 
+import io
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import get_args
 
@@ -45,6 +48,15 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """A comparison without options: its folder, exit code, stdout and stderr."""
+    study, folder = write_small_study(tmp_path_factory.mktemp("study")), tmp_path_factory.mktemp("made") / "out"
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main(["compare", str(study), "--out", str(folder)])
+    return folder, code, out.getvalue(), err.getvalue()
+
+
 def test_alone_it_says_what_it_is_and_what_to_type_next_in_ten_lines(capsys):
     code, out, err = run(capsys)
     assert (code, err) == (0, "")
@@ -52,9 +64,8 @@ def test_alone_it_says_what_it_is_and_what_to_type_next_in_ten_lines(capsys):
     assert "policysim compare covid" in out
 
 
-def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path):
-    folder = tmp_path / "out"
-    code, out, err = run(capsys, "compare", study, "--out", str(folder))
+def test_compare_prints_one_screen_and_writes_the_report(compared):
+    folder, code, out, err = compared
     assert (code, err) == (0, "")
     assert len(out.splitlines()) <= 32
     *lines, last = out.splitlines()
@@ -91,13 +102,7 @@ def test_compare_prints_one_screen_and_writes_the_report(capsys, study, tmp_path
     assert set(manifest["versions"]) == {"python", *libraries}
 
 
-def test_two_runs_write_the_same_bytes(capsys, study, tmp_path):
-    for name in ("a", "b"):
-        assert run(capsys, "compare", study, "--out", str(tmp_path / name))[0] == 0
-    for path in (tmp_path / "a").rglob("*.*"):
-        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), path
-
-
+@pytest.mark.usefixtures("blank_drawings")
 def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     arguments = ["--epsilon", "2, 0.1,2", "--policy", "exponential", "--policy", "greedy", "--by", "smoker"]
     code, out, _ = run(capsys, "compare", study, *arguments, "--out", str(tmp_path / "out"))
@@ -110,6 +115,7 @@ def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     assert set(table["group"]) == {"all", "smoker"}
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
     code, out, err = run(capsys, "compare", study, "--json", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
@@ -179,9 +185,9 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_exit_two(capsys, study,
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study, tmp_path, monkeypatch):
-    folder = tmp_path / "out"
-    assert run(capsys, "compare", study, "--out", str(folder))[0] == 0
+@pytest.mark.usefixtures("blank_drawings")
+def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study, compared, tmp_path, monkeypatch):
+    folder = shutil.copytree(compared[0], tmp_path / "out")
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
 
     def interrupted(*_):
@@ -306,6 +312,7 @@ def test_the_packages_resolve_inside_this_repository():
     assert [Path(line).parent.parent for line in out.splitlines()] == [root] * 3
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, study, tmp_path):
     code, out, err = run(capsys, "compare", study, "--policy", "all", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
@@ -321,6 +328,7 @@ def test_a_named_policy_that_does_not_apply_is_refused_with_the_pair_that_shows_
     assert "rises and that of" in err
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
     code, out, _ = run(capsys, "compare", study, "--price-list", "--out", str(tmp_path / "out"))
     assert code == 0
@@ -330,6 +338,7 @@ def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
     assert "whole record" in set(prices["hides"])
 
 
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
 def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
     assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
@@ -406,6 +415,7 @@ def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     assert run(capsys, "sensitivity", path)[0] == run(capsys, "audit", path)[0] == 0
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
     row = next(line for line in out.splitlines() if line.startswith("randomized-response  "))
@@ -413,6 +423,7 @@ def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     assert len(row.split()) == 8
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
     assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["seed"] == 12

@@ -51,6 +51,7 @@ UNUSED = SCENARIO.replace("smoker = {}", "smoker = {}\npenicillin_allergy = {}")
 )
 
 
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("adjacency", ['"sensitive"\nsensitive = ["penicillin_allergy"]', '"any-record"'])
 def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
     """A feature that can change nothing is not said to be free to hide."""

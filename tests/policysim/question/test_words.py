@@ -67,7 +67,7 @@ def test_deaths_are_counted_among_the_power_of_ten_that_shows_two_digits():
     ("epsilon", "times"), [(0.1, "52.5"), (0.5, "62.2"), (1, "73.1"), (2, "88.1"), (5, "99.3"), (0, "50")]
 )
 def test_the_odds_are_those_of_the_better_guess(epsilon, times):
-    # Facts: e^eps / (1 + e^eps), printed to whole patients, or to a tenth where whole ones would say 100 or 99.
+    # e^eps / (1 + e^eps), printed to whole patients, or to a tenth where whole ones would say 100 or 99.
     sentence = odds(epsilon, math.exp(epsilon) / (1 + math.exp(epsilon)))
     shown = times if epsilon == 5 else f"{float(times):.0f}"
     assert f"at most {shown} of 100 times; guessing blind, 50" in sentence

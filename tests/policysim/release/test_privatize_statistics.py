@@ -30,7 +30,7 @@ def pairs(path):
 
 
 def probabilities(k, epsilon):
-    """Truth and lie, as in the facts on the source study."""
+    """P(the truth) and P(each lie) of k-ary randomised response."""
     p = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
     return p, (1 - p) / (k - 1)
 

@@ -33,6 +33,7 @@ def test_where_nobody_can_die_nothing_is_said_of_deaths(tmp_path, capsys):
     assert "death" not in screen.casefold()
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_where_some_can_die_all_of_that_is_said(tmp_path, capsys):
     screen, text, page = compared(tmp_path, QUICK, SCENARIO, capsys, "--price-list")
     for words in ("extra deaths per 100,000", "Deaths per 100,000", "more deaths per 100,000 patients"):
@@ -46,6 +47,7 @@ def test_where_some_can_die_all_of_that_is_said(tmp_path, capsys):
     assert "3 treatments: none (nothing), syrup, pill." in text
 
 
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -62,6 +64,7 @@ def test_no_heading_stands_over_nothing(tmp_path, capsys, old, new, says):
     assert not re.search(r"</h2>\s*<h2", page)
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_the_page_says_the_command_that_made_it(tmp_path, capsys):
     _, text, _ = compared(tmp_path, QUICK, SCENARIO, capsys, "--seed", "5")
     # A study with a scenario of its own is not beside the manifest, but has to be put there.
@@ -71,6 +74,7 @@ def test_the_page_says_the_command_that_made_it(tmp_path, capsys):
     assert "make report" not in text
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_without_losses_there_is_no_worst_group(tmp_path, capsys):
     study = QUICK.replace("epsilons = [0.5, 1.0, 4.0]", "epsilons = [1.0, inf]").replace(
         "epsilon = 1.0", "epsilon = inf", 1

@@ -1,4 +1,4 @@
-"""The main job at full size, against the figures of the facts and against theory."""
+"""The main job at full size, against figures that a prototype had and against theory."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import policysim as ps
 
 @pytest.fixture(scope="module")
 def losses(covid_problem):
-    """Normalised losses at the epsilons of the facts' table."""
+    """Normalised losses at the epsilons of the prototype's table."""
     table = ps.compare(
         covid_problem,
         policies=["exponential", "exponential-bounded-range", "randomized-response", "best-fixed"],

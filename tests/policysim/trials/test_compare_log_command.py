@@ -47,6 +47,7 @@ def compare(folder, capsys, *options):
     return code, capsys.readouterr()
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_unread_guesses_are_said_first_on_screen_and_page_and_in_json(folder, capsys):
     assert main(["init", str(folder / "trial.csv")]) == 0
     study = folder / "trial.toml"

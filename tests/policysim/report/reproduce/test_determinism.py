@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[4]
 # Modules take N_THREADS when they are imported, so it is set before any of them.
 CHILD = """
 import sys
-from policysim import sweep
+from policysim.study import sweep
 sweep.N_THREADS = int(sys.argv[1])
 from policysim.cli.main import main
 study, out = sys.argv[2:]

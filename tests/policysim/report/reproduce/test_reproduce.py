@@ -211,6 +211,7 @@ def test_a_command_that_this_version_does_not_have_is_refused(run, report):
     assert "command cannot be run: policysim compare study.toml" in err
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_path):
     folder = tmp_path / "elsewhere"
     assert run("compare", "marital-status", "--out", folder)[0] == 0
@@ -224,6 +225,7 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     assert all(name in out for name in names)
 
 
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("title", ['title = "A small study"\n', ""])
 def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path, title):
     text = STUDY.replace('title = "A small study"\n', title).replace('"scenario.toml"', '"../shared/scenario.toml"')
