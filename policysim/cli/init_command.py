@@ -34,7 +34,9 @@ def add(commands: Commands) -> None:
         "that compare can run. Every guess is marked # CHECK.",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
-    parser.add_argument("--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)")
+    parser.add_argument(
+        "--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)"
+    )
     add_json(parser)
 
 
