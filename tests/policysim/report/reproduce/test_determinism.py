@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from small_studies import write_small_study
 
@@ -15,8 +17,12 @@ import sys
 from policysim.study import sweep
 sweep.N_THREADS = int(sys.argv[1])
 from policysim.cli.main import main
-study, out = sys.argv[2:]
+from policysim.trials import splits
+splits.REPEATS = 2
+study, trial, out = sys.argv[2:]
 codes = [
+    main(["compare", trial, "--epsilon", "1,4", "--out", out + "/trial"]),
+    main(["compare", "marital-status", "--out", out + "/source"]),
     main(["compare", study, "--epsilon", "1,4", "--out", out + "/scenario"]),
     main(["compare", study, "--horizon", "2", "--policy", "exponential", "--out", out + "/days"]),
 ]
@@ -24,11 +30,38 @@ sys.exit(max(codes))
 """
 
 
+TRIAL = """
+title = "A trial"
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "equal"
+outcome = { success = 1.0 }
+[data.treatments]
+0 = "wait"
+1 = "pill"
+[data.features]
+sex = { levels = [0, 1] }
+[compare]
+policies = ["best-fixed", "randomized-response", "optimal"]
+by = ["sex"]
+"""
+
+
+def write_trial(folder):
+    """A trial of two arms, and its study."""
+    rng = np.random.default_rng(0)
+    columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
+    pd.DataFrame(columns).to_csv(folder / "trial.csv", index=False)
+    (folder / "trial.toml").write_text(TRIAL, encoding="utf-8")
+    return folder / "trial.toml"
+
+
 def start(folder, hash_seed, threads):
-    """One process that writes two reports."""
-    study = write_small_study(folder / "study")
+    """One process that writes a report of each kind of question."""
+    study, trial = write_small_study(folder / "study"), write_trial(folder / "study")
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": f"UTC{hash_seed}", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", CHILD, str(threads), str(study), str(folder)]
+    command = [sys.executable, "-c", CHILD, str(threads), str(study), str(trial), str(folder)]
     return subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
