@@ -1,13 +1,11 @@
-"""The response model: what a treatment does to a patient, exactly and by simulation.
+"""The response model: what a treatment does to a patient, exactly and by simulation, in one decision or in a day.
 
 For record x and action a: each transient flag s is present afterwards with probability q_s(x, a), independently; then
 death comes with probability 1 - exp(-m(x) R(x) (b(x) + sum_s kappa_s(x) y_s)), y the flags left. As hazards add and
 the flags are independent, P(death) is in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))].
 
-A day of treatment: from a patient's record in the morning to the outcome of the day and the next morning's record.
-
-The day is the one decision of `envs.treatment_response`, with the hazard of death spread evenly over the days: flags
-clear or appear under the treatment, then death comes or not. In the night after it, a flag that is absent appears with
+A day of a longer treatment is this one decision, with the hazard of death spread evenly over the days: flags clear or
+appear under the treatment, then death comes or not. In the night after it, a flag that is absent appears with
 `Scenario.onset` times its probability at admission, given the record of that evening. The patient's stay ends with
 death, with full recovery (no flag is left in the evening) or with the last day; nothing here knows which day it is.
 """

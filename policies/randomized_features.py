@@ -1,9 +1,8 @@
 """Randomise the features of a record, then decide as well as the randomised record allows.
 
-A channel that randomises each feature of a record on its own: k-ary response along the axes of a product space.
-
-Along an axis with m levels and a share e of epsilon, K = (p - q) I + q 1 1^T with q = 1 / (e^e + m - 1) and p = e^e q.
-K is symmetric, so the law of reports given a record and the weights of records given a report are the same product.
+The channel randomises each feature on its own: k-ary response along the axes of a product space. Along an axis with m
+levels and a share e of epsilon, K = (p - q) I + q 1 1^T with q = 1 / (e^e + m - 1) and p = e^e q. K is symmetric, so
+the law of reports given a record and the weights of records given a report are the same product.
 """
 
 from __future__ import annotations

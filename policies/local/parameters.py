@@ -1,9 +1,8 @@
-"""What parameters of local mechanisms may be.
+"""What parameters of local mechanisms may be, and probabilities as whole numbers.
 
-Probabilities as whole numbers: no floating-point step lies between the random bits and a report.
-
-A report is chosen by comparing a random word, uniform on 0..TOTAL - 1, with whole thresholds, so its probabilities are
-multiples of 1 / TOTAL, exactly. They are rounded towards more privacy: their loss is never above the declared epsilon.
+No floating-point step lies between the random bits and a report. A report is chosen by comparing a random word, uniform
+on 0..TOTAL - 1, with whole thresholds, so its probabilities are multiples of 1 / TOTAL, exactly. They are rounded
+towards more privacy: their loss is never above the declared epsilon.
 
 References
 ----------

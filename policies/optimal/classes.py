@@ -1,9 +1,8 @@
 """The optimum where every record has one clique of neighbours: any-record and sensitive, class by class.
 
-The optimum where all records are neighbours: they only matter by the order in which they prefer the actions.
-
-Averaging an epsilon-private policy over the records of one order leaves it private, and for given ceilings the best row
-depends on nothing but the order. So at most k! groups stand for any number of records, whatever epsilon is.
+Within a class all records are neighbours, and they only matter by the order in which they prefer the actions: averaging
+an epsilon-private policy over the records of one order leaves it private, and for given ceilings the best row depends
+on nothing but the order. So at most k! groups stand for any number of records, whatever epsilon is.
 """
 
 from __future__ import annotations

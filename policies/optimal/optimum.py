@@ -1,11 +1,11 @@
 """The limit: the epsilon-private policy of highest value under the problem's prior and utilities.
 
-The optimum where a record has several cliques of neighbours (one-feature): the whole linear programme.
-
-A variable per record and action; between the records of a line along a feature a constraint per pair of neighbours,
-or for long lines a ceiling M per action with e^-epsilon M <= p(a|x) <= M: the same policies with fewer constraints.
-HiGHS solves it within tolerances. What is returned is repaired to be private exactly, and the bound is recomputed
-from the dual variables, so that neither depends on those tolerances.
+Where every record has one clique of neighbours, it is solved class by class (`policies.optimal.classes`). Where a
+record has several (one-feature), it is the whole linear programme: a variable per record and action; between the
+records of a line along a feature a constraint per pair of neighbours, or for long lines a ceiling M per action with
+e^-epsilon M <= p(a|x) <= M: the same policies with fewer constraints. HiGHS solves it within tolerances. What is
+returned is repaired to be private exactly, and the bound is recomputed from the dual variables, so that neither depends
+on those tolerances.
 """
 
 from __future__ import annotations

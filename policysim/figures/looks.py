@@ -1,10 +1,9 @@
-"""The look of each policy and action: a colour, a marker and a dash pattern, never colour alone.
+"""The look of each policy and action: a colour, a marker and a dash pattern, never colour alone; and sizes of figures.
 
 A policy brings its own look (`policies.policy.Policy.look`). One that brings none, or one that is like that of another
 policy beside it, gets the first of the palette that nothing beside it is like. So two policies that are shown together
-are told apart, whoever wrote them, and the built-in ones look the same in every figure.
-
-Sizes: for a page, for a column of a journal, for a slide.
+are told apart, whoever wrote them, and the built-in ones look the same in every figure. A figure is laid out for a
+page, for a column of a journal, or for a slide.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Writing a folder of results so that an interrupted run leaves the old ones whole.
-
-What every command shares: a progress bar on stderr, one JSON document on stdout, and the exit code of a check.
-
-Values as TOML, so that they read back the same, on one line.
-"""
+"""Results on disk and on the screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The arguments of evaluate_log, checked: a data frame with the columns action, reward and propensity, and a policy.
+"""The arguments of evaluate_log, checked and made into arrays.
 
-Covariates of a data frame as numbers: categories become one column of 0 and 1 for each level.
-
-LoggedData: who got what, with which probability, and what came of it.
+A data frame with the columns action, reward and propensity becomes `LoggedData`: who got what, with which probability,
+and what came of it. Its covariates become numbers: a category is one column of 0 and 1 for each level.
 """
 
 from __future__ import annotations

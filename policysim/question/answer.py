@@ -1,8 +1,7 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-The data of a figure as a small table of text: only what is drawn, in as many digits as can be seen.
-
-Tables as CSV files.
+An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `DataTable`:
+what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Numbers in words: no more digits than the inputs support, which is two.
+"""What people read, whatever it is about: numbers in words, names that tables share, lines of text.
 
-Names that tables, screens and figures share: all patients, groups of them, and the rows that bound the limit.
-
-Lines and columns of plain text.
+Numbers have no more digits than the inputs support, which is two; bounds are rounded so that they claim less.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""An answer as a folder of files: tables, figures, pages, and the manifest of what they depend on.
+"""An answer as a folder of files: tables, figures, pages from templates, and the manifest of what they depend on.
 
-Which figure files a report has, and the files themselves.
-
-Where pages come from: the templates of the package, escaped, with filters for numbers.
+Templates escape what is inserted, and write numbers with the filters of `policysim.question.shown`.
 """
 
 from __future__ import annotations

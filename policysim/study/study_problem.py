@@ -1,8 +1,6 @@
-"""From a study to the decision problem that policies work on.
+"""From a study to the decision problem that policies work on: a table of utilities and a prior over all records.
 
-The expected utility of giving each record each treatment: the table on which every policy works.
-
-Scores fitted to a log: the decision problem on which policies are made.
+Of a scenario, utilities are expectations under its response model. Of a log, they are scores fitted to its patients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The arms of a log before any model: how many patients each had, and their mean reward with its interval.
+"""The arms of a log before any model, and a policy against the best of them.
 
-A policy against the best single arm: nobody knows which arm that is, so it is compared with each.
-
-A policy against the best of several arms, when nobody knows which arm is the best.
+How many patients each arm had, and their mean reward with its interval; then the difference of a policy from the best
+single arm. Nobody knows which arm that is, so the policy is compared with each, and the interval holds for the best.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What each row adds to an estimate: the estimate is the mean of its rows' contributions.
+"""What each row adds to an off-policy estimate: the estimate is the mean of its rows' contributions.
 
-The standard error is that of a mean, the contributions' standard deviation over sqrt(n). For SNIPS, whose rows are not
-independent of the normalisation, the contributions are its linearisation, so that this is the delta method.
-
-Importance weights: how much more often the evaluated policy would have done what was done.
-
-OffPolicyEstimate: a value with what it takes to judge it.
+Importance weights say how much more often the evaluated policy would have done what was done. The standard error is
+that of a mean, the contributions' standard deviation over sqrt(n). For SNIPS, whose rows are not independent of the
+normalisation, the contributions are its linearisation, so that this is the delta method. An `OffPolicyEstimate` is a
+value with what it takes to judge it.
 """
 
 from __future__ import annotations
