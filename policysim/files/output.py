@@ -1,4 +1,4 @@
-"""Results on disk and on the screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values."""
+"""Results on disk and screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values."""
 
 from __future__ import annotations
 
