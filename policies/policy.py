@@ -144,7 +144,7 @@ class Policy(ABC):
         return self.tables(problem)[1]
 
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x) together, for who needs both; a policy may know p without exponentiating again."""
+        """log p(a|x) and p(a|x) together, for those who need both; a policy may know p without exponentiating again."""
         logs = self.log_probabilities(problem)
         return logs, np.exp(logs)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from policysim.course.budget import PrivacyBudget
     from policysim.course.planning import plan, policy_value
     from policysim.course.privatize_policy import privatize_policy
+    from policysim.course.process import InfiniteLossWarning
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
     from policysim.decision.comparison import compare

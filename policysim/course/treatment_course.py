@@ -1,4 +1,4 @@
-"""Treatment over days as a process: the records of a study's scenario, and one more for who is no longer treated."""
+"""Treatment over days as a process: the records of a study's scenario, and one more for patients no longer treated."""
 
 from __future__ import annotations
 

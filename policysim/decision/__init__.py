@@ -12,6 +12,6 @@ slider           the numbers that follow epsilon and policy on a page, and which
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared; sensitivity_question: the sensitivity alone
 choose, choice_screen, choice_question   which epsilon, which mechanism
-record, methods, citations   the decision record that people sign, and a paragraph for a paper
+record, methods   the decision record that people sign, and a paragraph for a paper
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere
 """

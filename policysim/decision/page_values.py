@@ -61,7 +61,6 @@ def page_values(
         "overall": overall,
         "worst": worst_group(at_epsilon, {slider.policy}),
         "groups": group_losses(at_epsilon, losing(study)),
-        "losing": losing(study),
         "deaths_count": words.population(findings.deaths.values()),
         "extra_count": words.population(row.extra_deaths for row in findings.rows),
         "witness": witness_rows(problem, problem.sensitivity.witness),
@@ -72,7 +71,6 @@ def page_values(
         "prices": [] if prices is None else prices.to_dict("records"),
         "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),
         "method": _method(study),
-        "infinity": math.inf,
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
     }

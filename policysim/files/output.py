@@ -120,15 +120,15 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def json_text(document: Mapping[str, Any]) -> str:
     """A document as text; NaN is null, infinity is text."""
-    return json.dumps(_plain(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return json.dumps(json_values(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def json_values(value: Any) -> Any:
     """JSON has neither NaN nor infinity: null and "inf" stand for them."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: json_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [json_values(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value

@@ -3,7 +3,6 @@
 log_source      LogSource: what a study says about its log; a feature's declared levels or cuts
 data_section    the same, read from a study file's table [data]
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
-cells           a column as codes or numbers; refusals that name rows
 treatments      which treatment each row got, and what came of it
 outcomes        which columns are outcomes, and how they are read
 propensities    how probable the treatment was: known or estimated

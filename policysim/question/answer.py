@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pandas as pd
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 # What a figure is laid out for.
@@ -117,11 +116,6 @@ class Answer:
     files: Mapping[str, bytes] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)
     exit_code: int = 0
-
-    @property
-    def leaves_files(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self.tables or self.drawings or self.pages or self.files)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,11 @@ MOST_COUNTED = 10_000_000
 NEGLIGIBLE = 1e-12
 # Fewer events than this, in as many patients as show two digits, are not told from none.
 LEAST_EVENTS = 0.01
+# In tables: all patients; the schedule for all; the bounds of the limit, in the place of a policy
+ALL, BEST_SCHEDULE = "all", "best-schedule"
+ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
+# A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
+TIGHT = 1e-6
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 DISCLAIMER = "A model with illustrative effects, not medical advice."
 
@@ -212,18 +217,6 @@ def group_name(group: str, level: str) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", "−")
-
-
-BEST_SCHEDULE = "best-schedule"
-
-
-ALL = "all"
-
-
-# The limit where it can only be bounded: names in the place of a policy's.
-ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
-# A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
-TIGHT = 1e-6
 
 
 def attains(kept: float, most: float) -> bool:

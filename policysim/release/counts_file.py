@@ -16,8 +16,6 @@ from policysim.question.progress import SILENT, Progress
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53
-# Progress is told once in so many rows.
-STRIDE = 10_000
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from policysim.files.output import check_writable, print_json, progress_bar, write_files
 from policysim.question.answer import Answer
 from policysim.question.protocol import Question
-from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files
+from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files, manifest_of
 
 REPORTS = Path("reports")
 
@@ -54,7 +53,7 @@ def deliver(
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
-        manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
+        manifest = {"manifest": manifest_of(answer, command, files)} if MANIFEST in files else {}
         print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
     else:
         _print(answer, paths)

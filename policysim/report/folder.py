@@ -6,7 +6,6 @@ Templates escape what is inserted, and write numbers with the filters of `policy
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +16,15 @@ from typing import Any, Literal, TypeAlias, get_args
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from policysim.files.output import json_text, json_values
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.shown import FILTERS
 from policysim.study.basis import hidden
 from policysim.study.sweep import benefit
 
+MANIFEST, STUDY = "manifest.json", "study.toml"
+LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
@@ -51,10 +53,6 @@ class FigureFiles:
 DEFAULT = FigureFiles()
 
 
-MANIFEST, STUDY = "manifest.json", "study.toml"
-LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
-
-
 def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = DEFAULT) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -74,8 +72,24 @@ def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = D
     files |= {name: render(page, answer, command, said).encode() for name, page in answer.pages.items()}
     if answer.depends is None:
         return {**files, **answer.files}
-    manifest = {"command": list(command), **said, "results": {name: digest(content) for name, content in files.items()}}
-    return {**files, **answer.files, MANIFEST: _text(manifest).encode()}
+    return {**files, **answer.files, MANIFEST: json_text(manifest_of(answer, command, files)).encode()}
+
+
+def manifest_of(answer: Answer, command: Sequence[str], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the manifest says: the command, what the numbers depend on, the answer, and the digest of each result.
+
+    Parameters
+    ----------
+    answer : Answer
+        What a question found.
+    command : sequence of str
+        As for `folder_files`.
+    files : mapping of str to bytes
+        From `folder_files`; of these, neither the manifest itself nor what the answer keeps beside is a result.
+    """
+    results = {name: digest(content) for name, content in files.items() if name not in (MANIFEST, *answer.files)}
+    manifest: dict[str, Any] = json_values({"command": list(command), **what_it_says(answer), "results": results})
+    return manifest
 
 
 def what_it_says(answer: Answer) -> dict[str, Any]:
@@ -103,7 +117,7 @@ def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str
                 for place, drawing in enumerate(answer.drawings)
             },
             # Text to be copied: nothing in it is tied.
-            manifest=escape(_text(said)),
+            manifest=escape(json_text(said)),
             versions=said["versions"],
             command=shlex.join(["policysim", *command]),
             # Whether it can be run where the manifest is.
@@ -142,10 +156,6 @@ def markup(drawing: Drawing, position: int, prefix: str) -> Markup:
 def digest(content: bytes) -> str:
     """SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
-
-
-def _text(manifest: Mapping[str, Any]) -> str:
-    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
 def page_environment() -> Environment:

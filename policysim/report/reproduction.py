@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from envs.toml_reader import InputFileError
 from policysim.question.progress import SILENT, Progress
 from policysim.question.protocol import Question
 from policysim.report.differences import Difference, Statement, Table, as_written, differences, read_table, statements
-from policysim.report.folder import MANIFEST, STUDY, FigureFiles, digest, folder_files
+from policysim.report.folder import STUDY, FigureFiles, digest, folder_files, manifest_of
 from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
 from policysim.study.study_file import study_names, study_path
 
@@ -85,11 +84,13 @@ def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction
     manifest = read_manifest(path)
     # Before anything is computed: a table that is missing makes all of it useless.
     old = {name: read_table(manifest.folder / name) for name in manifest.tables}
-    return _compare(manifest, old, answered_again(manifest, ask, progress))
+    return _compare(manifest, old, *answered_again(manifest, ask, progress))
 
 
-def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str, bytes]:
-    """The files that the same question leaves behind today, by relative path; nothing is written.
+def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files that the same question leaves behind today, by relative path, and what its manifest says.
+
+    Nothing is written.
 
     Raises
     ------
@@ -112,7 +113,9 @@ def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str
         except SystemExit:  # argparse's own way to refuse
             line = shlex.join(["policysim", *manifest.command])
             raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
-        return folder_files(question.answer(progress), manifest.command, wanted)
+        answer = question.answer(progress)
+        files = folder_files(answer, manifest.command, wanted)
+        return files, manifest_of(answer, manifest.command, files)
 
 
 def _find_study(manifest: Manifest) -> Path:
@@ -156,9 +159,10 @@ def _short(text: str) -> str:
     return f"{text[:12]}…"
 
 
-def _compare(manifest: Manifest, old: Mapping[str, Table], files: Mapping[str, bytes]) -> Reproduction:
-    results = {name: digest(content) for name, content in files.items() if name not in (MANIFEST, STUDY)}
-    document = json.loads(files[MANIFEST])
+def _compare(
+    manifest: Manifest, old: Mapping[str, Table], files: Mapping[str, bytes], document: Mapping[str, Any]
+) -> Reproduction:
+    results = document["results"]
     tables = {name: as_written(content) for name, content in files.items() if name.endswith(".csv")}
     found: list[Difference] = []
     for name in dict.fromkeys([*old, *tables]):

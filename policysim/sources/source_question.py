@@ -10,7 +10,6 @@ from typing import ClassVar
 from policysim.figures import described
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.progress import Progress
-from policysim.question.protocol import UsageError
 from policysim.question.words import wrap
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
 from policysim.sources.source_study import SourceStudy, Subject, load_source_study
@@ -48,8 +47,6 @@ class SourceQuestion:
     def of(cls, path: Path, seed: int | None) -> SourceQuestion:
         """The question of a study file, with another seed if one is given."""
         study = load_source_study(path)
-        if seed is not None and seed < 0:
-            raise UsageError(f"seed must be a whole number >= 0, got {seed}")
         return cls(study, study.seed if seed is None else seed)
 
     @property

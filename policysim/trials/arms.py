@@ -146,7 +146,7 @@ def difference_from_best_arm(
     arm, and its standard error that of this mean, made wider where the rows are skewed (`estimators.Moments.quantile`):
     rows on which both agree cancel. The direct method has no contributions: its difference is the direct method of the
     difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
-    to all arms together bound that to the best one (`simultaneous.against_best`).
+    to all arms together bound that to the best one (`arms.against_best`).
     """
     arms: IntArray = np.unique(data.actions)
     everyone = (_everyone(data, arm) for arm in arms)

@@ -54,7 +54,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         value : mean outcome per patient; its interval stays within the range that the study declares
         difference : value minus that of the best single arm, given to all; the same arm in all rows: the one that is
             estimated best for everyone. For everyone the interval holds whichever arm is truly the best
-            (`simultaneous.against_best`); in groups it is that of the difference to this arm
+            (`arms.against_best`); in groups it is that of the difference to this arm
         loss : greedy's value minus this
         normalized_loss, benefit_kept : shares of what greedy gains over uniform and over the best single arm; NaN
             where the interval of that gain reaches 0: a share of what may be nothing

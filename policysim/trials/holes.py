@@ -197,7 +197,7 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatArra
     """To which patients the log seems never to give what a policy would, a sentence each.
 
     For each action the holes into which the policy puts probability, as counts show them; if they show none, what its
-    weights say (`support.support_caveats`): that sees smaller ones, but not where propensities are estimated.
+    weights say (`caveats.support_caveats`): that sees smaller ones, but not where propensities are estimated.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class Evaluation:
     Attributes
     ----------
     arms : DataFrame
-        See `logged.arms.arm_means`.
+        See `arms.arm_means`.
     estimate : OffPolicyEstimate
         The policy's value.
     difference : ArmDifference

@@ -84,7 +84,7 @@ def test_all_days_together_stay_within_the_budget_that_was_used(study, name, tot
 
 
 def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
-    """The planted mistake: to stop publishing for who has recovered, but to call the length hidden."""
+    """The planted mistake: to stop publishing for patients who have recovered, but to call the length hidden."""
     process = build_course(study, 3, length_public=True)
     joint = sequence_probabilities(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
     # Fewer than three actions are published for those whose stay ends; that alone tells records apart.

@@ -16,9 +16,9 @@ from policysim.report import reproduction
 def made_again(monkeypatch, made):
     """A second run that makes the very same files as the first, without its work."""
     files = {path.relative_to(made).as_posix(): path.read_bytes() for path in made.rglob("*") if path.is_file()}
-    results = json.loads(files["manifest.json"])["results"]
-    kept = {name: files[name] for name in (*results, "manifest.json", "study.toml")}
-    monkeypatch.setattr(reproduction, "answered_again", lambda *_: kept)
+    manifest = json.loads(files["manifest.json"])
+    kept = {name: files[name] for name in (*manifest["results"], "manifest.json", "study.toml")}
+    monkeypatch.setattr(reproduction, "answered_again", lambda *_: (kept, manifest))
 
 
 def edit(path, change):
