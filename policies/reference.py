@@ -57,8 +57,15 @@ class Uniform(Policy):
 
 @dataclass(frozen=True)
 class BestFixed(Policy):
-    """One action for all: the one with the highest value under the prior."""
+    """One action for all: the one with the highest value under the prior.
 
+    Parameters
+    ----------
+    action : int, optional
+        This one for all instead, by its position.
+    """
+
+    action: int | None = None
     name = "best-fixed"
     label = "one for all (best-fixed)"
     gloss = "the best single treatment for all"
@@ -73,7 +80,7 @@ class BestFixed(Policy):
         return 0.0
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """0 for the best constant action, -inf for the others."""
+        """0 for the constant action, -inf for the others."""
         row = np.full(problem.n_actions, -np.inf)
-        row[problem.best_fixed_action] = 0.0
+        row[problem.best_fixed_action if self.action is None else self.action] = 0.0
         return constant_logs(row, problem.n_records)

@@ -6,7 +6,18 @@ import math
 from typing import Any
 
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
-from policysim.question.words import LEAST_EVENTS, cells, events, percent, population, rounded_down, rounded_up, wrap
+from policysim.question.words import (
+    LEAST_EVENTS,
+    cells,
+    enough,
+    events,
+    of_100,
+    percent,
+    population,
+    rounded_down,
+    rounded_up,
+    wrap,
+)
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import LoggedStudy, Study
 
@@ -60,7 +71,7 @@ def asked(wish: Wish) -> str:
     """The demands in words."""
     parts = []
     if wish.keep is not None:
-        parts.append(f"keep {percent(wish.keep)} of the benefit")
+        parts.append(f"keep {100 * wish.keep:.10g}\u00a0% of the benefit")
     if wish.max_loss is not None:
         parts.append(f"lose at most {wish.max_loss:g} of what choosing by lot loses")
     if wish.max_extra_deaths is not None:
@@ -68,7 +79,7 @@ def asked(wish: Wish) -> str:
     if wish.max_guess is not None:
         parts.append(
             f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
-            f"(ε ≤ {wish.max_epsilon:.3g})"
+            f"(ε ≤ {rounded_down(wish.max_epsilon, 3)})"
         )
     return "; ".join(parts)
 
@@ -76,21 +87,40 @@ def asked(wish: Wish) -> str:
 def answer(choices: Choices) -> str:
     """In a sentence or two: that one treatment for all does it, or which policy needs least, or that none can."""
     if choices.one_for_all is not None:
-        return "One treatment for all meets this already, and costs no privacy."
+        return f"Giving everybody {choices.one_for_all.action} meets this already, and costs no privacy."
     if choices.least is not None:
         beside = f", but is {worse(choices)}" if worse(choices) else ""
         least = rounded_up(choices.least.epsilon)
-        return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}"
+        return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}{_searched(choices)}"
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
     if choices.verdict is Verdict.MAY:
-        return f"None of these policies can within what is allowed; another mechanism may.{_none_below(choices)}"
-    if choices.limit == math.inf:
+        found = "was found that does it" if choices.wish.max_extra_deaths is not None else "does it"
+        none = f"None of these policies {found} within what is allowed; another mechanism may."
+        return f"{none}{_none_below(choices)}{_searched(choices)}"
+    return _cannot(choices)
+
+
+def _cannot(choices: Choices) -> str:
+    """That no mechanism can, with what is proven of it, in as many digits as tell it from what is allowed."""
+    if choices.limit_proven and choices.limit == math.inf:
         return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
-    return (
-        f"No mechanism can: that takes ε = {rounded_down(choices.limit)} at least, whatever the mechanism, and "
-        f"{rounded_up(choices.wish.max_epsilon, 3)} is allowed."
-    )
+    allowed = choices.wish.max_epsilon
+    if choices.limit_proven and allowed < choices.limit < math.inf:
+        for digits in range(3, SHOWN):
+            least, most = rounded_down(choices.limit, digits), rounded_up(allowed, digits)
+            if enough(allowed, digits) < float(least.replace(",", "")):
+                return (
+                    f"No mechanism can: that takes ε = {least} at least, whatever the mechanism, and {most} is allowed."
+                )
+    return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
+
+
+def _searched(choices: Choices) -> str:
+    """How the least epsilon was searched where that leaves gaps, after a space."""
+    if choices.wish.max_extra_deaths is None:
+        return ""
+    return " Deaths may rise and fall with ε: these are the least ε found, in steps of 15 %, and then refined."
 
 
 def _none_below(choices: Choices) -> str:
@@ -110,14 +140,15 @@ def worse(choices: Choices) -> str:
     least = choices.least
     if least is None or choices.one_for_all is not None:
         return ""
-    more = least.extra_deaths - choices.best_fixed.extra_deaths
+    more = least.extra_deaths - choices.safest.extra_deaths
     count = population([more])
     # NaN, where deaths are not counted, is not more.
     if not more * count >= LEAST_EVENTS:
         return ""
     where = "in deaths and in privacy" if least.epsilon > 0 else "in deaths"
     return (
-        f"worse {where} than one treatment for all: it costs {events(more, count)} more deaths per {count:,} patients"
+        f"worse {where} than giving everybody {choices.safest.action}: it costs {events(more, count)} more deaths per "
+        f"{count:,} patients"
     )
 
 
@@ -166,5 +197,5 @@ def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
         rounded_up(row.epsilon),
         percent(row.benefit_kept if has_shares else math.nan),
         events(row.extra_deaths, count, sign=True),
-        "–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
+        "–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+import numpy as np
 
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
@@ -72,8 +74,8 @@ class Wish:
 class Choice:
     """One policy at the least epsilon that meets the demand.
 
-    `epsilon` is inf, and the rest NaN, where no epsilon does; `allowed` says whether the wished limit on guessing
-    allows that epsilon.
+    `epsilon` is inf, and the rest NaN, where none was found; `allowed` says whether the wished limit on guessing allows
+    that epsilon. `value` is the expected utility, `action` the treatment that everybody gets, if it is one for all.
     """
 
     policy: str
@@ -82,6 +84,8 @@ class Choice:
     extra_deaths: float
     right_guesses: float
     allowed: bool
+    value: float = math.nan
+    action: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,10 +99,12 @@ class Choices:
     rows : list of Choice
         The policy that needs least first.
     one_for_all : Choice or None
-        The best single treatment for all, if that meets the wish already: it costs no privacy, so nothing else is
-        to be chosen.
+        The best single treatment for all among those that meet the wish already, if one does: it costs no privacy, so
+        nothing else is to be chosen.
     best_fixed : Choice
         The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
+    safest : Choice
+        The single treatment for all that costs the fewest deaths; the best one where deaths are not counted.
     has_shares : bool
         Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
     used : bool
@@ -116,6 +122,7 @@ class Choices:
     rows: list[Choice]
     one_for_all: Choice | None
     best_fixed: Choice
+    safest: Choice
     has_shares: bool
     used: bool
     limit: float
@@ -178,9 +185,10 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     least = limit.last_impossible(near=wish.max_epsilon)
     proven = least == 0 or limit.certificate(least) is not None
     progress.advance()
-    fixed = BestFixed().probabilities(problem)
-    best_fixed = _row(problem, BestFixed.name, fixed, 0.0)
-    one_for_all = best_fixed if demand.margin(problem, fixed) >= 0 else None
+    everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
+    enough = [row for row in everybody if row.allowed]
+    best_fixed = everybody[problem.best_fixed_action]
+    one_for_all = max(enough, key=lambda row: row.value) if enough else None
     found = one_for_all is not None or any(row.allowed for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
     return Choices(
@@ -188,6 +196,7 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
         rows=rows,
         one_for_all=one_for_all,
         best_fixed=best_fixed,
+        safest=best_fixed if math.isnan(best_fixed.extra_deaths) else min(everybody, key=lambda row: row.extra_deaths),
         has_shares=Gain.of(problem).has_shares,
         used=uses_hidden(problem),
         limit=least,
@@ -196,11 +205,20 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     )
 
 
+def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choice:
+    """One treatment for all: `allowed` says whether it meets the demand."""
+    table = BestFixed(action=action).probabilities(problem)
+    row = _row(problem, BestFixed.name, table, 0.0)
+    return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
+
+
 def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
     def table_at(epsilon: float) -> FloatArray:
         return make_policy(name, epsilon=epsilon).probabilities(problem)
 
     curve = Curve(name, lambda at: demand.margin(problem, table_at(at)))
+    if demand.deaths < math.inf:
+        curve.scan()
     try:
         epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
@@ -208,8 +226,17 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
             epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    _, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
+    logs, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
+    if demand.loss == 0 and _loses(problem, logs):
+        # What is lost is too small for a float, and is not nothing.
+        return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
     return _row(problem, name, table, epsilon, max_epsilon)
+
+
+def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
+    """Whether a policy ever gives less than the best; log p(a|x) is (n_records, n_actions)."""
+    worse = problem.utilities < problem.utilities.max(axis=1, keepdims=True)
+    return bool((worse & (logs > -np.inf) & (problem.prior[:, None] > 0)).any())
 
 
 def _row(
@@ -228,4 +255,5 @@ def _row(
         ),
         right_guesses=1 / (1 + math.exp(-epsilon)),
         allowed=epsilon <= max_epsilon,
+        value=problem.value(table),
     )

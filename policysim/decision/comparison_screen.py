@@ -8,6 +8,7 @@ from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.findings import KEEP, Findings, Row
 from policysim.question.words import (
+    ACHIEVABLE,
     ASSUMED_PUBLIC,
     DISCLAIMER,
     UNBEATABLE,
@@ -17,10 +18,12 @@ from policysim.question.words import (
     odds,
     percent,
     percent_1,
+    percent_down,
     percent_up,
     plain,
     population,
     rounded,
+    rounded_up,
     sensitivity,
     unused,
     wrap,
@@ -174,13 +177,19 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
     ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
 
 
+def _kept(row: Row) -> str:
+    """The share that is kept: what is a bound is rounded so that it claims less."""
+    write = {UNBEATABLE: percent_up, ACHIEVABLE: percent_down}.get(row.policy, percent)
+    return write(row.benefit_kept)
+
+
 def _row_cells(row: Row, count: int) -> list[str]:
     return [
         row.policy,
-        percent_up(row.benefit_kept) if row.policy == UNBEATABLE else percent(row.benefit_kept),
+        _kept(row),
         events(row.extra_deaths, count, sign=True),
         rounded(row.worse_than_untreated * 1000),
         rounded(row.epsilon_spent),
-        rounded(row.better_from),
-        rounded(row.keeps_from),
+        rounded_up(row.better_from),
+        rounded_up(row.keeps_from),
     ]

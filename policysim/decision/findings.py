@@ -96,6 +96,9 @@ class Findings:
         Hidden features that tell no treatments apart in this model: see `unused_features`.
     used : bool
         Whether the model uses anything of what is hidden.
+    safest : tuple of str and float
+        The action that costs the fewest deaths if everybody gets it, and its expected deaths per patient beyond those of
+        the best for each; NaN where deaths are not counted.
     """
 
     epsilon: float
@@ -110,6 +113,7 @@ class Findings:
     gain: Gain
     unused: tuple[str, ...]
     used: bool
+    safest: tuple[str, float] = ("", math.nan)
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -163,6 +167,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         gain=gain,
         unused=unused_features(study, problem, study.sensitive),
         used=uses_hidden(problem),
+        safest=_safest(problem),
     )
 
 
@@ -223,6 +228,14 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
     choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
+
+
+def _safest(problem: DecisionProblem) -> tuple[str, float]:
+    if not problem.outcomes["deaths"].any():
+        return "", math.nan
+    deaths = problem.prior @ problem.outcomes["deaths"]
+    action = int(deaths.argmin())
+    return problem.actions[action], float(deaths[action]) - _deaths(problem)["best for each"]
 
 
 def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:

@@ -16,6 +16,7 @@ from policies.catalogue import CATALOGUE
 from policies.literature import DEFINITION, Work, citing
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
+from policies.reference import BestFixed
 from policysim.decision.choice_screen import asked
 from policysim.decision.choose import Choice, Choices, Verdict
 from policysim.decision.comparison import compare
@@ -62,7 +63,7 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
     works = (*(CATALOGUE[least.policy].works if least else ()), *DEFINITION, *limit)
     found = (
         [
-            _chosen(problem, choices, least),
+            _chosen(choices, least),
             _privacy(study, problem, price),
             _utilities(study, problem),
             _cost(problem, price),
@@ -79,17 +80,23 @@ def shown(epsilon: float) -> str:
     return f"{enough(epsilon, 5):.5g}"
 
 
-def _chosen(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
+def _chosen(choices: Choices, least: Choice) -> str:
     method = CATALOGUE[least.policy]
     if choices.one_for_all is not None:
         return (
-            f"Treatments are chosen by {method.words} ({problem.actions[problem.best_fixed_action]}): that does what "
+            f"Treatments are chosen by {method.words} ({choices.one_for_all.action}): that does what "
             f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
         )
     return (
         f"Treatments are chosen by {citing(method.words, method.works)}, at ε = {shown(least.epsilon)}: the least ε "
-        f"(to {TOLERANCE:g} relative) at which it does what was asked for ({asked(choices.wish)})."
+        f"{_how_found(choices)} at which it does what was asked for ({asked(choices.wish)})."
     )
+
+
+def _how_found(choices: Choices) -> str:
+    if choices.wish.max_extra_deaths is not None:
+        return f"found (in steps of 15 %, then to {TOLERANCE:g} relative)"
+    return f"(to {TOLERANCE:g} relative)"
 
 
 def _nothing(choices: Choices) -> str:
@@ -144,7 +151,10 @@ def _limit(choices: Choices) -> list[str]:
         return ["Whether another mechanism can do this at a smaller ε is not proven."]
     if choices.limit == math.inf:
         return ["Not even the best treatment for each patient, without any privacy, does that."]
-    proof = " (certificate.json holds a dual solution that proves it)" if choices.certificate else ""
+    proof = ""
+    if choices.certificate:
+        reach = rounded_down(choices.certificate["epsilon"], 3)
+        proof = f" (certificate.json holds a dual solution that proves it for every ε up to {reach})"
     known = citing(
         f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming", Optimal.works
     )
@@ -212,7 +222,8 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
     least = choices.least
     if least is None:
         return None
-    table = compare(problem, policies=[least.policy], epsilons=[least.epsilon], by=study.by)
+    chosen = BestFixed(action=problem.actions.index(least.action)) if least.action else least.policy
+    table = compare(problem, policies=[chosen], epsilons=[least.epsilon], by=study.by)
     everyone = table[table["group"] == ALL].iloc[0]
     return Price(
         loss=float(everyone["loss"]),

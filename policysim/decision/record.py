@@ -11,12 +11,11 @@ from typing import Any
 
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy
+from policies.reference import Greedy
 from policysim.decision.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown
-from policysim.decision.search import expected_deaths
-from policysim.question.words import events, level_name, odds, percent, population, rounded, rounded_up
+from policysim.question.words import events, level_name, odds, of_100, percent, population, rounded, rounded_up
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import Study
 
@@ -42,7 +41,7 @@ def record_values(study: Study, problem: DecisionProblem, choices: Choices, pric
     return {
         "study": study,
         "disclaimer": basis(study).disclaimer,
-        "decided": decided(problem, choices),
+        "decided": decided(choices),
         "made": choices.least is not None,
         "terms": terms(study, problem, choices, price),
         "has_deaths": DEATHS in problem.outcomes,
@@ -82,19 +81,19 @@ class Alternative:
     remark: str
 
 
-def decided(problem: DecisionProblem, choices: Choices) -> str:
+def decided(choices: Choices) -> str:
     """The decision in one sentence, or that there is none and why."""
     least = choices.least
     if least is None:
         return f"No decision was made. {answer(choices)}"
     if not choices.used:
-        return f"{UNUSED} {_decided(problem, choices, least)}"
-    return _decided(problem, choices, least)
+        return f"{UNUSED} {_decided(choices, least)}"
+    return _decided(choices, least)
 
 
-def _decided(problem: DecisionProblem, choices: Choices, least: Choice) -> str:
+def _decided(choices: Choices, least: Choice) -> str:
     if choices.one_for_all is not None:
-        return f"Everybody gets {problem.actions[problem.best_fixed_action]} ({least.policy}). {answer(choices)}"
+        return f"Everybody gets {choices.one_for_all.action}. {answer(choices)}"
     beside = f", {worse(choices)}" if worse(choices) else ""
     return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
 
@@ -124,22 +123,23 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
 def privacy(epsilon: float) -> str:
     """What epsilon means: guesses between two patients, and odds."""
     guesses = odds(float(shown(epsilon)), 1 / (1 + math.exp(-epsilon)))
-    factor = rounded(math.exp(epsilon)) if epsilon < math.log(LARGEST_FACTOR) else "more than a million"
+    factor = rounded_up(math.exp(epsilon), 3) if epsilon < math.log(LARGEST_FACTOR) else "more than a million"
     return f"{guesses} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
 
 
 def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[Alternative]]:
     """The number of patients that deaths are counted among, and a row per policy between one for all and no privacy."""
     best = Greedy().probabilities(problem)
-    fixed = BestFixed().probabilities(problem)
-    extra = expected_deaths(problem, fixed) - expected_deaths(problem, best) if DEATHS in problem.outcomes else math.nan
+    fixed = choices.one_for_all or choices.best_fixed
+    extra = fixed.extra_deaths
     count = population([extra, *(row.extra_deaths for row in choices.rows)])
     meets = choices.wish.demand(problem).margin
-    one_for_all = f"one for all ({problem.actions[problem.best_fixed_action]})"
+    one_for_all = f"one for all ({fixed.action})"
     none = "–" if math.isnan(extra) else "0"
     return count, [
         Alternative(
-            one_for_all, "0", percent(0.0 if choices.has_shares else math.nan), events(extra, count, sign=True), "50",
+            one_for_all, "0", percent(fixed.benefit_kept if choices.has_shares else math.nan),
+            events(extra, count, sign=True), "50",
             "chosen" if choices.one_for_all else "not enough",
         ),
         Alternative("any mechanism at all", *_any_mechanism(choices)),
@@ -200,13 +200,15 @@ def _worst(price: Price) -> str:
 
 
 def _alternative(row: Choice, count: int, chosen: bool, has_shares: bool) -> Alternative:
-    remark = "chosen" if chosen else "cannot" if row.epsilon == math.inf else "" if row.allowed else "more than allowed"
+    remark = (
+        "chosen" if chosen else "none found" if row.epsilon == math.inf else "" if row.allowed else "more than allowed"
+    )
     return Alternative(
         policy=row.policy,
         epsilon=_least(row.epsilon),
         benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
         extra_deaths=events(row.extra_deaths, count, sign=True),
-        right_guesses="–" if math.isnan(row.right_guesses) else f"{100 * row.right_guesses:.3g}",
+        right_guesses="–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
         remark=remark,
     )
 

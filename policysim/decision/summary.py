@@ -22,7 +22,9 @@ from policysim.question.words import (
     NEGLIGIBLE,
     UNBEATABLE,
     attains,
+    percent_down,
     population,
+    rounded_up,
     unused,
 )
 
@@ -77,7 +79,7 @@ def _bounds(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> l
     if ACHIEVABLE not in rows or math.isnan(rows[ACHIEVABLE]["benefit_kept"]) or not findings.gain.has_shares:
         return []
     opening = Markup("At ε = {} some policy keeps {} ").format(
-        plain(findings.epsilon), percent(rows[ACHIEVABLE]["benefit_kept"])
+        plain(findings.epsilon), percent_down(rows[ACHIEVABLE]["benefit_kept"])
     )
     return [opening + BEYOND + _most(most_kept(rows), after=", and ") + "."]
 
@@ -119,7 +121,7 @@ def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], find
             else "At ε = {} the best of the mechanisms compared, {}, keeps {} "
         )
     kept = Markup(opening).format(plain(findings.epsilon), best.policy, percent(best.benefit_kept)) + BEYOND
-    lives = _lives(best.policy, rows, _counted(known, rows, findings))
+    lives = _lives(best.policy, rows, findings, _counted(known, rows, findings))
     joined = Markup(", {} ").format("and" if worse else "but") + lives if lives else Markup("")
     return kept + joined + _limit(best, rows, after="; " if lives else ", and ")
 
@@ -139,19 +141,23 @@ def _more(rate: float, count: int) -> Markup:
     return Markup("{} {}").format(events(abs(rate), count), "more" if rate > 0 else "fewer")
 
 
-def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int) -> Markup:
-    """What a policy costs in lives, and one treatment for all; empty where that costs no fewer, or nobody can die."""
+def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings, count: int) -> Markup:
+    """What a policy costs in lives, and the safest treatment for all; empty where that costs no fewer."""
     if not count:
         return Markup("")
     mine, fixed = (float(rows[name]["extra_deaths"]) for name in (policy, BestFixed.name))
+    for_all = Markup("one treatment for all")
+    action, safest = findings.safest
+    if (fixed - safest) * count >= LEAST_EVENTS:
+        for_all, fixed = Markup("giving everybody {}").format(action), safest
     if (mine - fixed) * count < LEAST_EVENTS:
         return Markup("")
     said = _more(mine, count), _more(fixed, count)
     # Two digits may not tell them apart.
     other = said[1] if said[0].striptags() != said[1].striptags() else Markup("slightly fewer")
-    return Markup(
-        "costs {} deaths per {} patients than the best treatment for each, where one treatment for all costs {}"
-    ).format(said[0], f"{count:,}", other)
+    return Markup("costs {} deaths per {} patients than the best treatment for each, where {} costs {}").format(
+        said[0], f"{count:,}", for_all, other
+    )
 
 
 def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
@@ -160,7 +166,7 @@ def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]], after: str) ->
     if attains(best.benefit_kept, most):
         return Markup("{}none can keep more.").format(after)
     if ACHIEVABLE in rows:
-        some = Markup("; some policy keeps {}").format(percent(rows[ACHIEVABLE]["benefit_kept"]))
+        some = Markup("; some policy keeps {}").format(percent_down(rows[ACHIEVABLE]["benefit_kept"]))
         return some + _most(most, after=", and ") + "."
     if Optimal.name in rows or UNBEATABLE in rows:
         return _most(most, after) + "."
@@ -182,7 +188,7 @@ def _lost(private: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], fi
     ordered = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
     best = ordered[0].policy
     of = "the best of the mechanisms compared" if len(ordered) > 1 else "the only mechanism compared"
-    lives = _lives(best, rows, _counted(ordered, rows, findings))
+    lives = _lives(best, rows, findings, _counted(ordered, rows, findings))
     lost = Markup("At ε = {} {}, {}, loses {} in utility per patient").format(
         plain(findings.epsilon), of, best, rounded(float(rows[best]["loss"]))
     )
@@ -198,7 +204,7 @@ def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], find
         if others
         else Markup("")
     )
-    if _lives(best.policy, rows, count):
+    if _lives(best.policy, rows, findings, count):
         # The deaths of both are said already: what this buys is utility.
         sentence = Markup("In utility it loses {} per patient, and one treatment for all {}").format(
             *(rounded(float(rows[name]["loss"])) for name in (best.policy, BestFixed.name))
@@ -235,7 +241,7 @@ def _which_epsilon(known: Sequence[Row]) -> Markup:
     if not reaching:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
     else:
-        first, *more = [Markup("{} with {}").format(rounded(row.keeps_from), row.policy) for row in reaching]
+        first, *more = [Markup("{} with {}").format(rounded_up(row.keeps_from), row.policy) for row in reaching]
         sentence = Markup("To keep {} takes ε = {}").format(keep, first)
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
@@ -246,7 +252,7 @@ def _which_epsilon(known: Sequence[Row]) -> Markup:
     best = min(equal, key=lambda row: row.better_from)
     if best.benefit_kept < -NEGLIGIBLE and math.isfinite(best.better_from):
         sentence += Markup("; {} is worth more than one treatment for all from ε = {} on").format(
-            best.policy, rounded(best.better_from)
+            best.policy, rounded_up(best.better_from)
         )
     return sentence + "."
 

@@ -44,6 +44,11 @@ def sensitivity(value: float) -> Markup:
     return shown(value, words.sensitivity(value))
 
 
+def rounded_up(value: float) -> Markup:
+    """Two significant digits, never below it."""
+    return shown(value, words.rounded_up(value))
+
+
 def plain(value: float) -> Markup:
     """A number that is exact as it stands, such as epsilon."""
     return shown(value, words.plain(value))
@@ -69,6 +74,7 @@ FILTERS = {
     "percent_up": percent_up,
     "percent_1": percent_1,
     "rounded": rounded,
+    "rounded_up": rounded_up,
     "sensitivity": sensitivity,
     "plain": plain,
     "of_thousand": of_thousand,

@@ -62,6 +62,13 @@ def percent_up(share: float) -> str:
     return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
 
 
+def percent_down(share: float) -> str:
+    """A share that is reached, as a whole percentage, never above it."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_FLOOR)}\u00a0%")
+
+
 def enough(value: float, digits: int) -> float:
     """The number that `rounded_up` shows."""
     return value if not math.isfinite(value) or value == 0 else float(_cut(Decimal(value), _places(value, digits)))
@@ -170,6 +177,11 @@ def guesses(loss: float) -> float:
     return 1 / (1 + math.exp(-loss))
 
 
+def of_100(share: float) -> str:
+    """How many of 100 guesses are right at most, to a tenth and never below it: 50, 73.2, 100."""
+    return f"{_cut(Decimal(100 * share), 1):f}".removesuffix(".0")
+
+
 def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:
     """What a policy's own guarantee means to somebody who guesses; one that takes no epsilon keeps none."""
     if uses_epsilon:
@@ -184,12 +196,10 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
 
 def odds(epsilon: float, right_guesses: float) -> str:
     """What epsilon means to somebody who guesses: a bound for every mechanism with this epsilon."""
-    # A tenth more where whole numbers would say 99 or 100, unless that is 100 too.
-    times = f"{100 * right_guesses:.{1 if 0.985 < right_guesses < 0.9995 else 0}f}"
     return (
         f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
-        f"equally likely before, it was given to is right at most {times} of 100 times; guessing blind, 50. This is "
-        "the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one."
+        f"equally likely before, it was given to is right at most {of_100(right_guesses)} of 100 times; guessing "
+        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one."
     )
 
 
