@@ -95,7 +95,7 @@ def answer(choices: Choices) -> str:
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
     if choices.verdict is Verdict.MAY:
-        found = "was found that does it" if choices.wish.max_extra_deaths is not None else "does it"
+        found = "was found to do it" if choices.wish.max_extra_deaths is not None else "can"
         none = f"None of these policies {found} within what is allowed; another mechanism may."
         return f"{none}{_none_below(choices)}{_searched(choices)}"
     return _cannot(choices)

@@ -97,8 +97,8 @@ class Findings:
     used : bool
         Whether the model uses anything of what is hidden.
     safest : tuple of str and float
-        The action that costs the fewest deaths if everybody gets it, and its expected deaths per patient beyond those of
-        the best for each; NaN where deaths are not counted.
+        The action that costs the fewest deaths if everybody gets it, and its expected deaths per patient beyond those
+        of the best for each; NaN where deaths are not counted.
     """
 
     epsilon: float

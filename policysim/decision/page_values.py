@@ -165,6 +165,7 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
         *(("deaths", name, rate) for name, rate in findings.deaths.items()),
         *(("epsilon_to_beat_one_for_all", row.policy, row.better_from) for row in findings.rows),
         *(("epsilon_to_keep", row.policy, row.keeps_from) for row in findings.rows),
+        ("extra_deaths_of_the_safest_for_all", *findings.safest),
         ("typical_stake", "", findings.typical_stake),
         ("sensitivity", "", found.value),
         ("range", "", found.range),

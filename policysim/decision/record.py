@@ -93,7 +93,7 @@ def decided(choices: Choices) -> str:
 
 def _decided(choices: Choices, least: Choice) -> str:
     if choices.one_for_all is not None:
-        return f"Everybody gets {choices.one_for_all.action}. {answer(choices)}"
+        return f"Everybody gets {choices.one_for_all.action}. That meets what was asked for, and costs no privacy."
     beside = f", {worse(choices)}" if worse(choices) else ""
     return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
 
@@ -135,6 +135,8 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     count = population([extra, *(row.extra_deaths for row in choices.rows)])
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({fixed.action})"
+    # Where deaths are limited, epsilons between those that were looked at may do.
+    never = "cannot" if choices.wish.max_extra_deaths is None else "none found"
     none = "–" if math.isnan(extra) else "0"
     return count, [
         Alternative(
@@ -143,7 +145,10 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
             "chosen" if choices.one_for_all else "not enough",
         ),
         Alternative("any mechanism at all", *_any_mechanism(choices)),
-        *(_alternative(row, count, row is choices.least, choices.has_shares) for row in choices.rows),
+        *(
+            _alternative(row, count, row is choices.least, has_shares=choices.has_shares, never=never)
+            for row in choices.rows
+        ),
         Alternative(
             "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), none, "100",
             "no privacy" if meets(problem, best) >= 0 else "no privacy, and not enough",
@@ -199,10 +204,9 @@ def _worst(price: Price) -> str:
     return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."
 
 
-def _alternative(row: Choice, count: int, chosen: bool, has_shares: bool) -> Alternative:
-    remark = (
-        "chosen" if chosen else "none found" if row.epsilon == math.inf else "" if row.allowed else "more than allowed"
-    )
+def _alternative(row: Choice, count: int, chosen: bool, *, has_shares: bool, never: str) -> Alternative:
+    missed = never if row.epsilon == math.inf else "more than allowed"
+    remark = "chosen" if chosen else "" if row.allowed else missed
     return Alternative(
         policy=row.policy,
         epsilon=_least(row.epsilon),

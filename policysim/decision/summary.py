@@ -14,7 +14,7 @@ from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, Row
 from policysim.decision.slider import best_first
-from policysim.question.shown import events, percent, percent_up, plain, rounded
+from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_up
 from policysim.question.words import (
     ACHIEVABLE,
     ALL,
@@ -22,9 +22,7 @@ from policysim.question.words import (
     NEGLIGIBLE,
     UNBEATABLE,
     attains,
-    percent_down,
     population,
-    rounded_up,
     unused,
 )
 

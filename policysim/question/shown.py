@@ -44,6 +44,11 @@ def sensitivity(value: float) -> Markup:
     return shown(value, words.sensitivity(value))
 
 
+def percent_down(share: float) -> Markup:
+    """A share that is reached, never above it."""
+    return shown(share, words.percent_down(share))
+
+
 def rounded_up(value: float) -> Markup:
     """Two significant digits, never below it."""
     return shown(value, words.rounded_up(value))
@@ -74,6 +79,7 @@ FILTERS = {
     "percent_up": percent_up,
     "percent_1": percent_1,
     "rounded": rounded,
+    "percent_down": percent_down,
     "rounded_up": rounded_up,
     "sensitivity": sensitivity,
     "plain": plain,

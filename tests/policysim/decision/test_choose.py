@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from small_studies import write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
+from policysim.decision.choice_screen import answer, asked
 from policysim.decision.choose import Wish, choose
 from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
@@ -141,7 +143,7 @@ def test_the_command_answers_first(capsys, study):
 def test_the_command_says_first_that_one_treatment_for_all_is_enough(capsys, study):
     code, out, err = run(capsys, "choose", study, "--keep", "0%", "--policy", "randomized-response")
     assert (code, err) == (0, "")
-    assert "\n\nOne treatment for all meets this already, and costs no privacy.\n\n" in out
+    assert re.search(r"\n\nGiving everybody \w+ meets this already, and costs no privacy\.\n\n", out)
     assert "needs least" not in out
     rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("best-fixed", "randomized-response"))]
     assert [name for name, _ in rows] == ["best-fixed", "randomized-response"]
@@ -210,3 +212,41 @@ def test_the_least_epsilon_of_the_covid_study(covid_problem):
             assert (kept >= make_demand(covid_problem, keep=0.8).value) == enough
     assert choices.limit == pytest.approx(choices.rows[0].epsilon, rel=2e-4)
     assert np.isfinite(choices.limit)
+
+
+def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():
+    utilities = [[0.36, -1.16, -1.0], [1.3, 0.15, 0.85], [-0.61, 1.38, 0.35]]
+    deaths = [[0.093, 0.02, 0.056], [0.06, 0.086, 0.047], [0.083, 0.052, 0.096]]
+    problem = ps.DecisionProblem(utilities, [0.5, 0.3, 0.2], ps.AnyRecord(), outcomes={"deaths": np.array(deaths)})
+    wish = Wish(keep=-5.0, max_extra_deaths=-0.0025)
+    demand = wish.demand(problem)
+    tables = [ps.make_policy("optimal", epsilon=epsilon).probabilities(problem) for epsilon in (0.01, 1.4, 9)]
+    assert [demand.margin(problem, table) >= 0 for table in tables] == [False, True, False]
+    (row,) = choose(problem, wish, ["optimal"]).rows
+    assert row.allowed and row.epsilon < 1.4
+    assert ps.smallest_epsilon(problem, "optimal", keep=-5.0, max_extra_deaths=-0.0025) == row.epsilon
+
+
+def test_any_treatment_for_all_that_does_it_is_chosen_before_a_mechanism():
+    deaths = np.array([[0.0, 0.01, 0.0], [0.01, 0.0, 0.0]])
+    problem = ps.DecisionProblem([[1, 0, 0.2], [0, 0.9, 0.2]], [0.6, 0.4], ps.AnyRecord(), outcomes={"deaths": deaths})
+    found = choose(problem, Wish(max_extra_deaths=0.0005), ["optimal"])
+    assert problem.actions[problem.best_fixed_action] == "a0"
+    assert (found.least, found.one_for_all.action, found.one_for_all.extra_deaths) == (found.one_for_all, "a2", 0.0)
+    assert answer(found) == "Giving everybody a2 meets this already, and costs no privacy."
+
+
+def test_what_only_no_privacy_does_is_found_at_no_epsilon():
+    problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
+    found = choose(problem, Wish(keep=1.0), ["optimal", "randomized-response"])
+    assert found.least is None
+    assert [row.epsilon for row in found.rows] == [math.inf, math.inf]
+
+
+@pytest.mark.parametrize("guess", [0.7, 0.89, 0.8999])
+def test_what_is_needed_is_said_in_digits_that_tell_it_from_what_is_allowed(guess):
+    problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
+    said = answer(choose(problem, Wish(keep=0.8, max_guess=guess), ["optimal"]))
+    least, most = (float(number) for number in re.findall(r"(\d\.\d+)", said))
+    assert math.log(guess / (1 - guess)) <= most < least <= math.log(9)
+    assert "keep 80.25\u00a0% of the benefit" in asked(Wish(keep=0.8025))

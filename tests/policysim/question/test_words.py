@@ -64,13 +64,14 @@ def test_deaths_are_counted_among_the_power_of_ten_that_shows_two_digits():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "times"), [(0.1, "52.5"), (0.5, "62.2"), (1, "73.1"), (2, "88.1"), (5, "99.3"), (0, "50")]
+    ("epsilon", "times"),
+    [(0.01, "50.3"), (0.1, "52.5"), (0.5, "62.3"), (1, "73.2"), (2, "88.1"), (5, "99.4"), (0, "50")],
 )
 def test_the_odds_are_those_of_the_better_guess(epsilon, times):
-    # e^eps / (1 + e^eps), printed to whole patients, or to a tenth where whole ones would say 100 or 99.
-    sentence = odds(epsilon, math.exp(epsilon) / (1 + math.exp(epsilon)))
-    shown = times if epsilon == 5 else f"{float(times):.0f}"
-    assert f"at most {shown} of 100 times; guessing blind, 50" in sentence
+    # e^eps / (1 + e^eps), printed to a tenth, and never below it.
+    bound = math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert 100 * bound <= float(times) < 100 * bound + 0.1
+    assert f"at most {times} of 100 times; guessing blind, 50" in odds(epsilon, bound)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Every number that the prose takes from the run is in one of the CSV files."""
 
 import io
+import math
 import re
 from html import unescape
 
@@ -58,7 +59,7 @@ def test_the_text_of_a_marked_number_states_it(full):
             assert text == "–"
             continue
         if "times" in text:
-            assert f"at most {100 * float(value):.0f} of 100 times" in text
+            assert f"at most {math.ceil(1000 * float(value)) / 10:g} of 100 times" in text
             continue
         digits = re.sub(r"[\s%+,]|\u00a0", "", text).replace("−", "-")
         if digits in ("∞", "≈0"):

@@ -121,7 +121,7 @@ def limit_of(page):
 
 def test_a_bounded_limit_is_an_interval(bounded):
     rows = bounded.table[bounded.table["epsilon"] == 1].set_index("policy")
-    low = f"{100 * rows['benefit_kept']['optimal-achievable']:.0f} %"
+    low = f"{math.floor(100 * rows['benefit_kept']['optimal-achievable'])} %"
     high = f"{math.ceil(100 * rows['most_kept']['optimal-unbeatable'])} %"
     assert f"some policy keeps {low} of the benefit. Proven, at ε = 1: no mechanism" in limit_of(bounded.page)
     assert f"so that none keeps more than {high} of the benefit" in limit_of(bounded.page)
