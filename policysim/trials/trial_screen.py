@@ -85,7 +85,7 @@ def how_estimated(findings: LoggedFindings) -> str:
     provided = f", {findings.provided}" if findings.provided else ""
     surely = f"by more than its interval, at the least ε that was computed{provided}."
     if findings.not_covered:
-        surely = f"said of no policy (–), as {findings.not_covered}."
+        surely = f"said of no policy (–): {findings.not_covered}."
     return (
         "Each policy is made from four fifths of the patients and evaluated on the others (doubly robust), in "
         "ten random splits; intervals are 95 %, each by itself. The best for all is the arm that is estimated best; "
