@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from policysim.files.output import toml_text
 from policysim.logs import guess_columns as names
 from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.log_source import EQUAL, ESTIMATE
-from policysim.logs.outcomes import cannot_be_outcome, status_columns
+from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
 
 MOST_TREATMENTS = 20
 # A column of whole numbers without a telling name needs so many rows to be taken for ids.
@@ -70,7 +70,7 @@ def guess_roles(columns: Sequence[ColumnSummary], source: str) -> Roles:
     left = [column for column in left if column is not ids]
     propensity = _ranked([c for c in left if _is_propensity(c)], names.PROPENSITY)
     left = [column for column in left if column not in propensity[:1]]
-    outcome, candidates = _outcome(left, treatment, source)
+    outcome, candidates = _outcome(left, treatment, measured_again(c.name for c in columns), source)
     left = [column for column in left if column is not outcome]
     later = _later(left, treatment, [column.name for column in columns])
     probability = _equal_probability(treatment)
@@ -136,18 +136,18 @@ def _is_propensity(column: ColumnSummary) -> bool:
 
 
 def _outcome(
-    columns: Sequence[ColumnSummary], treatment: ColumnSummary, source: str
+    columns: Sequence[ColumnSummary], treatment: ColumnSummary, again: Mapping[str, str], source: str
 ) -> tuple[ColumnSummary | None, list[ColumnSummary]]:
     """The likeliest name, 0 and 1 before other numbers; without one, all that could be meant."""
     numeric = [c for c in columns if c.is_numeric and c.n_distinct > 1 and c.name and not treatment.decides(c)]
     known = (*names.BENEFIT, *names.HARM)
     statuses = status_columns(columns)
-    possible = [c for c in numeric if not names.is_before(c.name) and not cannot_be_outcome(c, statuses)]
+    possible = [c for c in numeric if not names.is_before(c.name) and not cannot_be_outcome(c, statuses, again)]
     named = _ranked(possible, known)
     named.sort(key=lambda c: not c.is_binary)
     if named:
         return named[0], []
-    _refuse_unusable([c for c in columns if not cannot_be_outcome(c, statuses)], known, treatment, source)
+    _refuse_unusable([c for c in columns if not cannot_be_outcome(c, statuses, again)], known, treatment, source)
     if not possible:
         raise DataError(
             f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1, and best a name such as "

@@ -6,7 +6,7 @@ can be wrong about a column: who has looked at it says so in the study, `outcome
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from policysim.logs.log_tables import LogTables
 FEWEST_IDS = 20
 # So many rows of the rarer value show that a feature decides an outcome.
 FEWEST_ROWS = 10
+DIGITS = "0123456789"
+# With a number above 0 behind them they say how long after treatment something was measured.
+PERIODS = frozenset({*names.UNITS, "hour", "hours", "day", "week", "wk", "month", "mo", "year", "yr"})
 
 
 def check_outcomes(source: LogSource, tables: LogTables) -> None:
@@ -66,7 +69,10 @@ def _said(source: LogSource, name: str, reason: str) -> str:
 
 def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str | None:
     """Why a column cannot be the outcome of a study."""
-    reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source))
+    every = [str(column) for table in tables.by_role.values() for column in table.frame.columns]
+    # Where the later measurement counts, too, the outcome is the change from the earlier one, or both of them.
+    again = {first: then for first, then in measured_again(every).items() if not source.outcome.get(then)}
+    reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source), again)
     if reason or tables.are_three:  # of which rows are not matched yet
         return reason
     for name in [name for name in source.features if name in tables.features.frame.columns]:
@@ -75,8 +81,11 @@ def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str 
     return None
 
 
-def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str]) -> str | None:
-    """Why a column cannot be an outcome, by its own name and values; `statuses` are columns that tell censoring."""
+def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Mapping[str, str]) -> str | None:
+    """Why a column cannot be an outcome, by its own name and values, and by the names of others.
+
+    `statuses` are columns that tell censoring; `again` are those of `measured_again`.
+    """
     name = column.name
     if _counts_rows(column) or (names.is_id(name) and column.n_distinct > 2):
         return "cannot be the outcome: it is an id, with a value of its own for each patient; name a column of results"
@@ -85,6 +94,11 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str]) -> str | N
             "cannot be the outcome: by its name it was known before treatment, which cannot change it; name a column "
             "of results"
         )
+    if name in again:
+        return (
+            f"cannot be the outcome: {toml_text(again[name])} is probably a later measurement of it, so that it was "
+            "known before treatment, which cannot change it; name a column of results"
+        )
     if column.n_distinct > 2 and (names.is_time_to_event(name) or (names.is_time(name) and statuses)):
         tells = f" ({', '.join(map(toml_text, statuses))} tells whose)" if statuses else ""
         return (
@@ -92,6 +106,41 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str]) -> str | N
             "name a column of 0 and 1 instead, such as free of the event at one year"
         )
     return None
+
+
+def measured_again(columns: Iterable[str]) -> dict[str, str]:
+    """Columns that were probably measured before treatment, each with a later measurement of it.
+
+    These are the pairs of `guess_columns.earlier_measurement`, the last of each, but for firsts that came after
+    treatment by their names: death28 beside death90, pain_day7 beside pain_day28, score10 between score1 and score12.
+
+    Examples
+    --------
+    >>> measured_again(["cd40", "cd420", "bp_1", "bp_2", "death28", "death90", "pain_week4", "pain_week12"])
+    {'cd40': 'cd420', 'bp_1': 'bp_2'}
+    """
+    every = list(dict.fromkeys(columns))
+    firsts = {name: names.earlier_measurement(name, every) for name in every}
+    pairs = {first: name for name, first in firsts.items() if first}
+    return {
+        first: then
+        for first, then in pairs.items()
+        if not firsts[first] and not _after(first) and not _between(first, then, every)
+    }
+
+
+def _after(name: str) -> bool:
+    """Whether a name says that it was measured after treatment: an outcome's, or a time above 0."""
+    number = name[len(name.rstrip(DIGITS)) :]
+    return names.sounds_later(name) or (int(number) > 0 and not PERIODS.isdisjoint(names.words(name)))
+
+
+def _between(name: str, later: str, every: Sequence[str]) -> bool:
+    """Whether a smaller number stands before it in a series with `later`; cd80 and cd820, of two lengths, are none."""
+    stem = name.rstrip(DIGITS)
+    ends = [other[len(stem) :] for other in every if other.startswith(stem) and other != stem]
+    smaller = any(not end.strip(DIGITS) and int(end) < int(name[len(stem) :]) for end in ends)
+    return len(name) == len(later) and smaller
 
 
 def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:

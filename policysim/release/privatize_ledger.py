@@ -7,9 +7,10 @@ What is compared is the SHA-256 digest of the file's bytes. It must not be publi
 check the guess against it. It therefore stands in a file beside the true rows (`DATA.releases.json`, readable by its
 owner only), and never in the note beside the private file.
 
-A ledger knows of the releases of these very bytes that were made with it. It cannot know of releases of a copy that
-lies elsewhere (unless both use one ledger, --ledger), of the same rows in another order or format, by another program,
-or before the ledger was deleted. Of other bytes under the same ledger it knows only that they may share rows.
+A ledger knows of the releases of these very bytes that were made with it, under whatever symbolic link. It cannot know
+of releases of a copy or of a hard link of another name or in another folder (unless both use one ledger, --ledger), of
+the same rows in another order or format, by another program, or before the ledger was deleted. Of other bytes under the
+same ledger it knows only that they may share rows.
 Simulations are not counted: they are no releases.
 """
 
@@ -164,8 +165,12 @@ def total(epsilons: Sequence[float]) -> float:
 
 
 def ledger_path(data: Path) -> Path:
-    """Where the ledger of a file is kept unless it is said otherwise: beside it."""
-    return data.with_name(data.name + SUFFIX)
+    """Where the ledger of a file is kept unless it is said otherwise: beside it.
+
+    Beside the file itself, not beside a symbolic link to it: all its names have one ledger.
+    """
+    itself = Path(os.path.realpath(data))  # Path.resolve fails where links go round in a circle
+    return itself.with_name(itself.name + SUFFIX)
 
 
 def open_ledger(data: Path, path: Path | None = None) -> Ledger:

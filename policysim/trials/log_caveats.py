@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.stats import chi2_contingency, chisquare
 
@@ -18,9 +20,46 @@ ESTIMATED = (
     "(confounding) biases every number here, and no interval covers that."
 )
 
+# The same in a clause, for sentences that would otherwise call something shown.
+EXTRAPOLATED = "what is extrapolated where overlap fails is covered by no interval"
+BIASED = "if the propensities are not equal, as there are signs, every number here is biased, which no interval covers"
+CONDITION = "provided that nothing but the declared features decided who got which treatment"
 
-def log_caveats(log: Log, source: LogSource) -> list[str]:
-    """A sentence for each doubt: allocation, confounding, overlap, too few patients.
+
+@dataclass(frozen=True)
+class LogCaveats:
+    """What may be wrong with a log, a sentence for each doubt.
+
+    Attributes
+    ----------
+    confounding, allocation, overlap, few : tuple of str
+        Estimated propensities; equal ones that do not look equal; treatments that some patients never get; too few
+        patients.
+    """
+
+    confounding: tuple[str, ...] = ()
+    allocation: tuple[str, ...] = ()
+    overlap: tuple[str, ...] = ()
+    few: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> list[str]:
+        """All sentences."""
+        return [*self.confounding, *self.allocation, *self.overlap, *self.few]
+
+    @property
+    def not_covered(self) -> str:
+        """Errors for which there are signs and that no interval covers: none shows or excludes anything; "" if none."""
+        return "; ".join([*([EXTRAPOLATED] if self.overlap else []), *([BIASED] if self.allocation else [])])
+
+    @property
+    def provided(self) -> str:
+        """What must hold for the intervals to mean anything and what no data can show; "" if nothing."""
+        return CONDITION if self.confounding else ""
+
+
+def log_caveats(log: Log, source: LogSource) -> LogCaveats:
+    """The doubts about a log: allocation, confounding, overlap, too few patients.
 
     Parameters
     ----------
@@ -32,16 +71,16 @@ def log_caveats(log: Log, source: LogSource) -> list[str]:
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     weights = importance_weights(data, by_lot)
-    said = [ESTIMATED] if source.propensity == ESTIMATE else []
-    if source.propensity == EQUAL:
-        said += _allocation(log)
-    said += where_caveats(data, by_lot, weights.raw, log.covariates)
-    if weights.ess < SMALLEST_ESS:
-        said.append(
-            f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
-            "95 % intervals may cover less than they say."
-        )
-    return said
+    few = (
+        f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
+        "95 % intervals may cover less than they say."
+    )
+    return LogCaveats(
+        confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
+        allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
+        overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
+        few=(few,) if weights.ess < SMALLEST_ESS else (),
+    )
 
 
 def _allocation(log: Log) -> list[str]:

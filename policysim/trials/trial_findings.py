@@ -18,9 +18,11 @@ from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.question.words import ALL, rounded, with_interval
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
-from policysim.trials.log_caveats import log_caveats
+from policysim.trials.log_caveats import LogCaveats, log_caveats
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
+NO_DOUBT = LogCaveats()
+NOT_SAID = "so this log is not said to show a gain or to exclude one"
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class LoggedRow:
     """One policy at the study's epsilon; each triple is an estimate with the ends of its 95 % interval.
 
     `surely_from` is the least computed epsilon at which the interval of the difference to the best single treatment is
-    above 0; inf where there is none, NaN for policies that do not depend on epsilon.
+    above 0; inf where there is none, NaN for policies that do not depend on epsilon, and for all where errors that no
+    interval covers have left signs in the log (`LogCaveats.not_covered`).
     """
 
     policy: str
@@ -56,6 +59,8 @@ class LoggedFindings:
         For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
     caveats : list of str
         What may be wrong with the log.
+    not_covered, provided : str
+        Of that, what lets no interval show anything, and on what they depend; "" if nothing.
     one_for_all : str
         The arm that is estimated best: what differences are against.
     gain : tuple of float
@@ -75,6 +80,8 @@ class LoggedFindings:
     n_used: int
     arms: list[dict[Hashable, Any]]
     caveats: list[str]
+    not_covered: str
+    provided: str
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
@@ -88,7 +95,8 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
     one_for_all = str(table["best_arm"].iloc[0])
     gain = _triple(now[Greedy.name], "difference")
-    rows = [_row(name, now[name], overall[overall["policy"] == name]) for name in study.policies]
+    doubts = log_caveats(log, study.log)
+    rows = [_row(name, now[name], overall[overall["policy"] == name], doubts) for name in study.policies]
     return LoggedFindings(
         epsilon=study.epsilon,
         unread=unread_words(study),
@@ -96,12 +104,18 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         n_missing=sum(log.missing),
         n_used=log.data.n_rows,
         arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
-        caveats=log_caveats(log, study.log),
+        caveats=doubts.said,
+        not_covered=doubts.not_covered,
+        provided=doubts.provided,
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
         right_guesses=1 / (1 + math.exp(-study.epsilon)),
-        answer=[_without_privacy(one_for_all, gain), _at_epsilon(study, rows), _from_which(rows)],
+        answer=[
+            _without_privacy(one_for_all, gain, doubts),
+            _at_epsilon(study, rows, doubts),
+            _from_which(rows, doubts),
+        ],
     )
 
 
@@ -152,8 +166,8 @@ def _triple(row: pd.Series, name: str) -> tuple[float, float, float]:
     return float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"])
 
 
-def _row(name: str, now: pd.Series, curve: pd.DataFrame) -> LoggedRow:
-    depends = CATALOGUE[name].uses_epsilon
+def _row(name: str, now: pd.Series, curve: pd.DataFrame, doubts: LogCaveats) -> LoggedRow:
+    can_be_sure = CATALOGUE[name].uses_epsilon and not doubts.not_covered
     return LoggedRow(
         policy=name,
         value=_triple(now, "value"),
@@ -161,7 +175,7 @@ def _row(name: str, now: pd.Series, curve: pd.DataFrame) -> LoggedRow:
         loss=_triple(now, "loss"),
         benefit_kept=_triple(now, "benefit_kept"),
         epsilon_spent=float(now["epsilon_spent"]),
-        surely_from=_first(curve, "difference_low") if depends else math.nan,
+        surely_from=_first(curve, "difference_low") if can_be_sure else math.nan,
     )
 
 
@@ -171,20 +185,25 @@ def _first(curve: pd.DataFrame, column: str) -> float:
     return float(above.min()) if len(above) else math.inf
 
 
-def _without_privacy(one_for_all: str, gain: tuple[float, float, float]) -> str:
+def _without_privacy(one_for_all: str, gain: tuple[float, float, float], doubts: LogCaveats = NO_DOUBT) -> str:
     _, low, high = gain
+    provided = f"; all this {doubts.provided}" if doubts.provided and any(gain) else ""
     verdict = (
-        f"a gain that these data show; {excluded(high)}"
+        "exactly as good"
+        if not any(gain)
+        else f"{doubts.not_covered}, {NOT_SAID}"
+        if doubts.not_covered
+        else f"a gain that these data show; {excluded(high)}"
         if low > 0
         else f"a loss, and any gain by this choice is excluded: {FOLLOWS_CHANCE}"
         if high < 0
-        else "exactly as good"
-        if not any(gain)
         else f"with these data a gain cannot be told from none, and {excluded(high)}"
     )
+    changes = "is estimated to change" if doubts.not_covered else "changes"
     return (
-        "Without any privacy, choosing a treatment for each patient by fitted scores changes the mean outcome by "
-        f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): {verdict}."
+        f"Without any privacy, choosing a treatment for each patient by fitted scores {changes} the mean outcome by "
+        f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): "
+        f"{verdict}{provided}."
     )
 
 
@@ -196,7 +215,7 @@ def excluded(high: float) -> str:
     return f"gains above {shown} by this choice are excluded (upper end of the interval), smaller ones are not"
 
 
-def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
+def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow], doubts: LogCaveats) -> str:
     private = individual(rows)
     if not private:
         return "The study compares no private policy that chooses for each patient."
@@ -205,8 +224,9 @@ def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
     parts = []
     if others:
         best = max(others, key=lambda row: row.difference[0])
+        differs = "is estimated to differ" if doubts.not_covered else "differs"
         parts.append(
-            f"the best private choice for each patient ({best.policy}) differs from the best single treatment by "
+            f"the best private choice for each patient ({best.policy}) {differs} from the best single treatment by "
             f"{with_interval(*best.difference, sign=True)}"
         )
     if same:
@@ -215,8 +235,13 @@ def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow]) -> str:
     return f"At ε = {study.epsilon:g}, {'; '.join(parts)}."
 
 
-def _from_which(rows: list[LoggedRow]) -> str:
+def _from_which(rows: list[LoggedRow], doubts: LogCaveats = NO_DOUBT) -> str:
     private = individual(rows)
+    if doubts.not_covered:
+        return (
+            "From which ε a private choice for each patient is surely better than the best single treatment cannot be "
+            f"said of this log: {doubts.not_covered}."
+        )
     surely = min((row.surely_from for row in private), default=math.inf)
     if math.isinf(surely):
         return (
@@ -225,7 +250,8 @@ def _from_which(rows: list[LoggedRow]) -> str:
             "none."
         )
     names = ", ".join(row.policy for row in private if row.surely_from == surely)
+    provided = f", {doubts.provided}" if doubts.provided else ""
     return (
         "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
-        f"first at ε = {rounded(surely)} ({names})."
+        f"first at ε = {rounded(surely)} ({names}){provided}."
     )

@@ -122,7 +122,7 @@ def answer_of_log(
         "groups": _group_rows(at_epsilon),
         "group_policies": list(dict.fromkeys(at_epsilon["policy"])),
         "rows_words": rows_words(study, findings),
-        "how_estimated": how_estimated(),
+        "how_estimated": how_estimated(findings),
         "percentages": percentages(findings),
         "private": PRIVATE,
         "witness": witness_rows(problem, problem.sensitivity.witness),

@@ -43,7 +43,7 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
         *wrap(PRIVATE),
         "",
         *policy_table(findings),
-        *wrap(how_estimated()),
+        *wrap(how_estimated(findings)),
         "",
     ]
     for sentence in (*findings.answer, percentages(findings), odds(findings.epsilon, findings.right_guesses)):
@@ -80,17 +80,23 @@ def policy_table(findings: LoggedFindings) -> list[str]:
     return [*lines, *(cells(_row_cells(row), COLUMNS) for row in findings.rows)]
 
 
-def how_estimated() -> str:
+def how_estimated(findings: LoggedFindings) -> str:
     """What the numbers of the table are."""
+    provided = f", {findings.provided}" if findings.provided else ""
+    surely = f"by more than its interval, at the least ε that was computed{provided}."
+    if findings.not_covered:
+        surely = f"said of no policy (–): {findings.not_covered}."
     return (
         "Each policy is made from four fifths of the patients and evaluated on the others (doubly robust), in "
         "ten random splits; intervals are 95 %, each by itself. The best for all is the arm that is estimated best; "
-        "the interval holds whichever is. Surely better: by more than its interval, at the least ε that was computed."
+        f"the interval holds whichever is. Surely better: {surely}"
     )
 
 
 def percentages(findings: LoggedFindings) -> str:
     """The benefit kept, or why there is no such percentage."""
+    if findings.not_covered:
+        return f"No percentage of benefit is given: {findings.not_covered}."
     kept = [row for row in findings.rows if not math.isnan(row.benefit_kept[0])]
     if not kept:
         return (

@@ -112,6 +112,9 @@ def test_in_a_survival_trial_no_outcome_is_guessed():
     found = guess_roles(lung, "lung.csv")
     assert found.outcome is None
     assert [column.name for column in found.candidates] == ["status", "karno"]
+    # What was measured again later is none, either.
+    again = columns(arm=[0, 1], karno=[60, 80], cd40=list(range(40)), cd420=list(range(30, 70)))
+    assert [column.name for column in guess_roles(again, "trial.csv").candidates] == ["karno", "cd420"]
     named = columns(arm=[0, 1], days_to_event=list(range(5, 300, 7)), event=[0, 1], stage=[1, 2, 3, 4])
     assert guess_roles(named, "trial.csv").outcome.name == "event"
 

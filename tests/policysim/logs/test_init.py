@@ -119,6 +119,15 @@ def written(tmp_path, run_init, read_study, content, name="trial.csv"):
     return read_study(path), path.read_text(encoding="utf-8")
 
 
+def test_what_was_measured_again_is_not_said_to_be_the_outcome(tmp_path, acids, run_init):
+    acids.drop(columns="cens").to_csv(tmp_path / "acids.csv", index=False)
+    assert run_init(tmp_path / "acids.csv") == 0
+    lines = (tmp_path / "acids.toml").read_text(encoding="utf-8").splitlines()
+    (line,) = [line for line in lines if line.startswith("# it could be ")]
+    offered = line.removeprefix("# it could be ").split(", ")
+    assert "cd420" in offered and "cd40" not in offered
+
+
 def test_an_outcome_in_words_is_refused_and_no_file_written(tmp_path, capsys):
     data = tmp_path / "trial.csv"
     rows = [f"{i % 2},{i % 3 % 2},{'yes' if i % 5 else 'no'},{i}" for i in range(40)]

@@ -120,6 +120,51 @@ def test_outcomes_are_taken(load, column, values):
     assert load(STUDY.format(column=column), trial__csv=frame).n_read == N
 
 
+@pytest.mark.parametrize(
+    ("column", "others"),
+    [
+        ("cd40", ["cd420", "cd496"]),
+        ("cd80", ["cd40", "cd420", "cd820"]),
+        ("bp_1", ["bp_2"]),
+        ("pain_day0", ["pain_day7"]),
+    ],
+)
+def test_a_first_measurement_is_no_outcome_beside_a_later_one(load, column, others):
+    rng = np.random.default_rng(5)
+    frame = trial(column, numbers).assign(**{name: numbers(None, rng) for name in others})
+    with pytest.raises(InputFileError) as error:
+        load(STUDY.format(column=column), trial__csv=frame)
+    (line,) = str(error.value).splitlines()
+    assert f"data.outcome: {column} cannot be the outcome: {others[-1]} is probably a later measurement of it" in line
+    key = f'outcome_checked = ["{column}"]'
+    assert key in line
+    assert load(STUDY.format(column=column).replace("range =", f"{key}\nrange ="), trial__csv=frame).n_read == N
+    # The last one is an outcome, and so is the change.
+    assert load(STUDY.format(column=others[-1]), trial__csv=frame).n_read == N
+    change = STUDY.format(column=others[-1]).replace(" = 1.0 }", f" = 1.0, {column} = -1.0 }}")
+    assert load(change, trial__csv=frame).n_read == N
+    # Without a later one nothing says when it was measured.
+    assert load(STUDY.format(column=column), trial__csv=frame.drop(columns=others)).n_read == N
+
+
+@pytest.mark.parametrize(
+    ("column", "others"),
+    [
+        ("death28", ["death90"]),
+        ("outcome_1", ["outcome_2"]),
+        ("pain_week4", ["pain_week12"]),
+        ("pain_day7", ["pain_day0", "pain_day28"]),
+        ("score10", ["score0", "score15"]),
+        ("score10", ["score1", "score11", "score12"]),
+        ("x1", ["x2"]),
+    ],
+)
+def test_a_number_in_a_name_is_no_sign_that_it_was_known_before(load, column, others):
+    rng = np.random.default_rng(6)
+    frame = trial(column, numbers).assign(**{name: numbers(None, rng) for name in others})
+    assert load(STUDY.format(column=column), trial__csv=frame).n_read == N
+
+
 def test_an_outcome_that_is_only_shown_is_not_looked_at(load):
     frame = trial("age", whole).assign(success=np.arange(N) % 2)
     text = STUDY.format(column="success").replace("success = 1.0", "success = 1.0, age = 0.0")

@@ -154,6 +154,21 @@ def test_changed_content_is_no_repetition_but_is_told_about(capsys, data, out):
     assert err.count("\n") == 1
 
 
+def test_a_symbolic_link_is_the_file_itself(capsys, data, out, tmp_path):
+    """Released by either name, it was released by the other."""
+    link, other = tmp_path / "elsewhere" / "link.csv", out.with_name("other.csv")
+    link.parent.mkdir()
+    link.symlink_to(data)
+    assert release(capsys, link, out)[0] == 0
+    assert set(data.parent.iterdir()) == {data, ledger_path(data)} and list(link.parent.iterdir()) == [link]
+    (tmp_path / "second").symlink_to(data.parent)
+    for name in (data, link, tmp_path / "second" / data.name):
+        code, printed, err = release(capsys, name, other)
+        assert (code, printed) == (2, "")
+        assert err.startswith(f"policysim: {name} was released before: age_band, sex at epsilon = 1, as private.csv")
+    assert not other.exists()
+
+
 def test_a_copy_elsewhere_is_known_to_a_shared_ledger_only(capsys, data, out, tmp_path):
     release(capsys, data, out)
     copy = tmp_path / "elsewhere" / "copy.csv"

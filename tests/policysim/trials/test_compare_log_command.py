@@ -17,6 +17,7 @@ from policysim.logs.log_frame import LoggedData
 from policysim.trials import splits
 from policysim.trials.arms import arm_means
 from policysim.trials.held_out import compare_log
+from policysim.trials.log_caveats import BIASED, CONDITION, EXTRAPOLATED, LogCaveats
 from policysim.trials.trial_findings import LoggedRow, _from_which, _without_privacy, arms_of, excluded
 
 
@@ -115,6 +116,81 @@ def test_only_a_sure_gain_is_told_with_its_epsilon():
 def test_what_is_excluded_is_said_and_no_more(gain, said, not_said):
     sentence = _without_privacy("pill", gain)
     assert said in sentence and not_said not in sentence
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """Makes a trial in which a helps men and b women, by much; `give` is the probability of b, by age and sex."""
+    monkeypatch.setattr(splits, "REPEATS", 1)
+
+    def make(propensity, give):
+        rng = np.random.default_rng(8)
+        age, sex = rng.integers(30, 80, 900), rng.integers(0, 2, 900)
+        arm = (rng.random(900) < give(age, sex)).astype(int)
+        success = (rng.random(900) < np.where(arm == sex, 0.9, 0.1)).astype(int)
+        columns = {"age": age, "sex": sex, "arm": np.where(arm == 1, "b", "a"), "success": success}
+        pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
+        (tmp_path / "trial.toml").write_text(
+            f'[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "{propensity}"\noutcome.success = 1.0\n'
+            "[data.treatments]\na = 'a'\nb = 'b'\n"
+            "[data.features]\nage = { cuts = [45, 60] }\nsex = { levels = [0, 1] }\n"
+            "[compare]\npolicies = ['randomized-response', 'best-fixed']\n"
+            "[privacy]\nhidden_from = 'x'\nadjacency = 'any-record'\nepsilon = 5.0\nepsilons = [5]\n",
+            encoding="utf-8",
+        )
+        return tmp_path
+
+    return make
+
+
+def said_of(folder, capsys):
+    """The screen in one line, the page, and the findings."""
+    _, printed = compare(folder, capsys, "--epsilon", "5")
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    _, as_json = compare(folder, capsys, "--epsilon", "5", "--json")
+    return " ".join(printed.out.split()), page, json.loads(as_json.out)["findings"]
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize(
+    ("data", "warned", "why"),
+    [
+        (("estimate", lambda age, _: np.where(age >= 60, 0, 0.5)), "no overlap, age ≥ 60: nobody got b", EXTRAPOLATED),
+        (("equal", lambda _, sex: 0.3 + 0.4 * sex), "depends on sex", BIASED),
+    ],
+)
+def test_nothing_is_shown_or_excluded_beside_a_warning_that_no_interval_covers(made, capsys, data, warned, why):
+    screen, page, findings = said_of(made(*data), capsys)
+    assert warned in screen and warned in page
+    # By its interval it would be a gain.
+    assert findings["gain"][1] > 0
+    for text in (screen, page):
+        assert not re.search("these data show|are excluded|is excluded|first at ε|0 % = the best", text)
+        assert f"{why}, so this log is not said to show a gain or to exclude one" in text
+        assert (
+            "cannot be said of this log" in text
+            and why in text.partition("said of no policy (–): ")[2].partition(".")[0]
+        )
+    assert [row["surely_from"] for row in findings["rows"]] == [None, None]
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("propensity", ["equal", "estimate"])
+def test_a_gain_is_shown_where_nothing_is_wrong_and_depends_on_what_is_not_known(made, capsys, propensity):
+    screen, page, findings = said_of(made(propensity, lambda age, _: np.full(len(age), 0.5)), capsys)
+    assert findings["not_covered"] == "" and findings["rows"][0]["surely_from"] == 5
+    for text in (screen, page):
+        assert "a gain that these data show; gains above" in text and "first at ε = 5.0 (randomized-response)" in text
+        # In the first sentence, the third, and what "surely better" means.
+        assert (text.count(CONDITION) >= 3) == (CONDITION in text) == (propensity == "estimate")
+
+
+def test_a_loss_is_no_proof_beside_such_a_warning_but_the_same_choice_is_the_same():
+    doubts = LogCaveats(overlap=("no overlap, ...",), allocation=("doubtful",))
+    assert "excluded" not in _without_privacy("pill", (-0.05, -0.09, -0.01), doubts)
+    assert _without_privacy("pill", (0.0, 0.0, 0.0), doubts).endswith("(pill): exactly as good.")
+    # Too few patients are no such thing.
+    assert LogCaveats(few=("few",)).not_covered == ""
 
 
 @pytest.mark.parametrize("high", [0.0216, 0.02, 0.101, 3.14159, 271.8, 1e-6])
