@@ -19,7 +19,7 @@ MOST_COUNTED = 10_000_000
 NEGLIGIBLE = 1e-12
 # Fewer events than this, in as many patients as show two digits, are not told from none.
 LEAST_EVENTS = 0.01
-# In tables: all patients; the schedule for all; the bounds of the limit, in the place of a policy
+# In tables: all patients; and in the place of a policy's name, the schedule for all and the bounds of the limit.
 ALL, BEST_SCHEDULE = "all", "best-schedule"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.

@@ -100,6 +100,19 @@ class Study:
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
+    def choices(self) -> dict[str, Any]:
+        """What was chosen to be hidden and compared, for a manifest."""
+        return {
+            "adjacency": self.adjacency,
+            "sensitive": list(self.sensitive),
+            "epsilon": self.epsilon,
+            "epsilons": list(self.epsilons),
+            "policies": list(self.policies),
+            "by": list(self.by),
+            "seed": self.seed,
+        }
+
+    @property
     def files(self) -> dict[str, bytes]:
         """The study, to be kept with its report so that the folder can be run again; not where it would lose files."""
         return {"study.toml": self.text.encode()} if self.portable else {}

@@ -158,13 +158,7 @@ def _depends(study: LoggedStudy, problem: DecisionProblem) -> dict[str, Any]:
         **study.identity,
         "records": problem.n_records,
         "actions": list(problem.actions),
-        "adjacency": study.adjacency,
-        "sensitive": list(study.sensitive),
-        "epsilon": study.epsilon,
-        "epsilons": list(study.epsilons),
-        "policies": list(study.policies),
-        "by": list(study.by),
-        "seed": study.seed,
+        **study.choices,
     }
 
 
