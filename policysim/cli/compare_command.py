@@ -183,8 +183,7 @@ def study_command(arguments: Sequence[str]) -> list[str]:
     >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
     ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
     """
-    from policysim.report.folder import STUDY
-    from policysim.study.study_file import study_names
+    from policysim.study.study_file import STUDY, study_names
 
     # Values as they were written: 1e-6 is not to become 1e-06.
     given = parse(arguments, [add], TextParser)

@@ -18,7 +18,7 @@ from policysim.course.course_evaluation import CourseResult, DailyTables, Proces
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import Course, optimal_course
 from policysim.question.progress import SILENT, Progress
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, ratio
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
 
 
 @dataclass(frozen=True)
@@ -197,15 +197,14 @@ def course_rows(
         "share": [group.share for group in groups],
         "horizon": np.inf if horizon is None else horizon,
         "value": value,
-        "loss": best - value,
-        "normalized_loss": ratio(best - value, best - uniform, np.abs(best)),
-        "benefit_kept": ratio(value - fixed, best - fixed, np.abs(best)),
+        "loss": (loss := excess(best, value, np.abs(best))),
+        "normalized_loss": ratio(loss, best - uniform, np.abs(best)),
+        "benefit_kept": ratio(excess(value, fixed, np.abs(best)), best - fixed, np.abs(best)),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = result.means[:, position]
-        columns[metric.replace("expected_", "extra_", 1)] = (
-            result.means[:, position] - references.best.means[:, position]
-        )
+        mean, least = result.means[:, position], references.best.means[:, position]
+        columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     total = sum(result.spent)
     columns["epsilon_spent"] = max(result.spent)
     columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf

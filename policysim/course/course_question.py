@@ -19,7 +19,7 @@ from policysim.course.days_screen import (
     per_day_words,
     privacy_words,
 )
-from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy
+from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
 from policysim.question.progress import Progress
 from policysim.question.words import ALL, DISCLAIMER, days, percent, population, wrap
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -72,6 +72,7 @@ def answer_over_days(
     study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, *, left_out: tuple[str, ...] = ()
 ) -> Answer:
     """What a comparison over days says, shows and keeps."""
+    table = written(table)
     best = best_mechanisms(table)
     drawing = _drawing(question, table)
     return Answer(

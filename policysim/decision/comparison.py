@@ -23,7 +23,7 @@ from policysim.decision.evaluate import Evaluator
 from policysim.decision.limit import Proof, prove_loss
 from policysim.question.progress import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, ratio
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, excess, ratio
 
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
@@ -195,14 +195,15 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
         "level": [group.level for group in groups],
         "share": [group.share for group in groups],
         "value": value,
-        "loss": greedy - value,
-        "normalized_loss": ratio(greedy - value, greedy - uniform, references.magnitudes),
-        "benefit_kept": ratio(value - fixed, greedy - fixed, references.magnitudes),
+        "loss": (loss := excess(greedy, value, references.magnitudes)),
+        "normalized_loss": ratio(loss, greedy - uniform, references.magnitudes),
+        "benefit_kept": ratio(excess(value, fixed, references.magnitudes), greedy - fixed, references.magnitudes),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = means[:, position]
         if metric.startswith("expected_"):
-            columns[metric.replace("expected_", "extra_", 1)] = means[:, position] - references.greedy[:, position]
+            mean, least = means[:, position], references.greedy[:, position]
+            columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     columns["epsilon_spent"] = result.epsilon_spent
     columns["guarantee"] = policy.guarantee
     columns["loss_bound"] = policy.loss_bound(evaluator.problem)

@@ -19,10 +19,10 @@ from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.decision.summary import answer as sentences_about
-from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.progress import Progress
 from policysim.question.protocol import ONLY_OVER_DAYS
-from policysim.question.words import wrap
+from policysim.question.words import in_digits, wrap
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
@@ -98,13 +98,14 @@ def answer_of(
     from policysim.decision.decision_drawings import epsilon_drawings, groups_drawing, patients_drawing, weights_drawing  # noqa: PLC0415
 
     # All numbers are in comparison.csv; what people look at shows no shares that say little.
+    table = written(table)
     numbers, table = table, table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
     examples = example_patients(study, problem)
-    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
+    probabilities = written(example_probabilities(problem, examples, choosable(table), study.epsilons, progress))
     policy = first_policy(table, study.epsilon)
     losers = losing(study)
-    drivers = sensitivity_by_outcome(study, problem)
-    losses = patient_losses(problem, losers, study.epsilon)
+    drivers = written(sensitivity_by_outcome(study, problem))
+    losses = written(patient_losses(problem, losers, study.epsilon))
     described = {example.label: problem.records.describe(example.record) for example in examples}
     slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
     drawings: list[Drawing | None] = [
@@ -170,8 +171,8 @@ def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
         "actions": list(problem.actions),
         **study.choices,
         "sensitivity": {
-            "value": found.value,
-            "range": found.range,
+            "value": float(in_digits(found.value)),
+            "range": float(in_digits(found.range)),
             "monotone": found.monotone,
             "neighbours": neighbours,
             "action": problem.actions[found.witness.action],

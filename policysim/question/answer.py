@@ -9,14 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
+from policysim.question.words import DIGITS_OF_FILES, in_digits, steady
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The columns that hold what is proven: a lower bound is rounded down, an upper one up.
+BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING}
 # What a figure is laid out for.
 SizeName: TypeAlias = Literal["page", "column", "slide"]
 
@@ -199,11 +204,35 @@ def tidy(table: pd.DataFrame) -> DataTable:
 
 def _written(value: object) -> str:
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.4g}".replace("-", "−")
+        return "–" if math.isnan(value) else f"{steady(value):.4g}".replace("-", "−")
     return str(value)
 
 
 def to_csv(table: pd.DataFrame) -> bytes:
-    """A table as a CSV file, the same bytes for the same table."""
-    # Twelve digits: more are rounding, and would differ from machine to machine.
-    return table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode()
+    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`."""
+    text = written(table).to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n")
+    return text.encode()
+
+
+def written(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the numbers that its file has, and so with the same bits on all machines, or nearly all.
+
+    What is drawn or put in order by them does not depend on the machine either. Bounds are rounded so that they claim
+    less.
+    """
+    floats = table.select_dtypes("float")
+    return table.assign(**{str(name): floats[name].map(_rounding(str(name)), na_action="ignore") for name in floats})
+
+
+def _rounding(column: str) -> Callable[[float], float]:
+    side = BOUNDS.get(column)
+    return (lambda value: _bound(value, side)) if side else lambda value: float(in_digits(value))
+
+
+def _bound(value: float, side: str) -> float:
+    """A bound in as many digits, and no more than thirteen decimals: what rounding leaves of 0 is below."""
+    if not math.isfinite(value) or value == 0 or value == float(in_digits(value)):
+        return value
+    exact = Decimal(value)
+    places = min(DIGITS_OF_FILES - 1 - exact.adjusted(), 13)
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=side))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 DIGITS = 2
+# Numbers in files for machines: more would differ from one processor to another.
+DIGITS_OF_FILES = 8
 # Of a sensitivity, parts of which are said beside it in per cent.
 SENSITIVITY_DIGITS = 3
 MOST_COUNTED = 10_000_000
@@ -28,6 +30,24 @@ ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and
 DISCLAIMER = "A model with illustrative effects, not medical advice."
 
 
+def steady(value: float) -> float:
+    """A number to eleven digits: one half way between two texts gets the same text whatever its last bits are.
+
+    Examples
+    --------
+    >>> [f"{value:.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.13']
+    >>> [f"{steady(value):.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.12']
+    """
+    return float(f"{value:.11g}")
+
+
+def in_digits(value: float) -> str:
+    """A number as files for machines have it."""
+    return f"{value:.{DIGITS_OF_FILES}g}"
+
+
 def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
     """Two significant digits, or so many, with thousands separators: 0.16, 3,900, ∞; – for NaN."""
     if math.isnan(value):
@@ -36,6 +56,7 @@ def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
         return "0"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    value = steady(value)
     near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
     if abs(value) < 1e-4:
         return _minus(f"{value:{'+' if sign else ''}.1e}")
@@ -103,13 +124,13 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
 
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
-    return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
+    return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
 
 
 def percent_1(share: float) -> str:
     """A share in per cent, to a tenth."""
     # The z: what rounds to nothing has no sign.
-    return "–" if math.isnan(share) else _minus(f"{100 * share:z.1f}\u00a0%")
+    return "–" if math.isnan(share) else _minus(f"{steady(100 * share):z.1f}\u00a0%")
 
 
 def plain(value: float) -> str:
@@ -133,7 +154,7 @@ def interval(low: float, high: float, *, sign: bool = False) -> str:
     if max(abs(low), abs(high)) < NEGLIGIBLE:
         return "0"
     shown = decimals((high - low) / 2)
-    return _minus(f"{low:{'+' if sign else ''}.{shown}f} to {high:{'+' if sign else ''}.{shown}f}")
+    return " to ".join(_minus(f"{steady(end):{'+' if sign else ''}.{shown}f}") for end in (low, high))
 
 
 def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
@@ -142,7 +163,7 @@ def estimate(value: float, low: float, high: float, *, sign: bool = False) -> st
         return "–"
     if abs(value) < NEGLIGIBLE:
         return "0"
-    return _minus(f"{value:{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
+    return _minus(f"{steady(value):{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
 
 
 def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from secrets import token_hex
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
-from policysim.files.output import OutputError, check_writable
+from policysim.files.output import OutputError, check_writable, part_beside
 from policysim.question.progress import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
@@ -247,24 +246,24 @@ def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path, li
     Files of the list take their names before these do, and keep them.
     """
     before: list[tuple[Path, Path]] = []
-    parts = tuple(target.with_name(f".{target.name}.part-{token_hex(4)}") for target in (data, note))
     moved: list[Path] = []
     try:
-        data.parent.mkdir(parents=True, exist_ok=True)
-        yield parts[0], parts[1], before
-        for part in parts:
-            with part.open("rb") as stream:
-                os.fsync(stream.fileno())
-        for part, target in before:
-            part.replace(target)
-        # The old note goes first: at no time does a file stand beside a note that is not its own.
-        note.unlink(missing_ok=True)
-        for part, target in zip(parts, (data, note), strict=True):
-            moved.append(target)
-            part.replace(target)
-        moved.clear()
+        with ExitStack() as stack:
+            parts = [stack.enter_context(part_beside(target)) for target in (data, note)]
+            yield parts[0], parts[1], before
+            for part in parts:
+                with part.open("rb") as stream:
+                    os.fsync(stream.fileno())
+            for part, target in before:
+                part.replace(target)
+            # The old note goes first: at no time does a file stand beside a note that is not its own.
+            note.unlink(missing_ok=True)
+            for part, target in zip(parts, (data, note), strict=True):
+                moved.append(target)
+                part.replace(target)
+            moved.clear()
     except OSError as error:
         raise OutputError(f"cannot write {data.as_posix()}: {error.strerror or error}") from None
     finally:
-        for path in (*parts, *moved, *(part for part, _ in before)):
+        for path in (*moved, *(part for part, _ in before)):
             path.unlink(missing_ok=True)

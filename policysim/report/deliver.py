@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from policysim.files.output import check_writable, print_json, progress_bar, write_files
+from policysim.files.output import OutputError, alone_in, print_json, progress_bar, write_files
 from policysim.question.answer import Answer
 from policysim.question.protocol import Question
 from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files, manifest_of
@@ -40,16 +41,19 @@ def deliver(
     Raises
     ------
     OutputError
-        If the folder cannot be written; found out before anything is computed where the question surely writes.
+        If the folder cannot be written, or another run is writing to it; found out before anything is computed where
+        the question surely writes.
     """
     folder = REPORTS / question.name if out is None else out
-    if question.writes:
-        check_writable(folder)
-    with progress_bar(question.unit) as progress:
-        answer = question.answer(progress)
-        files = folder_files(answer, command, wanted)
-    if files:
-        check_writable(folder)
+    with ExitStack() as claims:
+        if question.writes:
+            claims.enter_context(alone_in(folder))
+        with progress_bar(question.unit) as progress:
+            answer = question.answer(progress)
+            files = folder_files(answer, command, wanted, folder)
+        if files and not question.writes:
+            claims.enter_context(alone_in(folder))
+        _refuse_to_replace(folder, answer.files)
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
@@ -58,6 +62,14 @@ def deliver(
     else:
         _print(answer, paths)
     return answer.exit_code
+
+
+def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
+    """OutputError if a study or scenario that no run of ours put there would be lost."""
+    for name, content in kept.items():
+        path = folder / name
+        if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
+            raise OutputError(f"{path} is there, and is another one than the report keeps: name another folder")
 
 
 def _print(answer: Answer, paths: dict[str, str]) -> None:

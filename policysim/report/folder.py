@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,10 +21,12 @@ from policysim.files.output import json_text, json_values
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.shown import FILTERS
+from policysim.report.differences import agree
 from policysim.study.basis import hidden
+from policysim.study.study_file import STUDY
 from policysim.study.sweep import benefit
 
-MANIFEST, STUDY = "manifest.json", "study.toml"
+MANIFEST = "manifest.json"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
@@ -53,7 +56,9 @@ class FigureFiles:
 DEFAULT = FigureFiles()
 
 
-def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = DEFAULT) -> dict[str, bytes]:
+def folder_files(
+    answer: Answer, command: Sequence[str], wanted: FigureFiles = DEFAULT, folder: Path | None = None
+) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
     Parameters
@@ -64,15 +69,31 @@ def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = D
         What asks it again, after "policysim"; the same in any folder.
     wanted : FigureFiles, optional
         The figure files; SVG and PNG for a page by default.
+    folder : Path, optional
+        Where an earlier run may have left the same files: one that agrees (`differences.agree`) is taken as it is, so
+        that the last bit of another processor's logarithm changes no file.
     """
+
+    def settled(name: str, content: bytes) -> bytes:
+        old = _content(folder / name) if folder else None
+        return old if old is not None and agree(name, old, content) else content
+
     said = what_it_says(answer)
     files = {name: to_csv(table) for name, table in answer.tables.items()}
     for drawing in answer.drawings:
         files |= wanted.of(drawing)
     files |= {name: render(page, answer, command, said).encode() for name, page in answer.pages.items()}
-    if answer.depends is None:
-        return {**files, **answer.files}
-    return {**files, **answer.files, MANIFEST: json_text(manifest_of(answer, command, files)).encode()}
+    files = {**{name: settled(name, content) for name, content in files.items()}, **answer.files}
+    if answer.depends is not None:
+        files[MANIFEST] = settled(MANIFEST, json_text(manifest_of(answer, command, files)).encode())
+    return files
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def manifest_of(answer: Answer, command: Sequence[str], files: Mapping[str, bytes]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from envs.toml_reader import InputFileError
 from policysim.question.progress import SILENT, Progress
 from policysim.question.protocol import Question
 from policysim.report.differences import Difference, Statement, Table, as_written, differences, read_table, statements
-from policysim.report.folder import STUDY, FigureFiles, digest, folder_files, manifest_of
+from policysim.report.folder import FigureFiles, digest, folder_files, manifest_of
 from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
-from policysim.study.study_file import study_names, study_path
+from policysim.study.study_file import STUDY, study_names, study_path
 
 SCENARIO = "scenario"
 # From a command line, without the program's name, to what it asks and which figures it wants.
@@ -114,7 +114,7 @@ def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> tuple[di
             line = shlex.join(["policysim", *manifest.command])
             raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
         answer = question.answer(progress)
-        files = folder_files(answer, manifest.command, wanted)
+        files = folder_files(answer, manifest.command, wanted, manifest.folder)
         return files, manifest_of(answer, manifest.command, files)
 
 

@@ -10,9 +10,10 @@ from typing import ClassVar
 from policysim.figures import described
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.progress import Progress
-from policysim.question.words import wrap
+from policysim.question.words import in_digits, wrap
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
 from policysim.sources.source_study import SourceStudy, Subject, load_source_study
+from policysim.study.study_file import STUDY
 
 # A mark goes with the word, so that a table can be looked through for what is not as expected.
 MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
@@ -67,7 +68,7 @@ def answer_about_source(study: Subject, findings: Findings, seed: int, script: s
     """
     table = findings.table
     # A column of numbers and words is not written as numbers are.
-    table["ours"] = table["ours"].map(lambda ours: f"{ours:.12g}" if isinstance(ours, float) else ours)
+    table["ours"] = table["ours"].map(lambda ours: in_digits(ours) if isinstance(ours, float) else ours)
     values = {
         "study": study,
         "findings": findings,
@@ -93,7 +94,7 @@ def answer_about_source(study: Subject, findings: Findings, seed: int, script: s
             "analysis": study.analysis,
             "seed": seed,
         },
-        files={} if script else {"study.toml": study.text.encode()},
+        files={} if script else {STUDY: study.text.encode()},
         named={"Report": "report.html"},
     )
 

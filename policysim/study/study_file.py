@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.scenario import Scenario
@@ -22,6 +22,7 @@ from policysim.study.declared import (
     nearest_epsilon,
 )
 
+STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
 # What was asked beyond the studies: scripts of the repository answer it.
 EXPERIMENTS = {
@@ -45,7 +46,7 @@ def study_path(name: str | Path) -> Path:
         line = f"python {EXPERIMENTS[str(name)]}"
         raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
     known = unknown("study", str(name), study_names())
-    folder = Path(name) / "study.toml"
+    folder = Path(name) / STUDY
     hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
     raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
 
@@ -85,7 +86,7 @@ def _read(table: Table, path: Path) -> Study:
     assert scenario is not None  # or there was a mistake
     return ScenarioStudy(
         **shared,
-        portable=not table.text("scenario").endswith(".toml"),
+        files=_kept_files(table, path),
         scenario=scenario,
         scenario_source=_scenario_source(table, path),
         utility=utility,
@@ -104,7 +105,7 @@ def _read_logged(table: Table, path: Path) -> Study:
     shared = _read_shared(table, path, features)
     table.close()
     table.mistakes.raise_if_any()
-    return LoggedStudy(**shared, portable=False, log=log)
+    return LoggedStudy(**shared, files={}, log=log)
 
 
 def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[str, Any]:
@@ -139,12 +140,14 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
 
 def name_of_study(path: Path) -> str:
     """What the study of a file is called: its folder's name if the file is called study.toml."""
-    return path.parent.resolve().name if path.name == "study.toml" else path.stem
+    return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
 def _read_scenario(table: Table, path: Path) -> Scenario | None:
     name = table.text("scenario")
     if not name:
+        if "scenario" in table:
+            table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
         return None
     try:
         return load_scenario(_scenario_source(table, path))
@@ -157,6 +160,18 @@ def _scenario_source(table: Table, path: Path) -> str:
     """The built-in name of the study's scenario, or the path of its file."""
     name = table.text("scenario")
     return str(path.parent / name) if name.endswith(".toml") else name
+
+
+def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
+    """The study, and its scenario under the name that the study has for it, if that is a place below the study's."""
+    name = table.text("scenario")
+    study = {STUDY: table.mistakes.text.encode()}
+    if not name.endswith(".toml"):
+        return study
+    place = PurePosixPath(name)
+    if place.is_absolute() or ".." in place.parts or name == STUDY:
+        return {}
+    return {**study, place.as_posix(): (path.parent / name).read_bytes()}
 
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...]]:

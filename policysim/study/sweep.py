@@ -199,6 +199,12 @@ def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=ratios, where=(whole > ROUNDING * scale) & np.isfinite(whole))
 
 
+def excess(one: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
+    """One − other, arrays of means; 0 where that is no more than the rounding of such sums, at their scale."""
+    difference: FloatArray = one - other
+    return np.where((np.abs(difference) <= ROUNDING * scale) & np.isfinite(scale), 0.0, difference)
+
+
 def benefit(gain: Gain) -> str:
     """What shares of the benefit mean, or why there are none."""
     if gain.has_shares:

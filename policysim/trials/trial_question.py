@@ -20,7 +20,7 @@ from policysim.decision.page_values import mechanism_words, witness_rows
 from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.logs.load_log import load_log
 from policysim.question import words
-from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.progress import Progress
 from policysim.question.protocol import ONLY_OVER_DAYS
 from policysim.question.words import ALL, wrap
@@ -102,8 +102,9 @@ def answer_of_log(
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.trials.trial_drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing  # noqa: PLC0415
 
+    table = written(table)
     examples = example_patients(study, problem)
-    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
+    probabilities = written(example_probabilities(problem, examples, choosable(table), study.epsilons, progress))
     policy = first_policy(table, study.epsilon)
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     drawings: list[Drawing | None] = [

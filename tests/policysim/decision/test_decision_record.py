@@ -250,7 +250,7 @@ def logged(tmp_path):
     study = LoggedStudy(
         name="trial",
         text="a trial",
-        portable=False,
+        files={},
         title="A trial",
         hidden_from="the insurer",
         adjacency="sensitive",
