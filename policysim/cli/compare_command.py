@@ -8,7 +8,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import epsilons, folder, number, whole
+from policysim.cli.option_types import epsilons, folder, names, number, whole
 from policysim.cli.parser import Commands, TextParser, parse
 from policysim.cli.shared_options import add_policies, add_study, as_usage, chosen_study
 
@@ -49,7 +49,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
     parser.add_argument(
-        "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
+        "--by",
+        type=names,
+        action="extend",
+        metavar="FEATURE",
+        help="report each level of these features: one, or one,two",
     )
     parser.add_argument("--out", type=folder, metavar="DIR", help="where to write (default: reports/STUDY)")
     parser.add_argument(

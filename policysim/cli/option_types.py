@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
 ROWS = (".csv", ".parquet")
+_WHOLE = re.compile(r"([0-9]{1,19})(?:[eE]\+?([0-9]{1,2}))?")
 
 
 def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
@@ -43,7 +45,8 @@ def share(wanted: str, low: float = -math.inf, high: float = math.inf) -> Callab
         if not math.isfinite(value):
             raise ArgumentTypeError(f"must be a number, got {text!r}")
         if not low <= value <= high:
-            raise ArgumentTypeError(f"must be {wanted}, got {text!r}")
+            meant = f"; did you mean {bare}%?" if not bare.endswith("%") and 1 < value <= 100 * high else ""
+            raise ArgumentTypeError(f"must be {wanted}, got {text!r}{meant}")
         return value
 
     return read
@@ -61,23 +64,30 @@ def epsilons(text: str) -> list[float]:
     >>> epsilons("0.1, 1,inf")
     [0.1, 1.0, inf]
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = [part.strip() for part in text.split(",")]
     wrong = [part for part in parts if not _float(part) >= 0]
-    if wrong or not parts:
-        raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {(wrong or [text])[0]!r}")
+    if wrong:
+        raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {wrong[0] or text!r}")
     return [float(part) for part in parts]
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A whole number within bounds, in digits."""
+    """A whole number within bounds: 1000000 or 1e6.
+
+    Examples
+    --------
+    >>> whole(2)("1e6")
+    1000000
+    """
     wanted = f">= {least}" if most is None else f"from {least} to {most}"
 
     def read(text: str) -> int:
         # int() would refuse thousands of digits in words of its own, and take 1_000.
-        digits = text.isascii() and text.isdigit() and len(text) <= 19
-        if not digits or int(text) < least or (most is not None and int(text) > most):
+        found = _WHOLE.fullmatch(text)
+        value = int(found[1]) * 10 ** int(found[2] or 0) if found else -1
+        if value < least or (most is not None and value > most):
             raise ArgumentTypeError(f"must be a whole number {wanted}, got {text!r}")
-        return int(text)
+        return value
 
     return read
 

@@ -35,6 +35,9 @@ class Parser(argparse.ArgumentParser):
         """As argparse does."""
         if not self.typed:
             options.pop("type", None)
+            # Lists stay text as well: one for each time that the option is given.
+            if options.get("action") == "extend":
+                options["action"] = "append"
         action = super().add_argument(*names, **options)
         self.flags += action.option_strings
         return action

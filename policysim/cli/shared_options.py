@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import whole
+from policysim.cli.option_types import names, whole
 
 if TYPE_CHECKING:
     from policysim.study.declared import Study
@@ -22,16 +22,20 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         "--adjacency", metavar="NAME", help="any-record, one-feature or sensitive, in place of the study's"
     )
     parser.add_argument(
-        "--sensitive", action="append", metavar="FEATURE", help="hide only this feature; may be repeated"
+        "--sensitive", type=names, action="extend", metavar="FEATURE", help="hide only these features: one, or one,two"
     )
     add_seed(parser, "for what is drawn at random, in place of the study's")
     add_json(parser)
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
-    """--policy, as often as wanted."""
+    """--policy, as many as wanted."""
     parser.add_argument(
-        "--policy", action="append", metavar="NAME", help="a policy, or all, in place of the study's; may be repeated"
+        "--policy",
+        type=names,
+        action="extend",
+        metavar="NAME",
+        help="policies in place of the study's: one, or one,two, or all",
     )
 
 

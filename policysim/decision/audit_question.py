@@ -6,7 +6,6 @@ The screen that `policysim audit` prints.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from policysim.files.probability_table import ProbabilityTable, read_probability
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
 from policysim.question.protocol import UsageError
-from policysim.question.words import WIDTH, cells, wrap
+from policysim.question.words import cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
@@ -221,4 +220,4 @@ def _number(value: float) -> str:
 
 
 def _indented(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    return wrap(text, indent, indent + "  ")

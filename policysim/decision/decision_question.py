@@ -22,6 +22,7 @@ from policysim.decision.summary import answer as sentences_about
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.progress import Progress
 from policysim.question.protocol import ONLY_OVER_DAYS
+from policysim.question.shown import unmarked
 from policysim.question.words import in_digits, wrap
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
@@ -116,7 +117,7 @@ def answer_of(
     ]
     said = sentences_about(findings, numbers)
     return Answer(
-        screen=_screen(study, problem, findings, prices, answer=said[0].striptags(), left_out=left_out),
+        screen=_screen(study, problem, findings, prices, answer=unmarked(said[0]), left_out=left_out),
         document={
             "findings": asdict(findings),
             "comparison": numbers.to_dict(orient="records"),

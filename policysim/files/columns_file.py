@@ -102,12 +102,12 @@ def open_columns(path: Path) -> ColumnsFile:
 def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
     """Write a new file of this kind; the caller says under which name it is made."""
     if ending == ".csv":
-        with path.open("xb") as stream:
+        with path.open("wb") as stream:
             writer = _CsvWriter(stream)
             writer.write_header(schema.names)
             yield writer
     else:
-        with path.open("xb") as stream, pq.ParquetWriter(stream, schema) as parquet:
+        with path.open("wb") as stream, pq.ParquetWriter(stream, schema) as parquet:
             yield _ParquetWriter(parquet)
 
 

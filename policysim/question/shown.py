@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from html import unescape
 
 from markupsafe import Markup
 
@@ -14,6 +16,11 @@ def six_digits(value: float) -> str:
     if abs(value) < words.NEGLIGIBLE:
         return "0"
     return "" if math.isnan(value) else f"{float(words.in_digits(value)):.6g}"
+
+
+def unmarked(text: Markup) -> str:
+    """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
+    return unescape(re.sub(r"<[^>]*>", "", text))
 
 
 def shown(value: float, text: str) -> Markup:

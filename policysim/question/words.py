@@ -6,6 +6,7 @@ Numbers have no more digits than the inputs support, which is two; bounds are ro
 from __future__ import annotations
 
 import math
+import shutil
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -273,12 +274,18 @@ class Group:
     share: float
 
 
-WIDTH = 100
+# Characters of a line: as many as the terminal has, within these; the most where there is none.
+NARROWEST, WIDEST = 40, 100
 
 
-def wrap(text: str) -> list[str]:
-    """Lines of at most WIDTH characters."""
-    return textwrap.wrap(text, WIDTH)
+def line_width() -> int:
+    """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
+
+
+def wrap(text: str, first: str = "", others: str = "") -> list[str]:
+    """Lines that the terminal has room for, which begin with these; no name of a mechanism or file is broken."""
+    return textwrap.wrap(text, line_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

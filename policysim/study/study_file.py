@@ -78,6 +78,12 @@ def _read(table: Table, path: Path) -> Study:
         )
     if "data" in table:
         return _read_logged(table, path)
+    if "scenario" not in table and "features" in table and "treatments" in table:
+        raise InputFileError(
+            f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
+            f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
+            located=False,
+        )
     scenario = _read_scenario(table, path)
     shared = _read_shared(table, path, list(scenario.space.names) if scenario else None)
     utility = _read_utility(table.table("utility"), scenario)
