@@ -53,6 +53,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.protocol import UsageError
     from policysim.report.deliver import deliver
     from policysim.study.declared import require_scenario
+    from policysim.study.study_file import keep_study_of
 
     over_days = chosen.horizon > 1
     if chosen.length_public and not over_days:
@@ -73,7 +74,10 @@ def run(chosen: argparse.Namespace) -> int:
     question = SimulationQuestion(
         study, policy, chosen.patients, chosen.horizon, length_public=chosen.length_public, log=chosen.log
     )
-    return deliver(question, as_json=chosen.json)
+    code = deliver(question, as_json=chosen.json)
+    if chosen.log is not None:
+        keep_study_of(chosen.log, chosen.study, study)
+    return code
 
 
 def _policy(chosen: argparse.Namespace, *, over_days: bool) -> Policy:

@@ -10,6 +10,7 @@ from pathlib import Path
 from policysim.files.output import OutputError, alone_in, print_json, progress_bar, write_files
 from policysim.question.answer import Answer
 from policysim.question.protocol import Question
+from policysim.question.words import fitted
 from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files, manifest_of
 
 REPORTS = Path("reports")
@@ -50,7 +51,7 @@ def deliver(
             claims.enter_context(alone_in(folder))
         with progress_bar(question.unit) as progress:
             answer = question.answer(progress)
-            files = folder_files(answer, command, wanted, folder)
+            files = folder_files(answer, command, wanted, folder, progress)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
         _refuse_to_replace(folder, answer.files)
@@ -73,7 +74,8 @@ def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
 
 
 def _print(answer: Answer, paths: dict[str, str]) -> None:
-    lines = [*answer.screen, *(f"{label}: {path}" for label, path in paths.items())]
+    screen = (part for line in answer.screen for part in fitted(line))
+    lines = [*screen, *(f"{label}: {path}" for label, path in paths.items())]
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from policysim.files.output import json_text, json_values
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
+from policysim.question.progress import SILENT, Progress
 from policysim.question.shown import FILTERS
 from policysim.report.differences import agree
 from policysim.study.basis import hidden
@@ -57,7 +58,11 @@ DEFAULT = FigureFiles()
 
 
 def folder_files(
-    answer: Answer, command: Sequence[str], wanted: FigureFiles = DEFAULT, folder: Path | None = None
+    answer: Answer,
+    command: Sequence[str],
+    wanted: FigureFiles = DEFAULT,
+    folder: Path | None = None,
+    progress: Progress = SILENT,
 ) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -72,6 +77,8 @@ def folder_files(
     folder : Path, optional
         Where an earlier run may have left the same files: one that agrees (`differences.agree`) is taken as it is, so
         that the last bit of another processor's logarithm changes no file.
+    progress : Progress, optional
+        Told of each drawing and page.
     """
 
     def settled(name: str, content: bytes) -> bytes:
@@ -80,9 +87,13 @@ def folder_files(
 
     said = what_it_says(answer)
     files = {name: to_csv(table) for name, table in answer.tables.items()}
+    progress.expect(len(answer.drawings) + len(answer.pages))
     for drawing in answer.drawings:
         files |= wanted.of(drawing)
-    files |= {name: render(page, answer, command, said).encode() for name, page in answer.pages.items()}
+        progress.advance()
+    for name, page in answer.pages.items():
+        files[name] = render(page, answer, command, said).encode()
+        progress.advance()
     files = {**{name: settled(name, content) for name, content in files.items()}, **answer.files}
     if answer.depends is not None:
         files[MANIFEST] = settled(MANIFEST, json_text(manifest_of(answer, command, files)).encode())

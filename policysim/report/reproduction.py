@@ -114,7 +114,7 @@ def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> tuple[di
             line = shlex.join(["policysim", *manifest.command])
             raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
         answer = question.answer(progress)
-        files = folder_files(answer, manifest.command, wanted, manifest.folder)
+        files = folder_files(answer, manifest.command, wanted, manifest.folder, progress)
         return files, manifest_of(answer, manifest.command, files)
 
 

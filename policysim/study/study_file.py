@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,6 +13,7 @@ from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, unknown_policy
+from policysim.files.output import json_text, write_files
 from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
@@ -69,6 +72,45 @@ def load_study(name: str | Path) -> Study:
         study = _read(table, path)
     # Only now: leaving the block has raised whatever was wrong.
     return study  # noqa: RET504
+
+
+def keep_study_of(log: Path, name: str, study: Study) -> None:
+    """Write beside a simulated log from which study it is, for `study_of`; OutputError if that fails."""
+    place = name if name in study_names() else os.path.relpath(study_path(name), log.parent)
+    document = {"made_by": "policysim simulate", "study": place, "sha256": study.digest}
+    write_files(log.parent, {_beside(log).name: json_text(document).encode()})
+
+
+def study_of(log: Path) -> Study | None:
+    """The study that a log was simulated from; None for a log of which nothing is known.
+
+    Raises
+    ------
+    InputFileError
+        If the study is not there any more, or is not what it was.
+    """
+    beside = _beside(log)
+    try:
+        document = json.loads(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputFileError(f"{beside.as_posix()}: cannot be read: {error}") from None
+    name = document.get("study") if isinstance(document, dict) else None
+    if not isinstance(name, str):
+        raise InputFileError(f"{beside.as_posix()}: must name the study that {log.name} was simulated from")
+    study = load_study(name if name in study_names() else log.parent / name)
+    if study.digest != document.get("sha256"):
+        raise InputFileError(
+            f"{os.path.normpath(log.parent / name)}: is not what it was when {log.as_posix()} was simulated from it; "
+            "name the --study yourself",
+            located=False,
+        )
+    return study
+
+
+def _beside(log: Path) -> Path:
+    return log.with_name(f"{log.name}.study.json")
 
 
 def _read(table: Table, path: Path) -> Study:
