@@ -17,11 +17,10 @@ import pandas as pd
 
 from policysim.files.output import OutputError
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.report.deliver import deliver
 from policysim.sources.engine import Findings, Section
-from policysim.sources.source_question import answer_about_source
-from policysim.sources.source_study import Subject
+from policysim.sources.source_question import Subject, answer_about_source
 
 EXIT_USAGE = 2
 

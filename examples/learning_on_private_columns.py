@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 import policysim as ps
 from policies.local import KAry
 from policysim.figures.described import EPSILON, Drawing, Lines
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.sources.engine import Findings, Judgement, Row, Section
 
 # What is asked of the classifier: patients whose record is known, or of whom only the report is.

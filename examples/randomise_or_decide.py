@@ -25,7 +25,7 @@ from policies.local import TwoCoin
 from policysim.figures import looks, set_epsilon_axis
 from policysim.figures.curves import draw_policies
 from policysim.figures.described import Drawing
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.sources.engine import Findings, Judgement, Row, Section
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.

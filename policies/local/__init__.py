@@ -5,16 +5,22 @@ two_coin       two-coin response to a yes-or-no question, with any biases
 k_ary          k-ary response, for one column or jointly for several
 unary          unary encoding, for many categories, and maximum likelihood from whole reports
 channel_names  the mechanisms by name
-estimation     shares of the true values from counts of reports, with intervals
+estimation     shares of the true values from counts of reports, with intervals; expected errors, and their bands
 likelihood     maximum likelihood, in closed form and by EM; the nearest proportions
-errors         expected errors, and the band that the errors of one run lie in
 parameters     what parameters may be, and probabilities as whole numbers
 """
 
 from policies.local.channel import Channel, Reports, count_reports, privatize
 from policies.local.channel_names import CHANNELS, channel_from
-from policies.local.errors import ErrorBands, ExpectedErrors, error_bands, expected_errors
-from policies.local.estimation import METHODS, Estimate, estimate
+from policies.local.estimation import (
+    METHODS,
+    ErrorBands,
+    Estimate,
+    ExpectedErrors,
+    error_bands,
+    estimate,
+    expected_errors,
+)
 from policies.local.k_ary import KAry
 from policies.local.likelihood import expectation_maximization, most_likely_shares, project_onto_simplex
 from policies.local.two_coin import TwoCoin

@@ -8,13 +8,12 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import epsilons, folder, number, whole
+from policysim.cli.options import add_policies, add_study, as_usage, chosen_study, epsilons, folder, number, whole
 from policysim.cli.parser import Commands, TextParser, parse
-from policysim.cli.shared_options import add_policies, add_study, as_usage, chosen_study
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question
-    from policysim.report.folder import FigureFiles
+    from policysim.report.deliver import FigureFiles
 
 TOTALS = (1.0, 5.0, 10.0)
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
@@ -27,7 +26,7 @@ APART = ("command", "arguments", "study", "out", "json")
 
 def formats(text: str) -> tuple[str, ...]:
     """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
-    from policysim.report.folder import FORMATS
+    from policysim.report.deliver import FORMATS
 
     asked = [part.strip() for part in text.split(",")]
     for name in asked:
@@ -97,7 +96,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def asked(chosen: argparse.Namespace) -> tuple[Question, FigureFiles]:
     """The question, and the figure files that are wanted."""
-    from policysim.report.folder import DEFAULT, FigureFiles
+    from policysim.report.deliver import DEFAULT, FigureFiles
 
     wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
     return _question(chosen), wanted
@@ -183,7 +182,7 @@ def study_command(arguments: Sequence[str]) -> list[str]:
     >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
     ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
     """
-    from policysim.report.folder import STUDY
+    from policysim.report.deliver import STUDY
     from policysim.study.study_file import study_names
 
     # Values as they were written: 1e-6 is not to become 1e-06.

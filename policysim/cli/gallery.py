@@ -22,7 +22,7 @@ from policysim.cli import main as cli
 from policysim.cli.parser import EXIT_USAGE, Parser
 from policysim.files.output import OutputError, write_files
 from policysim.question.words import days
-from policysim.report.folder import MANIFEST, STUDY
+from policysim.report.deliver import MANIFEST, STUDY
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.study.study_file import study_names
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policysim.cli.options import add_json
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json
 
 if TYPE_CHECKING:
     from policysim.logs.guess_features import Features

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import number, rows_file
+from policysim.cli.options import add_json, add_seed, as_usage, number, rows_file
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.files.columns_file import ColumnsFile
-    from policysim.question.progress import Progress
+    from policysim.question.protocol import Progress
     from policysim.release.privatize import PrivateTable
     from policysim.release.privatize_ledger import Ledger
     from policysim.release.privatize_note import Note, Plan

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import names, number
+from policysim.cli.options import add_json, add_seed, as_usage, names, number
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.release.select_private import Terms

@@ -17,8 +17,9 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import Course, optimal_course
-from policysim.question.progress import SILENT, Progress
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, ratio
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.gain import ratio
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from policysim.course.course_comparison import course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
 from policysim.course.step_problems import Course, optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.declared import ScenarioStudy
 

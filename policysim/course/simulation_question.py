@@ -13,13 +13,14 @@ from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.planning import policy_value
 from policysim.course.simulated_log import open_simulated_log
-from policysim.course.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.course.simulation import simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.files.output import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.question.words import DISCLAIMER, days, wrap
+from policysim.study.agreement import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 
@@ -87,7 +88,7 @@ def _name(policy: Policy, horizon: int) -> str:
     return daily_name(policy.name) if horizon > 1 else policy.name
 
 
-def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
     if not found.agrees:
@@ -109,7 +110,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
     ]
 
 
-def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> dict[str, Any]:
     return {
         "study": study.name,
         "policy": _name(policy, horizon),

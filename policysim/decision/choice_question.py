@@ -11,15 +11,13 @@ from policies.problem import DecisionProblem
 from policysim.decision import record as page
 from policysim.decision.choice_screen import choices_screen
 from policysim.decision.choose import Choices, Verdict, Wish, choose
-from policysim.decision.comparison import applies
 from policysim.decision.methods import methods, price_of
 from policysim.files.output import EXIT_CHECK, json_text
 from policysim.question.answer import Answer, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import UsageError
+from policysim.question.protocol import Progress, UsageError
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import applies, usable_policies
 
 CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
 

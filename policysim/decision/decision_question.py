@@ -12,20 +12,19 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
-from policysim.decision.comparison import REFERENCES, compare
-from policysim.decision.example_patients import example_patients, example_probabilities, patient_losses
+from policysim.decision.comparison import compare_problem
 from policysim.decision.findings import Findings, find
 from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
-from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.decision.summary import answer as sentences_about
 from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import ONLY_OVER_DAYS
+from policysim.question.protocol import ONLY_OVER_DAYS, Progress
 from policysim.question.words import wrap
 from policysim.study.declared import ScenarioStudy
+from policysim.study.example_patients import example_patients, example_probabilities, patient_losses
+from policysim.study.slider import choosable, first_policy, make_slider
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import REFERENCES, usable_policies
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class DecisionQuestion:
         study = replace(self.study, policies=policies)
         # What others are measured against is in every table and figure.
         evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *policies]))
-        table = compare(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
+        table = compare_problem(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
         findings = find(study, problem, table, progress)
         prices = price_list(study, problem, progress) if self.prices else None
         return answer_of(study, problem, table, findings, prices, left_out=left_out, progress=progress)

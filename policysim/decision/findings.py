@@ -15,14 +15,14 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
-from policysim.decision.comparison import applies
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import N_THREADS, Gain
+from policysim.study.gain import Gain
+from policysim.study.sweep import N_THREADS, applies
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8

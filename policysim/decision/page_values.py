@@ -12,17 +12,17 @@ from typing import Any
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
+from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policies.sensitivity import Witness
 from policysim.decision.findings import KEEP, Findings, worst_group
-from policysim.decision.slider import Slider
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.example_patients import witness_rows
+from policysim.study.slider import Slider
 
 # What rows are that are no policies.
 BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
@@ -76,14 +76,6 @@ def page_values(
     }
 
 
-def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
-    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
-    return [
-        (problem.records.describe(record), problem.utilities[record].tolist())
-        for record in (witness.record, witness.neighbour)
-    ]
-
-
 def limit_kind(overall: Mapping[str, Any]) -> str:
     """What is known of the limit: "exact", "found" (the optimum, its proof looser or none), "bounded", or "unknown"."""
     if Optimal.name in overall:
@@ -92,13 +84,6 @@ def limit_kind(overall: Mapping[str, Any]) -> str:
         tight = attains(row["benefit_kept"], row["most_kept"]) or row["loss"] <= row["least_loss"] * (1 + TIGHT)
         return "exact" if tight else "found"
     return "bounded" if ACHIEVABLE in overall else "unknown"
-
-
-def mechanism_words(name: str) -> str:
-    """A policy in words, with its formula and the works that it is from."""
-    kind = CATALOGUE[name]
-    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
-    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])
 
 
 def _method(study: ScenarioStudy) -> dict[str, str]:

@@ -13,18 +13,9 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, Row
-from policysim.decision.slider import best_first
 from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_up
-from policysim.question.words import (
-    ACHIEVABLE,
-    ALL,
-    LEAST_EVENTS,
-    NEGLIGIBLE,
-    UNBEATABLE,
-    attains,
-    population,
-    unused,
-)
+from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, population, unused
+from policysim.study.slider import best_first
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.
 SEARCHED = 1e-3

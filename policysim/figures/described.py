@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter
 
+from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
 from policysim.figures.looks import STYLE
-from policysim.figures.ticks import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).

@@ -24,8 +24,8 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, settle
+from policysim.figures.lettering import plain, set_epsilon_axis
 from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, label, looks
-from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, BEST_SCHEDULE, days
 

@@ -21,7 +21,7 @@ from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key, one_line
 from policysim.files.columns_file import lines_of, open_columns, places_of
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 
 BoolArray = NDArray[np.bool_]
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from envs.records import Level
 from policysim.files.bad_rows import level_of
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 
 
 class OutputError(OSError):

@@ -20,13 +20,17 @@ from policysim.logs.log_frame import PROPENSITY, LoggedData
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
-from policysim.logs.propensities import (
+from policysim.logs.treatments import (
+    Taken,
     equal_propensities,
     estimate_propensities,
     observed_propensities,
+    one_hot_columns,
     read_propensities,
+    read_rewards,
+    taken_in_column,
+    taken_one_hot,
 )
-from policysim.logs.treatments import Taken, one_hot_columns, read_rewards, taken_in_column, taken_one_hot
 
 
 @dataclass(frozen=True, eq=False)

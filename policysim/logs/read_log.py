@@ -17,7 +17,7 @@ from policysim.logs.load_log import Columns, Decisions, read_decisions
 from policysim.logs.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, covariate_matrix, known_before, one_of
 from policysim.logs.log_source import EQUAL, ESTIMATE, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
 from policysim.logs.log_tables import LogTables
-from policysim.logs.propensities import estimate_propensities
+from policysim.logs.treatments import estimate_propensities
 
 Data: TypeAlias = str | Path | pd.DataFrame
 

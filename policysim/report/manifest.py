@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, peek
-from policysim.report.folder import MANIFEST, STUDY
+from policysim.report.deliver import MANIFEST, STUDY
 
 COMMAND = "compare"
 # A report of an experiment names the script that makes it: a file of the repository, run from there.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from policysim.files.output import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.question.words import WIDTH
 from policysim.report.differences import Difference
 from policysim.report.reproduction import Ask, Reproduction, reproduce

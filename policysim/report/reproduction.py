@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
-from policysim.question.progress import SILENT, Progress
-from policysim.question.protocol import Question
+from policysim.question.protocol import SILENT, Progress, Question
+from policysim.report.deliver import STUDY, FigureFiles, digest, folder_files, manifest_of
 from policysim.report.differences import Difference, Statement, Table, as_written, differences, read_table, statements
-from policysim.report.folder import STUDY, FigureFiles, digest, folder_files, manifest_of
 from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
 from policysim.study.study_file import study_names, study_path
 

@@ -1,9 +1,13 @@
-"""What was asked: the study, its file, and the problem made from it.
+"""What was asked: the study, its file, and the problem made from it; and what every kind of question says of a problem.
 
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
-sweep          which policies at which epsilon, and what is gained
+sweep          which policies at which epsilon, beside which references
+gain           what choosing for each patient gains, and what of it provably no private policy keeps
+example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
+slider         the numbers that follow epsilon and policy on a page, and which policy is shown first
+agreement      whether a mean of patients agrees with the exact value
 basis          what the numbers of a study rest on, and what it hides, in words
 registration   the environments' names in Gymnasium
 """

@@ -4,80 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from policies.arrays import ROUNDING, SUM_TOLERANCE, FloatArray, blocks
+from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policysim.question.words import rounded
+from policies.reference import BestFixed, Greedy, Uniform
 from policysim.study.declared import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
-# Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
-LEAST_SHARE = 0.1
-# What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
-NO_BENEFIT = 1e-9
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
-
-    A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
-    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
-    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
-    itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
-
-    Attributes
-    ----------
-    best, fixed, by_lot : float
-        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
-    rounding : float
-        What the rounding of sums may make of equal values, in units of utility.
-    """
-
-    best: float
-    fixed: float
-    by_lot: float
-    rounding: float
-
-    @classmethod
-    def of(cls, problem: DecisionProblem) -> Gain:
-        """The gain in a problem, under its prior."""
-        values = problem.fixed_values
-        return cls(
-            best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=float(values.max()),
-            by_lot=float(values.mean()),
-            rounding=ROUNDING * float(problem.prior @ np.abs(problem.utilities).max(axis=1)),
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is more than rounding."""
-        return self.best - self.fixed > self.rounding
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
-        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
-
-    @property
-    def beaten_from(self) -> float:
-        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
-        if not self.exists:
-            return np.inf
-        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
-
-    def kept(self, value: float) -> float:
-        """The share that a policy of this value keeps; NaN where there is nothing to gain."""
-        return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
 
 
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
@@ -193,20 +134,13 @@ def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
     return ""
 
 
-def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
-    """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values), or not finite."""
-    ratios = np.full_like(part, np.nan)
-    return np.divide(part, whole, out=ratios, where=(whole > ROUNDING * scale) & np.isfinite(whole))
+REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 
-def benefit(gain: Gain) -> str:
-    """What shares of the benefit mean, or why there are none."""
-    if gain.has_shares:
-        return "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each."
-    if not gain.exists:
-        return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
-    return (
-        f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
-        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to say shares "
-        "of it."
-    )
+def applies(policy: Policy, problem: DecisionProblem) -> bool:
+    """Whether a policy can be used on a problem."""
+    try:
+        policy.check(problem)
+    except NotApplicableError:
+        return False
+    return True

@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from statistics import NormalDist
 
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.html_table import html_table
 from policysim.logs.log_frame import LoggedData
-
-Z = NormalDist().inv_cdf(0.975)  # of a 95 % interval
+from policysim.study.agreement import Z
 
 
 @dataclass(frozen=True)

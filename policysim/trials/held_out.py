@@ -17,7 +17,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.reference import Greedy, Uniform
 from policysim.logs.load_log import Log
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each

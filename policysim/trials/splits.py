@@ -17,7 +17,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
 from policysim.trials.estimate_value import row_values

@@ -9,25 +9,22 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE, make_policy, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
-from policysim.decision.comparison import REFERENCES, applies
-from policysim.decision.example_patients import example_patients, example_probabilities
-from policysim.decision.limit import prove_loss
-from policysim.decision.page_values import mechanism_words, witness_rows
-from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.logs.load_log import load_log
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import ONLY_OVER_DAYS
+from policysim.question.protocol import ONLY_OVER_DAYS, Progress
 from policysim.question.words import ALL, wrap
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
+from policysim.study.example_patients import example_patients, example_probabilities, witness_rows
+from policysim.study.gain import prove_loss
+from policysim.study.slider import choosable, first_policy, make_slider
 from policysim.study.study_problem import problem_of_log
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import REFERENCES, applies, usable_policies
 from policysim.trials.held_out import compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words

@@ -11,8 +11,8 @@ import policysim as ps
 from policysim.decision.decision_question import answer_of
 from policysim.decision.findings import Findings, find
 from policysim.decision.prices import price_list
-from policysim.question.progress import SILENT
-from policysim.report.folder import folder_files
+from policysim.question.protocol import SILENT
+from policysim.report.deliver import folder_files
 from policysim.study.declared import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]

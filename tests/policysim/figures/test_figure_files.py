@@ -16,8 +16,8 @@ from policysim.decision.decision_question import answer_of
 from policysim.decision.findings import find
 from policysim.figures.looks import canvas
 from policysim.question.answer import Drawing
-from policysim.question.progress import SILENT
-from policysim.report.folder import folder_files
+from policysim.question.protocol import SILENT
+from policysim.report.deliver import folder_files
 
 
 @every_figure

@@ -12,10 +12,9 @@ import pytest
 
 from policysim.cli.main import main
 from policysim.figures.described import Drawing, Lines
-from policysim.report.folder import folder_files
+from policysim.report.deliver import folder_files
 from policysim.sources.engine import Findings, Judgement, Row
-from policysim.sources.source_question import answer_about_source
-from policysim.sources.source_study import Subject
+from policysim.sources.source_question import Subject, answer_about_source
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

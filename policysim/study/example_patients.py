@@ -1,7 +1,4 @@
-"""Patients with a name, to see what a policy does to one: from every symptom at 60 to nothing present.
-
-How losses vary between patients: exact quantiles of the loss at one epsilon.
-"""
+"""Patients with a name, to see what a policy does to one; and how losses vary between patients: exact quantiles."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.decision.comparison import applies
-from policysim.question.progress import SILENT, Progress
+from policies.sensitivity import Witness
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.sweep import N_THREADS, asked_for, at
+from policysim.study.sweep import N_THREADS, applies, asked_for, at
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
@@ -265,3 +262,11 @@ def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray
         regrets = utilities.max(axis=1, keepdims=True) - utilities
         losses[rows] = (probabilities[rows] * regrets).sum(axis=1)
     return losses
+
+
+def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
+    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
+    return [
+        (problem.records.describe(record), problem.utilities[record].tolist())
+        for record in (witness.record, witness.neighbour)
+    ]

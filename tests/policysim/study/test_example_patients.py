@@ -9,7 +9,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs.records import record_space
 from policies import AnyRecord
-from policysim.decision.example_patients import ExamplePatient, example_patients, example_probabilities
+from policysim.study.example_patients import ExamplePatient, example_patients, example_probabilities
 
 
 @pytest.fixture(scope="module")
