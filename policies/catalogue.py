@@ -6,7 +6,7 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     coin = "their_package:Coin"
 
 Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. Its privacy is not taken on trust: see `policysim.study.sweep.checked_tables`.
+figures and in decision records. Its privacy is not taken on trust: see `policysim.study.checks.checked_tables`.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def estimate(
 
     Examples
     --------
-    >>> from policies.local.two_coin import TwoCoin
+    >>> from policies.local.response import TwoCoin
     >>> found = estimate([550, 450], TwoCoin())  # a rate of 0.45 for 1: 2 * 0.45 - 0.5
     >>> found.shares.round(3), found.standard_errors.round(4), found.interval.round(3).tolist()
     (array([0.6, 0.4]), array([0.0274, 0.0274]), [[0.546, 0.654], [0.346, 0.454]])
@@ -233,7 +233,7 @@ def expected_errors(counts: ArrayLike, channel: Channel) -> ExpectedErrors:
 
     Examples
     --------
-    >>> from policies.local.k_ary import KAry
+    >>> from policies.local.response import KAry
     >>> errors = expected_errors([8196, 14831, 6499, 15696], KAry(4, 1.0))
     >>> round(errors.l1), round(errors.l2)
     (932, 585)
@@ -248,11 +248,10 @@ def error_bands(
     channel: Channel,
     *,
     method: str = "unbiased",
-    confidence: float = 0.95,
     runs: int = 20_000,
     rng: np.random.Generator,
 ) -> ErrorBands:
-    """In which band the L1 and L2 errors of one run lie, by simulating many.
+    """In which band the L1 and L2 errors of 95 % of runs lie, by simulating many.
 
     Parameters
     ----------
@@ -262,8 +261,6 @@ def error_bands(
         The mechanism.
     method : str
         How a run is estimated; see `estimate`.
-    confidence : float
-        Share of runs within the band, > 0 and < 1.
     runs : int
         Simulated runs, each drawn as a whole: the cost does not depend on the number of people.
     rng : numpy.random.Generator
@@ -279,7 +276,6 @@ def error_bands(
         As for `expected_errors`; for an unknown method or fewer than one run.
     """
     true, n = _true_counts(counts, channel)
-    tail = (1 - inner_probability(confidence, "confidence")) / 2
     at_least(runs, "runs", 1)
     step = max(1, CELLS // channel.n_values)
     distances = []
@@ -287,7 +283,7 @@ def error_bands(
         seen = channel.simulate_counts(true, runs=min(step, runs - start), rng=rng)
         errors = n * shares_of(seen / n, channel, method) - true
         distances.append(np.stack([np.abs(errors).sum(axis=1), np.linalg.norm(errors, axis=1)]))
-    low, high = np.quantile(np.concatenate(distances, axis=1), [tail, 1 - tail], axis=1)
+    low, high = np.quantile(np.concatenate(distances, axis=1), [0.025, 0.975], axis=1)
     return ErrorBands((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
 
 

@@ -90,7 +90,7 @@ def _run(chosen: argparse.Namespace) -> int:
     from envs.toml_reader import InputFileError
     from policysim.files.output import OutputError
     from policysim.question.protocol import UsageError
-    from policysim.study.sweep import ClaimError
+    from policysim.study.checks import ClaimError
 
     try:
         code: int = COMMANDS[chosen.command].run(chosen)

@@ -18,8 +18,7 @@ from policysim.course.course_evaluation import CourseResult, DailyTables, Proces
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import Course, optimal_course
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import ratio
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, ratio
 
 
 @dataclass(frozen=True)

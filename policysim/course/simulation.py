@@ -16,7 +16,7 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.agreement import Agreement
+from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
 
 ENVIRONMENT = "policysim:policysim/Treatment-v0"

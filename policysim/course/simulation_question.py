@@ -20,7 +20,7 @@ from policysim.files.output import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress
 from policysim.question.words import DISCLAIMER, days, wrap
-from policysim.study.agreement import MOST_ERRORS, Agreement
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 

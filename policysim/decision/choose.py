@@ -18,8 +18,8 @@ from policysim.decision.limit import Limit
 from policysim.decision.prices import uses_hidden
 from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import Gain
-from policysim.study.sweep import N_THREADS, checked_tables
+from policysim.study.checks import checked_tables
+from policysim.study.sweep import N_THREADS, Gain
 
 
 class Verdict(StrEnum):

@@ -19,8 +19,8 @@ from policies.problem import DecisionProblem
 from policysim.decision.evaluate import Evaluator
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.study.gain import Proof, prove_loss, ratio
-from policysim.study.sweep import N_THREADS, REFERENCES, applies, asked_for, at, at_each, checked_tables
+from policysim.study.checks import checked_tables
+from policysim.study.sweep import N_THREADS, REFERENCES, Proof, applies, asked_for, at, at_each, prove_loss, ratio
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def compare_problem(
         normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
         benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference is
             0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number still,
-            but pages and screens do not print it (`policysim.study.gain.Gain`)
+            but pages and screens do not print it (`policysim.study.sweep.Gain`)
         best_action_rate : probability of the best action
         worse_than_untreated : probability of an action worse than the first, which is no treatment
         p_* : probability of each action

@@ -30,7 +30,7 @@ from policysim.question.words import (
 )
 from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.gain import benefit
+from policysim.study.sweep import benefit
 
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),

@@ -21,8 +21,7 @@ from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, mak
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.declared import ScenarioStudy
-from policysim.study.gain import Gain
-from policysim.study.sweep import N_THREADS, applies
+from policysim.study.sweep import N_THREADS, Gain, applies
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8

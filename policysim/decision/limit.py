@@ -16,7 +16,7 @@ from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim.decision.search import Curve, Demand, UnreachableError
-from policysim.study.gain import HALF_ULP
+from policysim.study.sweep import HALF_ULP
 
 # Steps of the search for the mixture that shows that two demands cannot be met together.
 MIXTURES_TRIED = 12

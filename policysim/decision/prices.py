@@ -21,7 +21,7 @@ from policies.reference import Greedy
 from policysim.decision.search import expected_deaths
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.gain import Gain
+from policysim.study.sweep import Gain
 
 WHOLE_RECORD = "whole record"
 
@@ -44,7 +44,7 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
         hides, epsilon, value, loss, benefit_kept, extra_deaths, epsilon_spent, used; dearest first. It is the optimum
         under `sensitive = [feature]`: everything else about a patient is public, and no mechanism costs less. A feature
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
-        benefit_kept is NaN where shares of the benefit say little (`policysim.study.gain.Gain`).
+        benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
     """
     greedy = Greedy().probabilities(problem)
     gain = Gain.of(problem)

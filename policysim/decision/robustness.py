@@ -23,7 +23,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
-from policysim.study.gain import Gain
+from policysim.study.sweep import Gain
 
 REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
@@ -209,7 +209,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     DataFrame
         policy, epsilon, factor, prevalence, value, loss, benefit_kept: greedy and the best single treatment, against
         which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
-        prevalence say little (`policysim.study.gain.Gain`). Empty if the scenario names no condition.
+        prevalence say little (`policysim.study.sweep.Gain`). Empty if the scenario names no condition.
     """
     ill = _prevalent(study, problem)
     assumed = float(problem.prior @ ill)

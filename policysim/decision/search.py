@@ -14,7 +14,7 @@ from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.study.gain import fixed_losses, weighted_regrets
+from policysim.study.sweep import fixed_losses, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.

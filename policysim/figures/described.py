@@ -20,7 +20,6 @@ from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
 from policysim.figures.looks import STYLE
-from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
 LOOKS = (
@@ -167,8 +166,8 @@ class Drawing:
     across: int = 0  # panels in a row; all of them by default
     shown: pd.DataFrame | None = None  # the numbers as the page has them; the table by default
 
-    def figure(self, size: SizeName = "page") -> Figure:
-        """Drawn, in the style of all figures; of the same size whatever is asked for.
+    def figure(self) -> Figure:
+        """Drawn, in the style of all figures.
 
         One legend for all panels: in the place that they leave, if they leave one, or below.
         """

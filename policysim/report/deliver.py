@@ -25,7 +25,7 @@ from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import Question
 from policysim.question.shown import FILTERS
 from policysim.study.basis import hidden
-from policysim.study.gain import benefit
+from policysim.study.sweep import benefit
 
 MANIFEST, STUDY = "manifest.json", "study.toml"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")

@@ -3,11 +3,10 @@
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
-sweep          which policies at which epsilon, beside which references
-gain           what choosing for each patient gains, and what of it provably no private policy keeps
+sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider         the numbers that follow epsilon and policy on a page, and which policy is shown first
-agreement      whether a mean of patients agrees with the exact value
+checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
 basis          what the numbers of a study rest on, and what it hides, in words
 registration   the environments' names in Gymnasium
 """

@@ -17,7 +17,7 @@ import numpy as np
 from policies.arrays import ROUNDING, FloatArray
 from policies.html_table import html_table
 from policysim.logs.log_frame import LoggedData
-from policysim.study.agreement import Z
+from policysim.study.checks import Z
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.agreement import Agreement
+from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
 from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named

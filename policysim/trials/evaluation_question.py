@@ -19,7 +19,7 @@ from policysim.logs.outcome_models import LINEAR
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress
 from policysim.question.words import DISCLAIMER, cells, estimate, interval, percent, rounded, with_interval, wrap
-from policysim.study.agreement import MOST_ERRORS, Agreement
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference
 from policysim.trials.estimate_value import ESTIMATORS

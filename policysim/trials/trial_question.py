@@ -21,10 +21,9 @@ from policysim.question.words import ALL, wrap
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities, witness_rows
-from policysim.study.gain import prove_loss
 from policysim.study.slider import choosable, first_policy, make_slider
 from policysim.study.study_problem import problem_of_log
-from policysim.study.sweep import REFERENCES, applies, usable_policies
+from policysim.study.sweep import REFERENCES, applies, prove_loss, usable_policies
 from policysim.trials.held_out import compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words

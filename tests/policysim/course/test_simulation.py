@@ -15,7 +15,7 @@ from policysim.course.simulation import BATCH, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import Progress
-from policysim.study.agreement import Agreement
+from policysim.study.checks import Agreement
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 

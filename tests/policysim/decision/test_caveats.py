@@ -17,7 +17,7 @@ from policysim.cli.main import main
 from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.robustness import FACTORS, REDRAWS, ranked, redraw, robustness, wrong_prior
-from policysim.study.gain import LEAST_SHARE, Gain
+from policysim.study.sweep import LEAST_SHARE, Gain
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
-from policysim.study.gain import prove_loss
+from policysim.study.sweep import prove_loss
 
 # Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).
 GUESSES = (0.55, 0.625, 0.75, 0.9)

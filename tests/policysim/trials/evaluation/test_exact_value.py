@@ -7,7 +7,7 @@ import pytest
 import policysim as ps
 from policysim.course.simulated_log import open_simulated_log
 from policysim.course.simulation import simulate
-from policysim.study.agreement import Agreement
+from policysim.study.checks import Agreement
 from policysim.trials.evaluated_log import evaluate, read_log_file
 from policysim.trials.evaluated_policy import CataloguePolicy
 
