@@ -20,7 +20,7 @@ from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import hidden
-from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Slider
 
@@ -33,7 +33,7 @@ def page_values(
     study: ScenarioStudy,
     problem: DecisionProblem,
     findings: Findings,
-    table: pd.DataFrame,
+    at_epsilon: pd.DataFrame,
     *,
     slider: Slider,
     prices: pd.DataFrame | None,
@@ -42,14 +42,15 @@ def page_values(
 
     Parameters
     ----------
-    study, problem, findings, table
+    study, problem, findings
         As in `answer_of`.
+    at_epsilon : DataFrame
+        The rows of the comparison at the study's epsilon.
     slider : Slider
         What follows epsilon.
     prices : DataFrame or None
         The price list, if it was asked for.
     """
-    at_epsilon = table[table["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
@@ -60,7 +61,7 @@ def page_values(
         "slider": slider,
         "overall": overall,
         "worst": worst_group(at_epsilon, {slider.policy}),
-        "groups": group_losses(at_epsilon, losing(study)),
+        "groups": group_losses(at_epsilon, losing(study.policies)),
         "deaths_count": words.population(findings.deaths.values()),
         "extra_count": words.population(row.extra_deaths for row in findings.rows),
         "witness": witness_rows(problem, problem.sensitivity.witness),
@@ -108,9 +109,9 @@ class GroupLoss:
     worst: frozenset[str]
 
 
-def losing(study: Study) -> tuple[str, ...]:
+def losing(policies: Sequence[str]) -> tuple[str, ...]:
     """The policies whose losses are told apart by group and patient: those that spend epsilon, and one for all."""
-    return (*(name for name in study.policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
+    return (*(name for name in policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
 
 
 def group_losses(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> list[GroupLoss]:

@@ -48,9 +48,8 @@ def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     )
 
 
-def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
-    """What example patients get under one policy."""
-    mine = probabilities[probabilities["policy"] == policy]
+def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
+    """What example patients get under one policy; `mine` is from `example_probabilities`, of this policy alone."""
     panels = [
         Panel(str(patient), rows, "probability", words.percent) for patient, rows in mine.groupby("patient", sort=False)
     ]

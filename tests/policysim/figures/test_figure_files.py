@@ -12,11 +12,10 @@ from svg_boxes import text_boxes
 
 import policysim as ps
 from policysim import figures
-from policysim.decision.decision_question import answer_of
+from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
 from policysim.figures.looks import canvas
 from policysim.question.answer import Drawing
-from policysim.question.protocol import SILENT
 from policysim.report.deliver import folder_files
 
 
@@ -88,7 +87,7 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study)
 
     mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
     table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
-    found = answer_of(study, problem, table, find(study, problem, table), progress=SILENT)
+    found = answer_of(study, compared(study, problem, table, find(study, problem, table)))
     assert "of-my-own" not in folder_files(found, ["compare"])["report.html"].decode()
     files = folder_files(replace(found, drawings=[*found.drawings, mine]), ["compare"])
     assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)
