@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pandas as pd
 
-from policysim.files.output import OutputError
+from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.report.deliver import deliver
 from policysim.sources.engine import Findings, Section
 from policysim.sources.source_question import Subject, answer_about_source
 
-EXIT_USAGE = 2
-
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Question):
     """What an experiment asks, as the pipeline of all questions takes it."""
 
     script: str  # its file, as it is run from the root of the repository
@@ -34,9 +32,8 @@ class Asked:
     source: str  # who asked it
     find: Callable[[Progress], Findings]
     seed: int
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:

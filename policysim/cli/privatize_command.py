@@ -70,13 +70,14 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.output import print_json
+    from policysim.question import say
     from policysim.release.privatize_screen import private_document, private_screen
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
     if chosen.json:
         print_json(private_document(path, note, tables))
     else:
-        sys.stdout.write(private_screen(path, note, tables) + "\n")
+        say(private_screen(path, note, tables) + "\n")
     return 0
 
 

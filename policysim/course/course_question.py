@@ -15,7 +15,7 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, daily_name
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import (
     ALL,
     ASSUMED_PUBLIC,
@@ -159,7 +159,7 @@ def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class CourseQuestion:
+class CourseQuestion(Question):
     """Compare policies over the days of a course.
 
     Attributes
@@ -180,7 +180,7 @@ class CourseQuestion:
         "price_list": "does not go with --horizon",
     }
     unit: ClassVar[str] = "day"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:

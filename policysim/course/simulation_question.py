@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +16,9 @@ from policysim.course.simulated_log import open_simulated_log
 from policysim.course.simulation import simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import DISCLAIMER, days, wrap
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
@@ -26,7 +26,7 @@ from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)
-class SimulationQuestion:
+class SimulationQuestion(Question):
     """Treat simulated patients.
 
     Attributes
@@ -49,9 +49,7 @@ class SimulationQuestion:
     horizon: int
     length_public: bool = False
     log: Path | None = None
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "patient"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -14,10 +14,10 @@ from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.decision.comparison_screen import sensitivity_screen
-from policysim.files.output import EXIT_CHECK
 from policysim.files.probability_table import ProbabilityTable, read_probability_table
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress, UsageError
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import WIDTH, cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
@@ -25,7 +25,7 @@ from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)
-class SensitivityQuestion:
+class SensitivityQuestion(Question):
     """The sensitivity of a study's utilities.
 
     Attributes
@@ -35,9 +35,6 @@ class SensitivityQuestion:
     """
 
     study: Study
-    refuses: ClassVar[Mapping[str, str]] = {}
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -75,7 +72,7 @@ def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class AuditQuestion:
+class AuditQuestion(Question):
     """Audit the policies of a study.
 
     Attributes
@@ -86,8 +83,6 @@ class AuditQuestion:
 
     study: Study
     refuses: ClassVar[Mapping[str, str]] = {"actions": "only goes with --table"}
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -107,7 +102,7 @@ class AuditQuestion:
 
 
 @dataclass(frozen=True)
-class TableAuditQuestion:
+class TableAuditQuestion(Question):
     """Audit probabilities that were made elsewhere.
 
     Attributes
@@ -130,8 +125,6 @@ class TableAuditQuestion:
     sensitive: tuple[str, ...]
     claimed: float | None
     refuses: ClassVar[Mapping[str, str]] = {"policy": "does not go with --table: the table is the policy"}
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
 from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress
+from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, Question
 from policysim.question.words import wrap
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import patient_losses
@@ -28,7 +28,7 @@ from policysim.study.sweep import usable_policies, with_references
 
 
 @dataclass(frozen=True)
-class DecisionQuestion:
+class DecisionQuestion(Question):
     """Compare policies of a scenario over epsilon.
 
     Attributes
@@ -45,8 +45,7 @@ class DecisionQuestion:
     named: bool = True
     prices: bool = False
     refuses: ClassVar[Mapping[str, str]] = ONLY_OVER_DAYS
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from types import MappingProxyType
+from typing import ClassVar
 
 from policysim.question.answer import Answer
 
@@ -63,30 +65,31 @@ class UsageError(Exception):
     """Something that cannot be asked; str() is one line for the user."""
 
 
-class Question(Protocol):
+class Question(ABC):
     """Something that can be asked and answered.
 
     Attributes
     ----------
-    name : str
-        Of its folder among the reports.
     refuses : mapping of option to str
         Options of the command line that it does not take, and why; by their names in Python.
     unit : str
         What a step of its progress is, in a word.
     """
 
-    refuses: ClassVar[Mapping[str, str]]
-    unit: ClassVar[str]
+    refuses: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    unit: ClassVar[str] = "run"
 
     @property
     def writes(self) -> bool:
         """Whether the answer surely leaves files, so that a folder that cannot be written is found out first."""
+        return False
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Of its folder among the reports."""
 
+    @abstractmethod
     def answer(self, progress: Progress) -> Answer:
         """Compute everything; nothing is printed or written."""
 

@@ -17,7 +17,8 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
-from policysim.files.output import OutputError, check_writable
+from policysim.files.output import check_writable
+from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from policysim.files.output import check_writable, json_text, json_values, print_json, progress_bar, write_files
-from policysim.question import words
+from policysim.question import say, words
 from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import Question
 from policysim.question.shown import FILTERS
@@ -230,7 +229,7 @@ def deliver(
 
 def _print(answer: Answer, paths: dict[str, str]) -> None:
     lines = [*answer.screen, *(f"{label}: {path}" for label, path in paths.items())]
-    sys.stdout.write("\n".join(lines) + "\n")
+    say("\n".join(lines) + "\n")
 
 
 def _key(label: str) -> str:

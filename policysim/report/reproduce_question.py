@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import WIDTH
 from policysim.report.differences import Difference
 from policysim.report.reproduction import Ask, Reproduction, reproduce
@@ -20,7 +19,7 @@ MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class ReproduceQuestion:
+class ReproduceQuestion(Question):
     """Make a report again.
 
     Attributes
@@ -33,9 +32,7 @@ class ReproduceQuestion:
 
     manifest: Path
     ask: Ask
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from envs.toml_reader import Table, open_toml, unknown
 from policysim.figures import described
 from policysim.question.answer import Answer, Drawing, Page, tidy
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import wrap
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.common_disease import CommonDisease
@@ -91,7 +91,7 @@ REASON = "does not go with {study}: it is a study of a source document"
 
 
 @dataclass(frozen=True)
-class SourceQuestion:
+class SourceQuestion(Question):
     """Set every figure of a source beside ours.
 
     Attributes
@@ -112,7 +112,7 @@ class SourceQuestion:
         REASON,
     )
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @classmethod
     def of(cls, path: Path, seed: int | None) -> SourceQuestion:

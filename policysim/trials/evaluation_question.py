@@ -6,18 +6,17 @@ The data come before any model, then the policy; `evaluation_document` is the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from policysim.files.output import EXIT_CHECK
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import DISCLAIMER, cells, estimate, interval, percent, rounded, with_interval, wrap
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
@@ -156,7 +155,7 @@ def _exact(found: Evaluation) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True)
-class EvaluationQuestion:
+class EvaluationQuestion(Question):
     """Estimate the value of a policy.
 
     Attributes
@@ -181,9 +180,7 @@ class EvaluationQuestion:
     model: str | None = None
     clip: float | None = None
     seed: int | None = None
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "fold"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from policies.reference import Greedy, Uniform
 from policysim.logs.load_log import load_log
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.protocol import ONLY_OVER_DAYS, Progress
+from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
 from policysim.question.words import ALL, wrap
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
@@ -30,7 +30,7 @@ from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged
 
 
 @dataclass(frozen=True)
-class TrialQuestion:
+class TrialQuestion(Question):
     """Compare policies on the patients of a log.
 
     Attributes
@@ -47,8 +47,7 @@ class TrialQuestion:
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
     }
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from policysim.files.output import OutputError, check_writable, write_files
+from policysim.files.output import check_writable, write_files
+from policysim.question import OutputError
 
 
 def test_files_are_written_and_others_stay(tmp_path):
