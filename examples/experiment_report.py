@@ -19,7 +19,7 @@ from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
 from policysim.report.deliver import deliver
-from policysim.sources.engine import Findings, Section
+from policysim.sources.engine import Section, SourceFindings
 from policysim.sources.source_question import Subject, answer_about_source
 
 
@@ -30,7 +30,7 @@ class Asked(Question):
     script: str  # its file, as it is run from the root of the repository
     title: str  # the question
     source: str  # who asked it
-    find: Callable[[Progress], Findings]
+    find: Callable[[Progress], SourceFindings]
     seed: int
     unit: ClassVar[str] = "step"
     writes = True

@@ -16,9 +16,9 @@ from policysim.cli.parser import Commands
 if TYPE_CHECKING:
     from policysim.files.columns_file import ColumnsFile
     from policysim.question.protocol import Progress
-    from policysim.release.privatize import PrivateTable
+    from policysim.release.privatize import EstimatedTable
     from policysim.release.privatize_ledger import Ledger
-    from policysim.release.privatize_note import Note, Plan
+    from policysim.release.privatize_note import Note, Randomization
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
@@ -81,7 +81,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
+def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
     from policysim.files.columns_file import open_columns
     from policysim.files.output import progress_bar
     from policysim.question.protocol import UsageError
@@ -95,7 +95,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[P
         return chosen.data, read_private(chosen.data, progress)
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
     import numpy as np
 
     from policysim.files.columns_file import open_columns
@@ -203,7 +203,7 @@ def _plan(
     *,
     separately: bool,
     progress: Progress,
-) -> Plan:
+) -> Randomization:
     from policysim.release.privatize_codes import levels_in
     from policysim.release.privatize_note import make_plan
 

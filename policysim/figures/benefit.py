@@ -47,7 +47,7 @@ BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
 @dataclass(frozen=True)
-class Panel:
+class Measure:
     """What one panel shows: a column of the table, times `scale`."""
 
     column: str
@@ -118,18 +118,20 @@ def loss_vs_epsilon(
     return made.figure
 
 
-def _panels(rows: pd.DataFrame) -> list[Panel]:
-    benefit = Panel("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
+def _panels(rows: pd.DataFrame) -> list[Measure]:
+    benefit = Measure("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
-        benefit = Panel("difference", "Against the best single arm", "mean outcome, minus that of the best single arm")
+        benefit = Measure(
+            "difference", "Against the best single arm", "mean outcome, minus that of the best single arm"
+        )
     elif rows["benefit_kept"].isna().all() and "loss" in rows:
         # Too little to say shares of it.
-        benefit = Panel("loss", "Utility lost per patient", "against the best treatment for each")
+        benefit = Measure("loss", "Utility lost per patient", "against the best treatment for each")
     if "extra_deaths" not in rows or rows["extra_deaths"].isna().all() or _nobody_dies(rows):
         return [benefit]
     count = population(rows["extra_deaths"])
     title = f"Extra deaths per {count:,} patients"
-    return [benefit, Panel("extra_deaths", title, "more than with the best treatment for each", count)]
+    return [benefit, Measure("extra_deaths", title, "more than with the best treatment for each", count)]
 
 
 def _nobody_dies(rows: pd.DataFrame) -> bool:
@@ -143,7 +145,7 @@ def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
 
 
 def _draw(
-    made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, *, colours: Mapping[str, Look], exact: bool, note: str
+    made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Measure, *, colours: Mapping[str, Look], exact: bool, note: str
 ) -> EndLabels:
     # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores.
     labels = limit_labels(rows) if exact and panel.is_percentage else {}

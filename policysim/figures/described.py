@@ -155,7 +155,7 @@ class Panel(Protocol):
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Described:
     """A figure: a tidy table, and how it is drawn."""
 
     name: str  # its file name, without ending
@@ -199,11 +199,11 @@ def curve_drawing(
     *,
     panel: Lines,
     printed: Sequence[tuple[float, float]] = (),
-) -> Drawing:
+) -> Described:
     """Functions over x, a line each, and what a source prints, (x, y) each: the stars of the panel."""
     rows = [{"line": line, panel.x: at, "value": value(at)} for line, value in lines.items() for at in xs]
     rows += [{"line": star, panel.x: at, "value": value} for star in panel.stars for at, value in printed]
-    return Drawing(name, description, pd.DataFrame(rows), (panel,))
+    return Described(name, description, pd.DataFrame(rows), (panel,))
 
 
 def grid(low: float, high: float, count: int) -> list[float]:

@@ -12,7 +12,7 @@ from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
 from policysim.question.words import WIDTH
-from policysim.report.differences import Difference
+from policysim.report.differences import CellDifference
 from policysim.report.reproduction import Ask, Reproduction, reproduce
 
 MOST_SHOWN = 20
@@ -80,7 +80,7 @@ def reproduction_screen(found: Reproduction) -> list[str]:
     return lines
 
 
-def difference_words(difference: Difference) -> str:
+def difference_words(difference: CellDifference) -> str:
     """One difference in one line."""
     if difference.row == 0:
         return f"{difference.file}: {difference.column}: {difference.old}; now {difference.new}"

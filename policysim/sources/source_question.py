@@ -15,7 +15,7 @@ from policysim.question.protocol import Progress, Question
 from policysim.question.words import wrap
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.common_disease import CommonDisease
-from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Findings, number
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceFindings, number
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
 from policysim.study.study_file import name_of_study
@@ -24,7 +24,7 @@ from policysim.study.study_file import name_of_study
 class Document(Protocol):
     """What a study file holds, and what follows from it."""
 
-    def findings(self, seed: int) -> Findings:
+    def findings(self, seed: int) -> SourceFindings:
         """All that a page shows; the seed is for what is drawn at random."""
 
 
@@ -59,7 +59,7 @@ class SourceStudy(Subject):
 
     document: Document
 
-    def findings(self, seed: int | None = None) -> Findings:
+    def findings(self, seed: int | None = None) -> SourceFindings:
         """What the study finds, with its own seed or another one."""
         return self.document.findings(self.seed if seed is None else seed)
 
@@ -131,7 +131,7 @@ class SourceQuestion(Question):
         return answer_about_source(self.study, findings, self.seed)
 
 
-def answer_about_source(study: Subject, findings: Findings, seed: int, script: str = "") -> Answer:
+def answer_about_source(study: Subject, findings: SourceFindings, seed: int, script: str = "") -> Answer:
     """What a study of a source, or the script that is its file, says, shows and keeps.
 
     A study's file is kept beside its report; a script is where it can be run.
@@ -169,13 +169,13 @@ def answer_about_source(study: Subject, findings: Findings, seed: int, script: s
     )
 
 
-def _drawing(title: str, source: described.Drawing) -> Drawing:
+def _drawing(title: str, source: described.Described) -> Drawing:
     shown = source.table if source.shown is None else source.shown
     # These figures have one size each.
     return Drawing(source.name, title, source.description, lambda _: source.figure(), tidy(shown))
 
 
-def source_screen(study: Subject, findings: Findings) -> list[str]:
+def source_screen(study: Subject, findings: SourceFindings) -> list[str]:
     """The answer, and every figure of the source that is not as expected."""
     lines = [study.title, *wrap(study.source), ""]
     for sentence in findings.lead:

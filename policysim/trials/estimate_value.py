@@ -21,9 +21,9 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
+    ImportanceWeights,
     Moments,
     OffPolicyEstimate,
-    Weights,
     doubly_robust,
     importance_weights,
     ips,
@@ -177,7 +177,7 @@ class Estimator:
         return self.folds > 0
 
     def contributions(
-        self, log: LoggedData, probabilities: FloatArray, weights: Weights, fitted: CrossFit | None
+        self, log: LoggedData, probabilities: FloatArray, weights: ImportanceWeights, fitted: CrossFit | None
     ) -> FloatArray:
         """What each row adds: the estimate is their mean, (n_rows,).
 
@@ -193,7 +193,7 @@ class Estimator:
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        weights: Weights,
+        weights: ImportanceWeights,
         fitted: CrossFit | None,
         clip: float | None,
     ) -> Estimated:
@@ -235,7 +235,7 @@ class DirectMethod(Estimator):
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        weights: Weights,
+        weights: ImportanceWeights,
         fitted: CrossFit | None,
         clip: float | None,
     ) -> Estimated:
