@@ -49,7 +49,7 @@ class Asked(Question):
         """Run the experiment."""
         text = (Path(__file__).parents[1] / self.script).read_text(encoding="utf-8")
         subject = Subject(self.name, text, self.title, self.source, self.name, self.seed)
-        return answer_about_source(subject, self.find(progress), self.seed, self.script)
+        return answer_about_source(subject, self.find(progress), self.script)
 
 
 def table_section(title: str, text: str, table: pd.DataFrame) -> Section:

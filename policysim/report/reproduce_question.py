@@ -13,7 +13,7 @@ from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
 from policysim.question.words import WIDTH
 from policysim.report.differences import CellDifference
-from policysim.report.reproduction import Ask, Reproduction, reproduce
+from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
 MOST_SHOWN = 20
 
@@ -73,7 +73,7 @@ def reproduction_screen(found: Reproduction) -> list[str]:
         lines += _wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
     if found.inputs:
         changes = ", ".join(
-            f"{name} {_short(then)} then, {_short(now)} now" for name, (then, now) in found.inputs.items()
+            f"{name} {short(then)} then, {short(now)} now" for name, (then, now) in found.inputs.items()
         )
         reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
         lines += _wrap(f"Not as it was{reason}: {changes}.")
@@ -119,8 +119,3 @@ def _page_and_figures(names: tuple[str, ...]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _short(text: str) -> str:
-    """A version as it is, a digest by its beginning."""
-    return text if len(text) <= 20 else f"{text[:12]}…"

@@ -142,7 +142,7 @@ def _find_study(manifest: Manifest) -> Path:
     if found != manifest.study_digest:
         raise InputFileError(
             f"{path.as_posix()}: is not the study of {manifest.path.as_posix()}: "
-            f"SHA-256 {_short(found)}, there {_short(manifest.study_digest)}"
+            f"SHA-256 {short(found)}, there {short(manifest.study_digest)}"
         )
     return path
 
@@ -158,12 +158,13 @@ def _check_data(manifest: Manifest, study: Path) -> None:
         if found != wanted:
             raise ValueError(
                 f"{path.as_posix()}: is not the data of {manifest.path.as_posix()}: "
-                f"SHA-256 {_short(found)}, there {_short(wanted)}"
+                f"SHA-256 {short(found)}, there {short(wanted)}"
             )
 
 
-def _short(text: str) -> str:
-    return f"{text[:12]}…"
+def short(text: str) -> str:
+    """A version as it is, a digest by its beginning."""
+    return text if len(text) <= 20 else f"{text[:12]}…"
 
 
 def _compare(

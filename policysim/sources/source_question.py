@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -59,9 +59,9 @@ class SourceStudy(Subject):
 
     document: Document
 
-    def findings(self, seed: int | None = None) -> SourceFindings:
-        """What the study finds, with its own seed or another one."""
-        return self.document.findings(self.seed if seed is None else seed)
+    def findings(self) -> SourceFindings:
+        """What the study finds."""
+        return self.document.findings(self.seed)
 
 
 def load_source_study(path: Path) -> SourceStudy:
@@ -98,12 +98,9 @@ class SourceQuestion(Question):
     ----------
     study : SourceStudy
         Of a source document.
-    seed : int
-        For what is drawn at random.
     """
 
     study: SourceStudy
-    seed: int
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size"),
@@ -118,7 +115,7 @@ class SourceQuestion(Question):
     def of(cls, path: Path, seed: int | None) -> SourceQuestion:
         """The question of a study file, with another seed if one is given."""
         study = load_source_study(path)
-        return cls(study, study.seed if seed is None else seed)
+        return cls(study if seed is None else replace(study, seed=seed))
 
     @property
     def name(self) -> str:
@@ -127,11 +124,10 @@ class SourceQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Compute every figure."""
-        findings = self.study.findings(self.seed)
-        return answer_about_source(self.study, findings, self.seed)
+        return answer_about_source(self.study, self.study.findings())
 
 
-def answer_about_source(study: Subject, findings: SourceFindings, seed: int, script: str = "") -> Answer:
+def answer_about_source(study: Subject, findings: SourceFindings, script: str = "") -> Answer:
     """What a study of a source, or the script that is its file, says, shows and keeps.
 
     A study's file is kept beside its report; a script is where it can be run.
@@ -142,7 +138,6 @@ def answer_about_source(study: Subject, findings: SourceFindings, seed: int, scr
     values = {
         "study": study,
         "findings": findings,
-        "seed": seed,
         "made_by": script or f"Study {study.name}",
         "random": any(row.run is not None for row in findings.rows),
         "marks": MARKS,
@@ -162,7 +157,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, seed: int, scr
         depends={
             "study": {"name": study.name, "title": study.title, "sha256": study.digest},
             "analysis": study.analysis,
-            "seed": seed,
+            "seed": study.seed,
         },
         files={} if script else {"study.toml": study.text.encode()},
         named={"Report": "report.html"},

@@ -14,7 +14,9 @@ from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
-Z = NormalDist().inv_cdf(0.975)  # how many standard errors a 95 % interval reaches to either side
+# The quantile that is the upper end of a 95 % interval, and how many standard errors that is, of a normal mean.
+UPPER = 0.975
+Z = NormalDist().inv_cdf(UPPER)
 # A mean that is so many standard errors off is no chance: one in 1.7 million, if the mean is nearly normal.
 MOST_ERRORS = 5.0
 # What is rarer than this over the number of patients may not have been seen at all: (1 - 15/n)^n is one in 3 million.

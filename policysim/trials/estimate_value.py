@@ -18,7 +18,7 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import Z
+from policysim.study.checks import UPPER, Z
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
     ImportanceWeights,
@@ -30,8 +30,6 @@ from policysim.trials.estimators import (
     moments,
     snips,
 )
-
-UPPER = 0.975  # of a 95 % interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import UPPER
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
 from policysim.trials.estimate_value import row_values
@@ -130,9 +131,6 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
             problems.append(problem)
             progress.advance()
         yield Split(log, folds, tuple(problems), scores)
-
-
-UPPER = 0.975  # of a 95 % interval
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from matplotlib.image import imread
 from svg_boxes import text_boxes
 
 import policysim as ps
-from policysim import figures
+from policysim import figures, report
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
 from policysim.figures.looks import canvas
@@ -75,6 +76,13 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
     assert figures.to_png(figure) and figures.to_pdf(figure)
     groups = figures.loss_by_group(at_one.replace({"old": "日本語"}))
     assert ">age 日本語 (" in figures.to_svg(groups)
+
+
+def test_every_page_with_figures_has_a_place_for_new_ones():
+    pages = [path.read_text() for path in Path(report.__file__).with_name("templates").glob("*.html")]
+    shown = [page for page in pages if "parts.figure(" in page]
+    assert len(shown) == 4
+    assert all(page.count("{{ parts.other_figures(figures) }}<h2>") == 1 for page in shown)
 
 
 def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study):

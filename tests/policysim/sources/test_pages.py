@@ -21,10 +21,7 @@ NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
 @pytest.fixture(scope="module")
 def written(studies, findings):
-    return {
-        name: folder_files(answer_about_source(studies[name], findings[name], studies[name].seed), ["compare", name])
-        for name in NAMES
-    }
+    return {name: folder_files(answer_about_source(studies[name], findings[name]), ["compare", name]) for name in NAMES}
 
 
 def readable(page):
@@ -61,7 +58,7 @@ def test_a_table_that_says_no_more_than_what_is_wrong_is_left_out(holds):
     claim = Row("the claim", "page 1", "as it is", Judgement("as we have it", holds, "For a reason."))
     found = SourceFindings(("A lead.",), (claim,), (), ("An assumption.",))
     subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)
-    answer = answer_about_source(subject, found, 1, "examples/asked.py")
+    answer = answer_about_source(subject, found, "examples/asked.py")
     files = folder_files(answer, ["python", "examples/asked.py"])
     page = readable(files["report.html"].decode())
     assert ("Where the source is wrong" in page, 'id="figures"' in page) == (not holds, holds)
