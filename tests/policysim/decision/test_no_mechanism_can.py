@@ -216,7 +216,7 @@ def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
 
     said = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert said["least_loss"].item() == pytest.approx(1 / (1 + math.e), rel=1e-12)
-    monkeypatch.setattr("policysim.decision.limit.optimal_certificate", wrong)
+    monkeypatch.setattr("policysim.study.sweep.optimal_certificate", wrong)
     table = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert table[["least_loss", "most_kept"]].isna().all(axis=None)
     assert table["benefit_kept"].item() == said["benefit_kept"].item()
