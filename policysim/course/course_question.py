@@ -23,6 +23,7 @@ from policysim.question.words import (
     cells,
     days,
     events,
+    left_out_lines,
     percent,
     population,
     rounded,
@@ -202,7 +203,7 @@ def answer_over_days(
     best = best_mechanisms(table)
     drawing = _drawing(question, table)
     return Answer(
-        screen=[*days_screen(study, question, table), *(line for why in left_out for line in wrap(f"Left out: {why}"))],
+        screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
         sentences=answer(question, table),
         tables={"comparison.csv": table},

@@ -19,7 +19,7 @@ from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, Question
-from policysim.question.words import wrap
+from policysim.question.words import left_out_lines
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import patient_losses
 from policysim.study.slider import Shown, show
@@ -188,8 +188,7 @@ def _screen(
     left_out: tuple[str, ...],
 ) -> list[str]:
     lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer)
-    for reason in left_out:
-        lines += wrap(f"Left out: {reason}")
+    lines += left_out_lines(left_out)
     if prices is not None:
         lines += ["", *comparison_screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
     return lines

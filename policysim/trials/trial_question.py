@@ -17,7 +17,7 @@ from policysim.logs.load_log import load_log
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
-from policysim.question.words import ALL, wrap
+from policysim.question.words import ALL, left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import witness_rows
@@ -126,7 +126,7 @@ def answer_of_log(
         "method": _method(study),
     }
     return Answer(
-        screen=[*logged_screen(study, findings), *(line for why in left_out for line in wrap(f"Left out: {why}"))],
+        screen=[*logged_screen(study, findings), *left_out_lines(left_out)],
         document={
             "unread_checks": study.log.unread,
             "findings": asdict(findings),
