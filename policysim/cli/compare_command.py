@@ -8,13 +8,22 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import epsilons, folder, names, number, whole
+from policysim.cli.options import (
+    add_policies,
+    add_study,
+    as_usage,
+    chosen_study,
+    epsilons,
+    folder,
+    names,
+    number,
+    whole,
+)
 from policysim.cli.parser import Commands, TextParser, parse
-from policysim.cli.shared_options import add_policies, add_study, as_usage, chosen_study
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question
-    from policysim.report.folder import FigureFiles
+    from policysim.report.deliver import FigureFiles
 
 TOTALS = (1.0, 5.0, 10.0)
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
@@ -27,7 +36,7 @@ APART = ("command", "arguments", "study", "out", "json")
 
 def formats(text: str) -> tuple[str, ...]:
     """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
-    from policysim.report.folder import FORMATS
+    from policysim.report.deliver import FORMATS
 
     asked = [part.strip() for part in text.split(",")]
     for name in asked:
@@ -101,7 +110,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def asked(chosen: argparse.Namespace) -> tuple[Question, FigureFiles]:
     """The question, and the figure files that are wanted."""
-    from policysim.report.folder import DEFAULT, FigureFiles
+    from policysim.report.deliver import DEFAULT, FigureFiles
 
     wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
     return _question(chosen), wanted

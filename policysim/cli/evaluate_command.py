@@ -8,9 +8,8 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import number, one_epsilon
+from policysim.cli.options import add_json, add_seed, as_usage, number, one_epsilon
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.study.declared import LoggedStudy

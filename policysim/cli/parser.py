@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
+from policysim.question import EXIT_USAGE
+
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 # Adds a command and its options.
 Add: TypeAlias = Callable[[Commands], object]
 
-EXIT_USAGE = 2
 # What argparse says of an option, and what is said here.
 OWN_WORDS = {
     "expected one argument": "needs a value",

@@ -6,9 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from policysim.cli.compare_command import horizon, in_catalogue
-from policysim.cli.option_types import one_epsilon, rows_file, whole
+from policysim.cli.options import add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_study, as_usage, chosen_study
 
 if TYPE_CHECKING:
     from policies.policy import Policy

@@ -16,8 +16,8 @@ from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
 from policysim.course.process import InfiniteLossWarning, Process
-from policysim.course.step_problems import Course, optimal_course
-from policysim.question.progress import SILENT, Progress
+from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
 
 
@@ -136,7 +136,7 @@ def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
 
 
 def evaluate_all(
-    evaluator: ProcessEvaluator, course: Course, policies: list[Policy], advance: Callable[[], object]
+    evaluator: ProcessEvaluator, course: DailyDecisions, policies: list[Policy], advance: Callable[[], object]
 ) -> tuple[CourseReferences, dict[Policy, CourseResult]]:
     """The references and each policy; `advance` is called once for each policy."""
     process = evaluator.process
@@ -166,7 +166,7 @@ def evaluate_all(
     return references, found
 
 
-def _one_hot(course: Course, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
+def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
     return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
 
 
@@ -177,7 +177,7 @@ def _constant(process: Process, action: int) -> DailyTables:
     return lambda _: (constant_logs(row, len(process.initial)), constant_logs(np.exp(row), len(process.initial)))
 
 
-def _private(course: Course, policy: Policy) -> DailyTables:
+def _private(course: DailyDecisions, policy: Policy) -> DailyTables:
     return lambda day: course.decisions(policy)[day].tables(policy)
 
 

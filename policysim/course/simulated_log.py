@@ -18,8 +18,9 @@ from policies.arrays import FloatArray
 from policysim.course.simulation import Decisions
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.output import OutputError, check_writable, part_beside
+from policysim.files.output import check_writable, part_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
+from policysim.question import OutputError
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,19 +13,20 @@ from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.planning import policy_value
 from policysim.course.simulated_log import open_simulated_log
-from policysim.course.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.course.simulation import simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import DISCLAIMER, days, wrap
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)
-class SimulationQuestion:
+class SimulationQuestion(Question):
     """Treat simulated patients.
 
     Attributes
@@ -48,9 +49,7 @@ class SimulationQuestion:
     horizon: int
     length_public: bool = False
     log: Path | None = None
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "patient"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -87,7 +86,7 @@ def _name(policy: Policy, horizon: int) -> str:
     return daily_name(policy.name) if horizon > 1 else policy.name
 
 
-def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
     if not found.agrees:
@@ -109,7 +108,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
     ]
 
 
-def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> dict[str, Any]:
     return {
         "study": study.name,
         "policy": _name(policy, horizon),

@@ -18,9 +18,9 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.files.probability_table import ProbabilityTable
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import table_fault, within_claim
 from policysim.study.declared import ADJACENCIES, checked_epsilons
-from policysim.study.sweep import table_fault, within_claim
 
 
 @dataclass(frozen=True)

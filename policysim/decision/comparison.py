@@ -13,19 +13,25 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
-from policies.policy import NotApplicableError, Policy
+from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.course_comparison import compare_process
-from policysim.course.process import Process
 from policysim.decision.evaluate import Evaluator
-from policysim.decision.limit import Proof, prove_loss
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, excess, ratio
-
-REFERENCES = (Greedy(), BestFixed(), Uniform())
+from policysim.study.checks import checked_tables
+from policysim.study.sweep import (
+    N_THREADS,
+    REFERENCES,
+    Proof,
+    applies,
+    asked_for,
+    at,
+    at_each,
+    excess,
+    prove_loss,
+    ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class References:
     magnitudes: FloatArray
 
 
-def compare(
-    problem: DecisionProblem | Process,
+def compare_problem(
+    problem: DecisionProblem,
     *,
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
@@ -59,9 +65,8 @@ def compare(
 
     Parameters
     ----------
-    problem : DecisionProblem or Process
-        What is to be decided. For a process (a `TabularMDP`, treatment over days), see `compare_process`: its table
-        has other columns.
+    problem : DecisionProblem
+        What is to be decided.
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
         exponential-tight, randomized-response and the optimum by default. Where the
@@ -107,8 +112,6 @@ def compare(
         For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
         epsilon that is not a number >= 0.
     """
-    if not isinstance(problem, DecisionProblem):
-        return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
     progress = Progress.of(advance)
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
@@ -128,15 +131,6 @@ def compare(
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
     return pd.concat(frames, ignore_index=True)
-
-
-def applies(policy: Policy, problem: DecisionProblem) -> bool:
-    """Whether a policy can be used on a problem."""
-    try:
-        policy.check(problem)
-    except NotApplicableError:
-        return False
-    return True
 
 
 def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
-from policysim.decision.findings import KEEP, Findings, Row
+from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
@@ -177,13 +177,13 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
     ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
 
 
-def _kept(row: Row) -> str:
+def _kept(row: PolicyRow) -> str:
     """The share that is kept: what is a bound is rounded so that it claims less."""
     write = {UNBEATABLE: percent_up, ACHIEVABLE: percent_down}.get(row.policy, percent)
     return write(row.benefit_kept)
 
 
-def _row_cells(row: Row, count: int) -> list[str]:
+def _row_cells(row: PolicyRow, count: int) -> list[str]:
     return [
         row.policy,
         _kept(row),

@@ -19,7 +19,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.search import expected_deaths
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import Gain
 

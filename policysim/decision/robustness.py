@@ -21,7 +21,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import Gain
 

@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 
 ENDINGS = (".csv", ".parquet")
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from envs.toml_reader import unknown
+from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key, one_line
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key
 from policysim.files.columns_file import lines_of, open_columns, places_of
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 
 BoolArray = NDArray[np.bool_]
 

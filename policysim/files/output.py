@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 from envs.records import Level
 from policysim.files.bad_rows import level_of
-from policysim.question.progress import Progress
+from policysim.question import OutputError, say
+from policysim.question.protocol import Progress
 
 try:
     import fcntl
@@ -29,10 +30,6 @@ except ImportError:
     LOCKS = False
 else:
     LOCKS = True
-
-
-class OutputError(OSError):
-    """An output folder that cannot be written; str() is one line for the user."""
 
 
 def check_writable(folder: Path) -> None:
@@ -188,7 +185,6 @@ def _umask() -> int:
 PATIENCE_SECONDS = 2
 # More steps are shown as 1.2k.
 MOST_COUNTED = 100_000
-EXIT_CHECK = 4
 
 
 @contextmanager
@@ -206,7 +202,7 @@ def progress_bar(unit: str = "step") -> Iterator[Progress]:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document as the only thing on stdout."""
-    sys.stdout.write(json_text(document))
+    say(json_text(document))
 
 
 def json_text(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `DataTable`:
+An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `TextTable`:
 what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
 """
 
@@ -38,7 +38,7 @@ class Drawing:
         What it is about; what is in it, for readers who cannot see it.
     draw : callable
         The figure, laid out for a size.
-    data : DataTable or None
+    data : TextTable or None
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
@@ -52,7 +52,7 @@ class Drawing:
     title: str
     description: str
     draw: Callable[[SizeName], Figure]
-    data: DataTable | None = None
+    data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
     section: str = ""
     table: str = "comparison.csv"
@@ -124,7 +124,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Panel:
+class ColumnGroup:
     """Columns of a data table that belong together.
 
     Attributes
@@ -146,7 +146,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class DataTable:
+class TextTable:
     """Text in rows.
 
     Attributes
@@ -168,26 +168,26 @@ class DataTable:
 
 
 def wide(
-    panels: Sequence[Panel], *, index: str, columns: str, name_index: Callable[[float], str], note: str = ""
-) -> DataTable:
+    panels: Sequence[ColumnGroup], *, index: str, columns: str, name_index: Callable[[float], str], note: str = ""
+) -> TextTable:
     """A row for each entry of `index`, and in each panel a column for each entry of `columns`.
 
     Parameters
     ----------
-    panels : sequence of Panel
+    panels : sequence of ColumnGroup
         From left to right.
     index, columns : str
         The columns of their rows that name the table's rows and columns.
     name_index : callable
         How an entry of `index` is written.
     note : str, optional
-        See `DataTable`.
+        See `TextTable`.
     """
     grids = [panel.rows.pivot_table(index=index, columns=columns, values=panel.values, sort=False) for panel in panels]
     cells = [grid.map(panel.write, na_action="ignore") for panel, grid in zip(panels, grids, strict=True)]
     joined = pd.concat(cells, axis=1).sort_index().fillna("–")
     rows = zip(joined.index, joined.to_numpy().tolist(), strict=True)
-    return DataTable(
+    return TextTable(
         headings=("ε" if index == "epsilon" else index, *map(str, joined.columns)),
         rows=tuple((name_index(key), *texts) for key, texts in rows),
         spans=tuple((panel.title, grid.shape[1]) for panel, grid in zip(panels, grids, strict=True)),
@@ -195,11 +195,11 @@ def wide(
     )
 
 
-def tidy(table: pd.DataFrame) -> DataTable:
+def tidy(table: pd.DataFrame) -> TextTable:
     """The rows of a figure's own table, its columns as headings, numbers to four digits."""
     cells = table.map(_written)
     rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
-    return DataTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
+    return TextTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
 
 
 def _written(value: object) -> str:

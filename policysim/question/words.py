@@ -297,6 +297,11 @@ def fitted(line: str) -> list[str]:
     return wrap(bare, indent, indent)
 
 
+def left_out_lines(reasons: Iterable[str]) -> list[str]:
+    """Which policies could not be used, and why."""
+    return [line for reason in reasons for line in wrap(f"Left out: {reason}")]
+
+
 def cells(values: list[str], widths: tuple[int, ...]) -> str:
     """One line: the first value to the left of its column, the others to the right of theirs."""
     first, *others = values

@@ -16,15 +16,16 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
-from policysim.files.output import OutputError, check_writable, part_beside
-from policysim.question.progress import SILENT, Progress
+from policysim.files.output import check_writable, part_beside
+from policysim.question import OutputError
+from policysim.question.protocol import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
-from policysim.release.privatize_note import Note, Part, Plan, note_path, note_text, read_note
+from policysim.release.privatize_note import Note, Part, Randomization, note_path, note_text, read_note
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable:
+class EstimatedTable:
     """The estimated counts of the values of one part.
 
     Attributes
@@ -72,11 +73,11 @@ class _Tally:
         """Add reports that were drawn before."""
         self.reports += np.bincount(self._joined(codes), minlength=len(self.reports))
 
-    def table(self, plan: Plan, *, keep_true: bool = False) -> PrivateTable:
+    def table(self, plan: Randomization, *, keep_true: bool = False) -> EstimatedTable:
         """The estimate from all reports so far."""
         labels = tuple(product(*(plan.levels[column] for column in self.part.columns)))
         found = estimate(self.reports, self.part.channel)
-        return PrivateTable(self.part, labels, self.reports, found, self.truth if keep_true else None)
+        return EstimatedTable(self.part, labels, self.reports, found, self.truth if keep_true else None)
 
     def _joined(self, codes: dict[str, IntArray]) -> IntArray:
         joined: IntArray = np.ravel_multi_index([codes[column] for column in self.part.columns], self.sizes)
@@ -86,14 +87,14 @@ class _Tally:
 def privatize_file(
     file: ColumnsFile,
     out: Path,
-    plan: Plan,
+    plan: Randomization,
     *,
     rng: np.random.Generator | None = None,
     keep_true: bool = False,
     ledger: Ledger | None = None,
     again: bool = False,
     progress: Progress = SILENT,
-) -> tuple[Note, tuple[PrivateTable, ...]]:
+) -> tuple[Note, tuple[EstimatedTable, ...]]:
     """Write a copy of a file whose private columns hold reports, and its note beside it.
 
     Parameters
@@ -102,7 +103,7 @@ def privatize_file(
         From `open_columns`; read once, a batch at a time.
     out : Path
         Ends as the file does, and is not the file. It and its note appear together, or nothing does.
-    plan : Plan
+    plan : Randomization
         From `make_plan`.
     rng : numpy.random.Generator, optional
         For simulation only, and the note says so. By default the operating system's randomness, for a release.
@@ -119,7 +120,7 @@ def privatize_file(
     Returns
     -------
     note : Note
-    tables : tuple of PrivateTable
+    tables : tuple of EstimatedTable
         One for each part of the plan.
 
     Raises
@@ -158,7 +159,7 @@ def privatize_file(
     return note, tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[PrivateTable, ...]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[EstimatedTable, ...]]:
     """Estimate the true counts from a private file and the note beside it.
 
     Raises
@@ -185,7 +186,7 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[P
     return note, tuple(tally.table(plan) for tally in tallies)
 
 
-def _tallies(plan: Plan) -> list[_Tally]:
+def _tallies(plan: Randomization) -> list[_Tally]:
     return [_Tally(part, plan.sizes(part)) for part in plan.parts]
 
 

@@ -13,7 +13,7 @@ from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, got
 from policysim.files.columns_file import ColumnsFile
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 
 # A column with more different values than this is no category.
 MOST_LEVELS = 1_000

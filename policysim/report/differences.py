@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True)
-class Table:
+class TextRows:
     """A CSV file as text: its header and its rows."""
 
     columns: tuple[str, ...]
@@ -41,7 +41,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CellDifference:
     """One cell that differs.
 
     Attributes
@@ -64,7 +64,7 @@ class Difference:
     new: str
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TextRows:
     """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
     try:
         table = as_written(path.read_bytes())
@@ -80,42 +80,42 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def as_written(content: bytes) -> Table:
+def as_written(content: bytes) -> TextRows:
     """A CSV file's content."""
     header, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
-    return Table(tuple(header), tuple(tuple(row) for row in rows))
+    return TextRows(tuple(header), tuple(tuple(row) for row in rows))
 
 
-def differences(name: str, old: Table, new: Table) -> list[Difference]:
+def differences(name: str, old: TextRows, new: TextRows) -> list[CellDifference]:
     """Where two tables differ: in columns or the number of rows, or else cell by cell.
 
     Cells agree if their texts do, or if both are numbers that one unit of the last printed digit may separate.
 
     Examples
     --------
-    >>> old, new = (Table(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
+    >>> old, new = (TextRows(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
     >>> differences("t.csv", old, new)
-    [Difference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
+    [CellDifference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
     """
     if old.columns != new.columns:
-        return [Difference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
+        return [CellDifference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
     if len(old.rows) != len(new.rows):
-        return [Difference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
+        return [CellDifference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
     if old == new:
         return []
     keys = key_columns(old)
     return [
-        Difference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
+        CellDifference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
         for place, column, was, now in _unequal_cells(old, new)
     ]
 
 
-def key_columns(table: Table) -> list[int]:
+def key_columns(table: TextRows) -> list[int]:
     """The first columns that tell the rows apart; those that tell nothing beyond the ones before are left out.
 
     Examples
     --------
-    >>> key_columns(Table(("policy", "title", "epsilon", "loss"), (("a", "A", "1", "3"), ("a", "A", "2", "1"))))
+    >>> key_columns(TextRows(("policy", "title", "epsilon", "loss"), (("a", "A", "1", "3"), ("a", "A", "2", "1"))))
     [2]
     """
     keys: list[int] = []
@@ -128,7 +128,7 @@ def key_columns(table: Table) -> list[int]:
     return keys
 
 
-def _unequal_cells(old: Table, new: Table) -> Iterator[tuple[int, str, str, str]]:
+def _unequal_cells(old: TextRows, new: TextRows) -> Iterator[tuple[int, str, str, str]]:
     for place, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
         if before == after:
             continue

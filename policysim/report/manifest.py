@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, peek
-from policysim.report.folder import MANIFEST
+from policysim.report.deliver import MANIFEST
 from policysim.study.study_file import STUDY
 
 COMMAND = "compare"

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.question.words import wrap
-from policysim.report.differences import Difference
-from policysim.report.reproduction import Ask, Reproduction, reproduce
+from policysim.report.differences import CellDifference
+from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
 MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class ReproduceQuestion:
+class ReproduceQuestion(Question):
     """Make a report again.
 
     Attributes
@@ -32,9 +31,7 @@ class ReproduceQuestion:
 
     manifest: Path
     ask: Ask
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -75,14 +72,14 @@ def reproduction_screen(found: Reproduction) -> list[str]:
         lines += wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
     if found.inputs:
         changes = ", ".join(
-            f"{name} {_short(then)} then, {_short(now)} now" for name, (then, now) in found.inputs.items()
+            f"{name} {short(then)} then, {short(now)} now" for name, (then, now) in found.inputs.items()
         )
         reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
         lines += wrap(f"Not as it was{reason}: {changes}.")
     return lines
 
 
-def difference_words(difference: Difference) -> str:
+def difference_words(difference: CellDifference) -> str:
     """One difference in one line."""
     if difference.row == 0:
         return f"{difference.file}: {difference.column}: {difference.old}; now {difference.new}"
@@ -116,8 +113,3 @@ def _page_and_figures(names: tuple[str, ...]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _short(text: str) -> str:
-    """A version as it is, a digest by its beginning."""
-    return text if len(text) <= 20 else f"{text[:12]}…"

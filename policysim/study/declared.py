@@ -91,6 +91,11 @@ class Study:
         raise NotImplementedError
 
     @property
+    def illness(self) -> tuple[str, ...]:
+        """The flags among the features that make a patient ill: every flag, where no model says more."""
+        return tuple(feature.name for feature in self.space.features if feature.flag)
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -207,6 +212,15 @@ class ScenarioStudy(Study):
     def space(self) -> RecordSpace:
         """The scenario's records."""
         return self.scenario.space
+
+    @property
+    def illness(self) -> tuple[str, ...]:
+        """What treatment can change, and what makes death likelier."""
+        return tuple(
+            name
+            for name in super().illness
+            if name in self.scenario.transient or name in self.scenario.death.relative_risk
+        )
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import policysim as ps
 from policies import make_policy
 from policysim.cli.main import main
 from policysim.course.planning import policy_value
-from policysim.course.simulation import BATCH, Simulation, simulate
+from policysim.course.simulation import BATCH, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
+from policysim.study.checks import Agreement
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 
@@ -69,14 +70,14 @@ def test_the_studys_own_scenario_and_utility_are_simulated(path):
 
 
 def test_the_interval_and_the_distance_are_those_of_the_normal_distribution():
-    found = Simulation(patients=100, mean=1.0, standard_error=0.5, exact=2.0, spread=1.0)
+    found = Agreement(patients=100, mean=1.0, standard_error=0.5, exact=2.0, spread=1.0)
     assert found.interval == pytest.approx((0.02, 1.98), abs=1e-3)
     assert found.errors_apart == 2 and found.agrees
-    assert not Simulation(100, 1.0, 0.5, 4.0, 1.0).agrees
-    assert Simulation(100, 1.0, 0.0, 1.0, 1.0).agrees
+    assert not Agreement(100, 1.0, 0.5, 4.0, 1.0).agrees
+    assert Agreement(100, 1.0, 0.0, 1.0, 1.0).agrees
     # Nothing rarer than 15 in 100 can be missed, and it moves the mean by at most 0.15 times the spread.
-    assert Simulation(100, 1.0, 0.0, 1.1, 1.0).agrees
-    assert not Simulation(100, 1.0, 0.0, 1.2, 1.0).agrees
+    assert Agreement(100, 1.0, 0.0, 1.1, 1.0).agrees
+    assert not Agreement(100, 1.0, 0.0, 1.2, 1.0).agrees
 
 
 def test_few_patients_who_show_no_death_are_no_disagreement(covid, covid_problem):

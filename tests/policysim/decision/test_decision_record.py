@@ -20,7 +20,7 @@ from policysim.decision.choice_screen import answer, choices_screen, worse
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of, shown
 from policysim.question.words import events, percent, rounded, rounded_down, rounded_up
-from policysim.report.folder import folder_files
+from policysim.report.deliver import folder_files
 from policysim.study.declared import LoggedStudy
 
 POLICIES = ["optimal", "randomized-response", "exponential"]

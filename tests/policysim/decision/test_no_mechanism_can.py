@@ -22,8 +22,9 @@ from policies.arrays import ROUNDING
 from policies.optimal.certificate import Certificate, optimal_certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
-from policysim.decision.limit import Limit, prove_loss
+from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
+from policysim.study.sweep import prove_loss
 
 # Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).
 GUESSES = (0.55, 0.625, 0.75, 0.9)
@@ -215,7 +216,7 @@ def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
 
     said = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert said["least_loss"].item() == pytest.approx(1 / (1 + math.e), rel=1e-12)
-    monkeypatch.setattr("policysim.decision.limit.optimal_certificate", wrong)
+    monkeypatch.setattr("policysim.study.sweep.optimal_certificate", wrong)
     table = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert table[["least_loss", "most_kept"]].isna().all(axis=None)
     assert table["benefit_kept"].item() == said["benefit_kept"].item()

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from policysim.files.output import OutputError, alone_in, check_writable, write_files
+from policysim.files.output import alone_in, check_writable, write_files
+from policysim.question import OutputError
 
 
 def test_files_are_written_and_others_stay(tmp_path):

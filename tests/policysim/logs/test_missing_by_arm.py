@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.logs.propensities import estimate_propensities, observed_propensities
 from policysim.logs.read_log import read_log
+from policysim.logs.treatments import estimate_propensities, observed_propensities
 from policysim.trials.evaluate_log import evaluate_log
 
 LOGS = 150

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.report.differences import Table, differences, key_columns, read_table
+from policysim.report.differences import TextRows, differences, key_columns, read_table
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
 
 
 def table(*rows, columns=("policy", "epsilon", "loss")):
-    return Table(columns, tuple(rows))
+    return TextRows(columns, tuple(rows))
 
 
 def printed(value):
@@ -61,7 +61,7 @@ def test_a_new_column_or_row_is_a_difference_of_the_file():
 
 @given(st.lists(st.tuples(*[st.sampled_from("ab")] * 4), unique=True))
 def test_key_columns_tell_all_distinct_rows_apart_and_each_is_needed_where_it_stands(rows):
-    found = Table(("w", "x", "y", "z"), tuple(rows))
+    found = TextRows(("w", "x", "y", "z"), tuple(rows))
     keys = key_columns(found)
 
     def told_apart(columns):
@@ -89,4 +89,4 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputFileError, match="cannot be read"):
         read_table(path)
     path.write_bytes(b"")
-    assert read_table(path) == Table((), ())
+    assert read_table(path) == TextRows((), ())

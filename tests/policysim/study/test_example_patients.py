@@ -1,7 +1,5 @@
 """Example patients: who they are in words, and what each policy gives them."""
 
-from types import SimpleNamespace
-
 import pytest
 from counted_progress import CountedProgress
 from small_studies import SCENARIO, STUDY, write_small_study
@@ -9,7 +7,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs.records import record_space
 from policies import AnyRecord
-from policysim.decision.example_patients import ExamplePatient, example_patients, example_probabilities
+from policysim.study.example_patients import ExamplePatient, example_patients, example_probabilities
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +20,12 @@ def problem(study):
     return ps.build_problem(study)
 
 
+def patients_of(study, problem):
+    return example_patients(problem, study.space, study.illness)
+
+
 def described(study, problem):
-    return {patient.label: problem.records.describe(patient.record) for patient in example_patients(study, problem)}
+    return {patient.label: problem.records.describe(patient.record) for patient in patients_of(study, problem)}
 
 
 def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
@@ -41,7 +43,7 @@ def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
 
 
 def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, problem):
-    records = {patient.record: patient.label for patient in example_patients(study, problem)}
+    records = {patient.record: patient.label for patient in patients_of(study, problem)}
     witness = problem.sensitivity.witness
     assert "the most common patient" in records[int(problem.prior.argmax())]
     assert "sets the sensitivity (1 of 2)" in records[witness.record]
@@ -49,7 +51,7 @@ def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, prob
 
 
 def test_each_record_is_there_once_with_all_its_names(study, problem):
-    patients = example_patients(study, problem)
+    patients = patients_of(study, problem)
     assert len({patient.record for patient in patients}) == len(patients)
     names = "; ".join(patient.label for patient in patients).split("; ")
     assert len(names) == 5
@@ -78,7 +80,7 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
     ).replace("age = [1, 4]", f"age = {[1] * len(levels)}")
     study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
     problem = ps.build_problem(study)
-    texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in example_patients(study, problem)]
+    texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in patients_of(study, problem)]
     assert texts[0][0] == f"{older[0]}, every symptom and comorbidity"
     assert f"age {older[1]}" in texts[0][1]
     assert texts[1][0] == f"{younger[0]}, healthy"
@@ -88,8 +90,7 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
 def test_records_without_flags_or_ages_have_no_ill_and_healthy_example():
     space = record_space({"ward": ("a", "b", "c")})
     small = ps.DecisionProblem([[0, 1], [2, 0], [1, 1]], [0.2, 0.5, 0.3], AnyRecord(), records=space)
-    study = SimpleNamespace(space=space)
-    labels = [patient.label for patient in example_patients(study, small)]
+    labels = [patient.label for patient in example_patients(small, space, ())]
     assert all("symptom" not in label and "aged" not in label for label in labels)
     assert any("most common" in label for label in labels)
 
