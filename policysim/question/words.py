@@ -289,9 +289,12 @@ def wrap(text: str, first: str = "", others: str = "") -> list[str]:
 
 
 def fitted(line: str) -> list[str]:
-    """A line of a screen, broken if the terminal is too narrow for it; a row of a table, told by its gaps, is not."""
+    """A line of a screen, broken if the terminal is too narrow for it.
+
+    A row of a table, told by its gaps, is not, nor is a command that may be copied.
+    """
     bare = line.lstrip()
-    if len(line) <= line_width() or "   " in bare:
+    if len(line) <= line_width() or "   " in bare or "policysim " in bare:
         return [line]
     indent = line[: len(line) - len(bare)]
     return wrap(bare, indent, indent)
