@@ -19,7 +19,6 @@ from policysim.question.protocol import Progress, Question
 from policysim.question.words import (
     ALL,
     ASSUMED_PUBLIC,
-    DISCLAIMER,
     cells,
     days,
     events,
@@ -30,6 +29,7 @@ from policysim.question.words import (
     wrap,
 )
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.study.basis import basis
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
@@ -63,7 +63,8 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     lines = [
         f"{study.title} Over {days(question.horizon)}.",
-        f"{DISCLAIMER} {study.scenario.space.size:,} possible records, {len(study.scenario.actions)} treatments a day.",
+        f"{basis(study).disclaimer} {study.scenario.space.size:,} possible records, "
+        f"{len(study.scenario.actions)} treatments a day.",
         "",
         *wrap(privacy_words(study, question)),
     ]
@@ -257,7 +258,7 @@ def _page_values(
         "study": study,
         "title": over_days_title(study.title, question.horizon),
         "question": question,
-        "disclaimer": DISCLAIMER,
+        "disclaimer": basis(study).disclaimer,
         "privacy": privacy_words(study, question),
         "per_day": per_day_words(study),
         "never_falls": NEVER_FALLS,

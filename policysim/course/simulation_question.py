@@ -19,7 +19,8 @@ from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import DISCLAIMER, days, wrap
+from policysim.question.words import days, wrap
+from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
@@ -100,7 +101,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement)
         verdict = "they agree"
     return [
         f"{found.patients:,} simulated patients, {days(horizon)}, {_name(policy, horizon)}{spends}.",
-        f"{DISCLAIMER} Random numbers from seed {study.seed}.",
+        f"{basis(study).disclaimer} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
         f"Exact value    {found.exact:.6f}",

@@ -21,6 +21,7 @@ from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, Question
 from policysim.question.shown import unmarked
 from policysim.question.words import in_digits, left_out_lines
+from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import patient_losses
 from policysim.study.slider import Shown, show
@@ -111,7 +112,8 @@ def compared(
 ) -> Compared:
     """What is computed of single patients and outcomes, beside the comparison, its findings and prices."""
     table = written(table)
-    seen = table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
+    seen = in_words(table, study.space)
+    seen = seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
     return Compared(
         problem,
         table,

@@ -20,6 +20,7 @@ from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
+from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, Gain, applies
 
@@ -130,7 +131,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         Told of the search for the epsilons of each policy, and of each redraw.
     """
     overall = table[table["group"] == ALL]
-    at_epsilon = table[table["epsilon"] == study.epsilon]
+    at_epsilon = in_words(table[table["epsilon"] == study.epsilon], study.space)
     applied = [name for name in _private(study) if applies(make_policy(name), problem)]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)

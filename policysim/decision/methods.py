@@ -32,7 +32,7 @@ from policysim.question.words import (
     rounded_down,
     sensitivity,
 )
-from policysim.study.basis import basis
+from policysim.study.basis import basis, in_words
 from policysim.study.declared import Study
 
 
@@ -233,7 +233,7 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
         epsilon_spent=float(everyone["epsilon_spent"]),
         deaths=float(everyone.get("expected_deaths", math.nan)),
         extra_deaths=float(everyone.get("extra_deaths", math.nan)),
-        worst=_worst(table),
+        worst=_worst(in_words(table, study.space)),
     )
 
 

@@ -19,7 +19,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
-from policysim.study.basis import hidden
+from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Slider
@@ -56,6 +56,7 @@ def page_values(
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
     return {
         "study": study,
+        "basis": basis(study),
         "problem": problem,
         "findings": findings,
         "slider": slider,

@@ -28,7 +28,7 @@ ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
-DISCLAIMER = "A model with illustrative effects, not medical advice."
+NO_ADVICE = "not medical advice"
 
 
 def steady(value: float) -> float:
@@ -238,8 +238,10 @@ def unused(features: Iterable[str]) -> str:
 
 
 def level_name(group: str, level: str) -> str:
-    """A group of patients in words."""
+    """A group of patients in words; without a level, the group is one that the scenario has words for."""
     name = group.replace("_", " ")
+    if not level:
+        return group
     return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
 
 

@@ -24,6 +24,8 @@ from policysim.study.sweep import N_THREADS, applies, asked_for, at
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
 OLDER, YOUNGER = 60, 25
+# So many symptoms and comorbidities are named one by one.
+MOST_NAMED = 2
 # Shares of a level that differ by less are equal: the first level stands for both.
 EQUAL_SHARES = 9  # decimals
 
@@ -133,19 +135,23 @@ def example_probabilities(
 
 
 def _by_features(problem: DecisionProblem, space: RecordSpace, illness: Sequence[str]) -> list[tuple[str, int]]:
-    """Every symptom and comorbidity at 60, and nothing at 25; empty where the records have neither flags nor ages."""
+    """Every illness at 60, and none at 25; empty where the records have neither illnesses nor ages."""
     flags = [feature.name for feature in space.features if feature.flag]
-    if not flags and AGE not in space.names:
+    if not illness and AGE not in space.names:
         return []
+    few = " or ".join(name.replace("_", " ") for name in illness)
+    both = ("every symptom and comorbidity", "healthy")
+    if len(illness) <= MOST_NAMED:
+        both = (f"with {few.replace(' or ', ' and ')}", f"without {few}")
     others = {
         feature.name: _most_common(feature, problem)
         for feature in space.features
         if not feature.flag and feature.name != AGE
     }
     patients = []
-    for years, words, ill in ((OLDER, "every symptom and comorbidity", True), (YOUNGER, "healthy", False)):
+    for years, words, ill in ((OLDER, both[0], True), (YOUNGER, both[1], False)):
         values = {**others, **{name: int(ill and name in illness) for name in flags}}
-        parts = [words] if flags else []
+        parts = [words] if illness else []
         if AGE in space.names:
             place, age = _age_level(space, years)
             values[AGE] = space.feature(AGE).levels[place]

@@ -17,7 +17,7 @@ from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import DISCLAIMER, cells, estimate, interval, percent, rounded, with_interval, wrap
+from policysim.question.words import NO_ADVICE, cells, estimate, interval, percent, rounded, with_interval, wrap
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference
@@ -91,7 +91,7 @@ def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
     else:
         verdict = f"they DISAGREE, as more than {MOST_ERRORS:g} is no chance. {_why(estimated)}"
     exact = f"{found.exact:.6f}".replace("-", "−")
-    return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. {DISCLAIMER}"
+    return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
 
 
 def _why(estimated: OffPolicyEstimate) -> str:

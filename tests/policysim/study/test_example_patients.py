@@ -1,11 +1,12 @@
 """Example patients: who they are in words, and what each policy gives them."""
 
+import numpy as np
 import pytest
 from counted_progress import CountedProgress
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from envs.records import record_space
+from envs.records import Feature, RecordSpace, record_space
 from policies import AnyRecord
 from policysim.study.example_patients import ExamplePatient, example_patients, example_probabilities
 
@@ -32,7 +33,7 @@ def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
     found = described(covid, covid_problem)
     older = found["aged 60, every symptom and comorbidity"]
     # Both sexes are as common: the first stands for both.
-    assert older.endswith("age 60-79, sex 0, vaccine none")
+    assert older.endswith("age 60-79, male, vaccine none")
     # Having been ill before is no comorbidity; all others are.
     assert "covid recovered" not in older
     for feature in covid.space.features:
@@ -93,6 +94,19 @@ def test_records_without_flags_or_ages_have_no_ill_and_healthy_example():
     labels = [patient.label for patient in example_patients(small, space, ())]
     assert all("symptom" not in label and "aged" not in label for label in labels)
     assert any("most common" in label for label in labels)
+
+
+def test_few_illnesses_are_named_and_no_age_or_illness_is_made_up():
+    space = RecordSpace((Feature("ward", ("a", "b")), Feature("old_scar", flag=True), Feature("fever", flag=True)))
+    small = ps.DecisionProblem(np.eye(8, 2), np.full(8, 1 / 8), AnyRecord(), records=space)
+
+    def first(illness):
+        return [patient.label.split("; ")[0] for patient in example_patients(small, space, illness)][:2]
+
+    assert first(("old_scar", "fever")) == ["with old scar and fever", "without old scar or fever"]
+    assert first(("fever",)) == ["with fever", "without fever"]
+    # A flag that makes nobody ill describes nobody.
+    assert not any("scar" in label or "fever" in label for label in first(()))
 
 
 def test_probabilities_are_those_of_the_policies_and_of_the_records(problem):
