@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -23,10 +23,34 @@ from policysim.question.shown import FILTERS
 from policysim.study.basis import hidden
 from policysim.study.sweep import benefit
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policysim.figures.embed import Marker
+
 MANIFEST, STUDY = "manifest.json", "study.toml"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A drawing as SVG, and where the page's markers of epsilon stand in it."""
+
+    svg: str
+    markers: Sequence[Marker]
+
+    @classmethod
+    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
+        """A figure of the drawing, with its words."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim import figures  # noqa: PLC0415
+        from policysim.figures.embed import epsilon_markers  # noqa: PLC0415
+
+        svg = figures.to_svg(figure, title=drawing.title, description=drawing.description)
+        # Only a figure that has been drawn knows where its axes are.
+        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
 @dataclass(frozen=True)
@@ -36,18 +60,17 @@ class FigureFiles:
     formats: tuple[FileFormat, ...] = ("svg", "png")
     size: SizeName = "page"
 
-    def of(self, drawing: Drawing) -> dict[str, bytes]:
-        """The files of one drawing, by relative path."""
-        # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim import figures  # noqa: PLC0415
+    def of(self, drawing: Drawing, on_page: Vector) -> dict[str, bytes]:
+        """The files of one drawing, by relative path; what the page has is not drawn again."""
+        from policysim import figures  # noqa: PLC0415 - matplotlib, as above
 
         figure = drawing.at(self.size)
-        kinds: dict[FileFormat, Callable[[], bytes]] = {
-            "svg": lambda: figures.to_svg(figure, title=drawing.title, description=drawing.description).encode(),
-            "png": lambda: figures.to_png(figure),
-            "pdf": lambda: figures.to_pdf(figure),
+        kinds: dict[FileFormat, Callable[[Figure], bytes]] = {
+            "svg": lambda figure: (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode(),
+            "png": figures.to_png,
+            "pdf": figures.to_pdf,
         }
-        return {f"figures/{drawing.name}.{kind}": kinds[kind]() for kind in self.formats}
+        return {f"figures/{drawing.name}.{kind}": kinds[kind](figure) for kind in self.formats}
 
 
 DEFAULT = FigureFiles()
@@ -67,9 +90,10 @@ def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = D
     """
     said = what_it_says(answer)
     files = {name: to_csv(table) for name, table in answer.tables.items()}
+    vectors = {drawing.name: Vector.of(drawing, drawing.at("page")) for drawing in answer.drawings}
     for drawing in answer.drawings:
-        files |= wanted.of(drawing)
-    files |= {name: render(page, answer, command, said).encode() for name, page in answer.pages.items()}
+        files |= wanted.of(drawing, vectors[drawing.name])
+    files |= {name: render(page, answer, command, said, vectors).encode() for name, page in answer.pages.items()}
     if answer.depends is None:
         return {**files, **answer.files}
     return {**files, **answer.files, MANIFEST: json_text(manifest_of(answer, command, files)).encode()}
@@ -105,7 +129,9 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     }
 
 
-def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any]) -> str:
+def render(
+    page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any], vectors: Mapping[str, Vector]
+) -> str:
     """A page: one file, nothing fetched from anywhere."""
     return (
         page_environment()
@@ -113,7 +139,7 @@ def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str
         .render(
             answer=answer.sentences,
             figures={
-                drawing.name: (drawing, markup(drawing, answer.position, f"f{place}"))
+                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
                 for place, drawing in enumerate(answer.drawings)
             },
             # Text to be copied: nothing in it is tied.
@@ -128,29 +154,21 @@ def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str
     )
 
 
-def markup(drawing: Drawing, position: int, prefix: str) -> Markup:
+def markup(vector: Vector, position: int, prefix: str) -> Markup:
     """A drawing as a part of a page.
 
     Parameters
     ----------
-    drawing : Drawing
-        The figure.
+    vector : Vector
+        The figure for a page.
     position : int
         Of the slider: where the markers of epsilon stand.
     prefix : str
         Begins the names within it, so that no two drawings of a page share one.
     """
-    from policysim import figures  # noqa: PLC0415 - matplotlib, the slowest import of all
-    from policysim.figures.embed import (  # noqa: PLC0415
-        epsilon_markers,
-        inline,
-    )
+    from policysim.figures.embed import inline  # noqa: PLC0415 - matplotlib, as above
 
-    figure = drawing.at("page")
-    vector = figures.to_svg(figure, title=drawing.title, description=drawing.description)
-    # Only a figure that has been drawn knows where its axes are.
-    markers = epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else []
-    return inline(vector, prefix, markers=markers, position=position)
+    return inline(vector.svg, prefix, markers=vector.markers, position=position)
 
 
 def digest(content: bytes) -> str:
