@@ -10,6 +10,7 @@ import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -176,8 +177,9 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+@cache
 def page_environment() -> Environment:
-    """Templates of policysim; what is inserted is escaped, and a name that is missing is an error."""
+    """Templates of policysim, read once; what is inserted is escaped, and a name that is missing is an error."""
     environment = Environment(
         loader=PackageLoader("policysim.report"),
         autoescape=True,

@@ -6,7 +6,6 @@ of the installed package is put before the others in this process, which saves t
 
 import json
 import math
-import shutil
 import sys
 from importlib.metadata import EntryPoint
 
@@ -237,7 +236,8 @@ REFUSED = {
 }
 
 
-def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, study, tmp_path, packages, ask, caplog):
+def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, study, tmp_path, request, caplog):
+    packages, ask = request.getfixturevalue("packages"), request.getfixturevalue("ask")
     entries = {**{name: value for name, (value, _) in REFUSED.items()}, "l-good": "toy_broken:Good"}
     modules = {"toy_import": "import nowhere", "toy_exit": "raise SystemExit(3)", "toy_broken": BROKEN}
     broken = unpack(tmp_path, "broken-mechanisms", entries, modules)
@@ -267,9 +267,9 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
 
 # What is drawn, and so what looks for a policy's colours, does not depend on how the policies were named.
 @pytest.mark.parametrize("policies", [[], ["--policy", "best-fixed"]])
-def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, request, capsys, study, tmp_path, policies):
+def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, draw_only, study, tmp_path, policies):
     if policies:
-        request.getfixturevalue("blank_drawings")
+        draw_only()
 
     def fail(**_):
         raise AssertionError("looked for other packages")
@@ -278,7 +278,6 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, requ
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
     assert main(["compare", study, *policies, "--out", str(tmp_path / "out")]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
-    capsys.readouterr()
 
 
 def test_a_class_that_says_nothing_of_itself_is_described_by_its_docstring():
