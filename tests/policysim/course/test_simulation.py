@@ -25,7 +25,7 @@ def path(tmp_path_factory):
     return write_small_study(tmp_path_factory.mktemp("simulation"), study=study, scenario=WITH_ONSET)
 
 
-@pytest.mark.parametrize(("name", "days"), [("exponential", 14), ("greedy", 3), ("uniform", 3)])
+@pytest.mark.parametrize(("name", "days"), [("exponential", 7), ("greedy", 3), ("uniform", 3)])
 def test_many_patients_have_the_exact_value_of_several_days(covid, name, days):
     policy = make_policy(name, epsilon=1.0)
     process = build_course(covid, days)
