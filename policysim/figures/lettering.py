@@ -67,6 +67,8 @@ def _split(parts: list[str], pattern: str, width: float, font: FontProperties) -
 
 def _pieces(part: str, width: float, font: FontProperties) -> list[str]:
     """A part in pieces of as many characters as fit, at least one."""
+    if width_of(part.rstrip(), font) <= width:
+        return [part]
     pieces = [""]
     for sign in part:
         if sign != " " and pieces[-1] and width_of(pieces[-1] + sign, font) > width:

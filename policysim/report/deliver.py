@@ -12,9 +12,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -30,10 +31,33 @@ from policysim.study.basis import hidden
 from policysim.study.study_file import STUDY
 from policysim.study.sweep import benefit
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policysim.figures.saving import Marker
+
 MANIFEST = "manifest.json"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A drawing as SVG, and where the page's markers of epsilon stand in it."""
+
+    svg: str
+    markers: Sequence[Marker]
+
+    @classmethod
+    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
+        """A figure of the drawing, with its words."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim.figures.saving import epsilon_markers, to_svg  # noqa: PLC0415
+
+        svg = to_svg(figure, title=drawing.title, description=drawing.description)
+        # Only a figure that has been drawn knows where its axes are.
+        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
 @dataclass(frozen=True)
@@ -43,18 +67,17 @@ class FigureFiles:
     formats: tuple[FileFormat, ...] = ("svg", "png")
     size: SizeName = "page"
 
-    def of(self, drawing: Drawing) -> dict[str, bytes]:
-        """The files of one drawing, by relative path."""
-        # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim import figures  # noqa: PLC0415
+    def of(self, drawing: Drawing, on_page: Vector) -> dict[str, bytes]:
+        """The files of one drawing, by relative path; what the page has is not drawn again."""
+        from policysim import figures  # noqa: PLC0415 - matplotlib, as above
 
         figure = drawing.at(self.size)
-        kinds: dict[FileFormat, Callable[[], bytes]] = {
-            "svg": lambda: figures.to_svg(figure, title=drawing.title, description=drawing.description).encode(),
-            "png": lambda: figures.to_png(figure),
-            "pdf": lambda: figures.to_pdf(figure),
+        kinds: dict[FileFormat, Callable[[Figure], bytes]] = {
+            "svg": lambda figure: (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode(),
+            "png": figures.to_png,
+            "pdf": figures.to_pdf,
         }
-        return {f"figures/{drawing.name}.{kind}": kinds[kind]() for kind in self.formats}
+        return {f"figures/{drawing.name}.{kind}": kinds[kind](figure) for kind in self.formats}
 
 
 DEFAULT = FigureFiles()
@@ -91,11 +114,13 @@ def folder_files(
     said = what_it_says(answer)
     files = {name: to_csv(table) for name, table in answer.tables.items()}
     progress.expect(len(answer.drawings) + len(answer.pages))
+    vectors = {}
     for drawing in answer.drawings:
-        files |= wanted.of(drawing)
+        vectors[drawing.name] = Vector.of(drawing, drawing.at("page"))
+        files |= wanted.of(drawing, vectors[drawing.name])
         progress.advance()
     for name, page in answer.pages.items():
-        files[name] = render(page, answer, command, said).encode()
+        files[name] = render(page, answer, command, said, vectors).encode()
         progress.advance()
     files = {**{name: settled(name, content) for name, content in files.items()}, **answer.files}
     if answer.depends is not None:
@@ -140,7 +165,9 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     }
 
 
-def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any]) -> str:
+def render(
+    page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any], vectors: Mapping[str, Vector]
+) -> str:
     """A page: one file, nothing fetched from anywhere."""
     return (
         page_environment()
@@ -148,7 +175,7 @@ def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str
         .render(
             answer=answer.sentences,
             figures={
-                drawing.name: (drawing, markup(drawing, answer.position, f"f{place}"))
+                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
                 for place, drawing in enumerate(answer.drawings)
             },
             # Text to be copied: nothing in it is tied.
@@ -163,26 +190,21 @@ def render(page: Page, answer: Answer, command: Sequence[str], said: Mapping[str
     )
 
 
-def markup(drawing: Drawing, position: int, prefix: str) -> Markup:
+def markup(vector: Vector, position: int, prefix: str) -> Markup:
     """A drawing as a part of a page.
 
     Parameters
     ----------
-    drawing : Drawing
-        The figure.
+    vector : Vector
+        The figure for a page.
     position : int
         Of the slider: where the markers of epsilon stand.
     prefix : str
         Begins the names within it, so that no two drawings of a page share one.
     """
-    from policysim import figures  # noqa: PLC0415 - matplotlib, the slowest import of all
-    from policysim.figures.saving import epsilon_markers, inline  # noqa: PLC0415
+    from policysim.figures.saving import inline  # noqa: PLC0415 - matplotlib, as above
 
-    figure = drawing.at("page")
-    vector = figures.to_svg(figure, title=drawing.title, description=drawing.description)
-    # Only a figure that has been drawn knows where its axes are.
-    markers = epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else []
-    return inline(vector, prefix, markers=markers, position=position)
+    return inline(vector.svg, prefix, markers=vector.markers, position=position)
 
 
 def digest(content: bytes) -> str:
@@ -190,8 +212,9 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+@cache
 def page_environment() -> Environment:
-    """Templates of policysim; what is inserted is escaped, and a name that is missing is an error."""
+    """Templates of policysim, read once; what is inserted is escaped, and a name that is missing is an error."""
     environment = Environment(
         loader=PackageLoader("policysim.report"),
         autoescape=True,

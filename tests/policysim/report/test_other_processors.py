@@ -79,7 +79,7 @@ def test_numbers_a_trillionth_apart_are_not_written_again(study, report, monkeyp
         floats = table.select_dtypes("float")
         return to_csv(table.assign(**(floats * (1 + 1e-12 * rng.uniform(-1, 1, floats.shape)))))
 
-    monkeypatch.setattr("policysim.report.folder.to_csv", shaken)
+    monkeypatch.setattr("policysim.report.deliver.to_csv", shaken)
     assert main(["compare", str(study), "--out", str(report)]) == 0
     assert contents(report) == before
 

@@ -133,7 +133,9 @@ def run(capsys, *arguments):
 
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("name", NAMES)
-def test_compare_prints_the_answer_and_writes_the_same_tables_each_time(capsys, tmp_path, written, findings, name):
+def test_compare_prints_the_answer_and_writes_the_same_tables_and_words_each_time(
+    capsys, tmp_path, written, findings, name
+):
     code, out, err = run(capsys, "compare", name, "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
     *lines, last = out.splitlines()
@@ -148,6 +150,11 @@ def test_compare_prints_the_answer_and_writes_the_same_tables_each_time(capsys, 
     assert len(tables) > 2
     for path in tables:
         assert files[path].read_bytes() == written[name][path], path
+    assert without_drawings(files["report.html"].read_bytes()) == without_drawings(written[name]["report.html"])
+
+
+def without_drawings(page):
+    return re.sub(rb"<svg.*?</svg>", b"", page, flags=re.DOTALL)
 
 
 def test_a_file_that_was_written_can_be_run_again_to_the_same_bytes(capsys, tmp_path, written):

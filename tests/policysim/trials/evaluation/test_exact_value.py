@@ -58,7 +58,7 @@ def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
     path, logging = tmp_path / "log.parquet", ps.make_policy("exponential", epsilon=5.0)
     table = logging.probabilities(covid_problem)
     with open_simulated_log(covid.scenario, table, path) as keep:
-        simulate(covid, [table], patients=60_000, exact=covid_problem.value(table), seed=11, keep=keep)
+        simulate(covid, [table], patients=20_000, exact=covid_problem.value(table), seed=11, keep=keep)
     target = CataloguePolicy(ps.make_policy("optimal", epsilon=2.0), covid)
     log = read_log_file(path, target.actions)
     assert not any(name.startswith("outcome") or name == "patient" for name in log.predictors)
@@ -67,7 +67,7 @@ def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
         # Once in 1.7 million, and the seed is fixed.
         assert found.agreement.errors_apart <= 5
         wrong = Agreement(
-            60_000, found.agreement.exact - 0.5, found.agreement.standard_error, found.agreement.exact, 103
+            20_000, found.agreement.exact - 0.5, found.agreement.standard_error, found.agreement.exact, 103
         )
         assert not wrong.agrees
 
