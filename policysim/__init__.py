@@ -24,10 +24,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from policysim.question.neighbours import refuse_others
 from policysim.study.registration import register
 
 if TYPE_CHECKING:
     from envs.scenario_file import load_scenario
+    from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
     from policies.privacy_loss import PrivacyLoss, privacy_loss
@@ -68,6 +70,7 @@ _HOME = {
     "evaluate_log": "policysim.trials.evaluate_log",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
+    "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
     "policy_value": "policysim.course.planning",
@@ -98,6 +101,7 @@ __all__ = [
     "evaluate_log",
     "load_scenario",
     "load_study",
+    "local",
     "make_policy",
     "plan",
     "policy_value",
@@ -114,7 +118,9 @@ def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:
         raise AttributeError(f"module 'policysim' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    # `local` is a package itself.
+    value = home if name == "local" else getattr(home, name)
     globals()[name] = value
     return value
 
@@ -124,4 +130,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
 
 
+refuse_others(__file__)
 register()

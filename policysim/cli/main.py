@@ -24,6 +24,7 @@ from policysim.cli import (
     simulate_command,
 )
 from policysim.cli.parser import EXIT_USAGE, parse
+from policysim.question.extras import MissingExtraError
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
@@ -67,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if stop.code == EXIT_USAGE:
             return EXIT_USAGE
         raise  # --help and --version
+    except MissingExtraError as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_USAGE
     try:
         code = _run(chosen)
         sys.stdout.flush()
@@ -95,7 +99,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         code: int = COMMANDS[chosen.command].run(chosen)
         return code
-    except (InputFileError, OutputError, UsageError) as error:
+    except (InputFileError, MissingExtraError, OutputError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
     except ClaimError as error:

@@ -10,13 +10,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.listed import Listed
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.files.output import EXIT_CHECK
-from policysim.files.probability_table import ProbabilityTable, read_probability_table
 from policysim.question.answer import Answer
 from policysim.question.progress import Progress
 from policysim.question.protocol import UsageError
@@ -24,6 +23,9 @@ from policysim.question.words import WIDTH, cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
+
+if TYPE_CHECKING:
+    from policysim.files.probability_table import ProbabilityTable
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ class TableAuditQuestion:
 
     def answer(self, progress: Progress) -> Answer:
         """Read the table, and compare its rows."""
+        # Only a table from a file needs what reads files.
+        from policysim.files.probability_table import read_probability_table  # noqa: PLC0415
+
         table = read_probability_table(self.path, self.actions, option="--actions")
         name = self.adjacency or (Sensitive.name if self.sensitive else AnyRecord.name)
         try:

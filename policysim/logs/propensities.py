@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers
+from policysim.question.extras import optional
 
 FOLDS = 5
 
@@ -105,7 +106,8 @@ def _fit_and_predict(
     covariates: FloatArray, groups: IntArray, actions: IntArray, wanted: IntArray
 ) -> tuple[IntArray, FloatArray]:
     """The treatments that occur, and their probabilities for the wanted groups, (m, k'); equal rows count once."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
+    with optional():
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
 
     present = np.unique(actions)
     width = int(present.max()) + 1

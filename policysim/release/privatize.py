@@ -11,17 +11,20 @@ from pathlib import Path
 from secrets import token_hex
 
 import numpy as np
-import pyarrow as pa
 
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
 from policysim.files.output import OutputError, check_writable
+from policysim.question.extras import optional
 from policysim.question.progress import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
 from policysim.release.privatize_note import Note, Part, Plan, note_path, note_text, read_note
+
+with optional():
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
