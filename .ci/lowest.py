@@ -1,4 +1,4 @@
-"""Print constraints for pip: of what pyproject.toml asks for, the lowest version allowed; all else as in constraints.txt."""
+"""Print constraints for pip: the lowest versions that pyproject.toml allows, and all else as in constraints.txt."""
 
 import re
 import sys

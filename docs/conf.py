@@ -34,12 +34,12 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
-# Every link must lead somewhere. But types in docstrings are words ("array, (n_records, n_actions)"), and so are errors.
+# Every link must lead somewhere. But types and errors in docstrings are words: "array, (n_records, n_actions)".
 nitpick_ignore_regex = [("py:(class|exc)", r".*")]
 suppress_warnings = ["ref.python"]  # such a word that names two things
 
 
-def as_plain_text(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def as_plain_text(lines: list[str]) -> None:
     """Docstrings are plain text with code in backticks: |x| is no substitution there, and x_ no link."""
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
@@ -50,4 +50,4 @@ def as_plain_text(app: object, what: str, name: str, obj: object, options: objec
 
 def setup(app: Sphinx) -> None:
     """Before napoleon looks at them."""
-    app.connect("autodoc-process-docstring", as_plain_text, priority=100)
+    app.connect("autodoc-process-docstring", lambda *given: as_plain_text(given[-1]), priority=100)

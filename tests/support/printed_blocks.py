@@ -1,11 +1,11 @@
-"""The commands and Python of the documentation, run as they are written, and what they print beside what the page says.
+"""The commands and Python of the documentation, run as they are written, beside what the page says that they print.
 
-In a block of `console`, `$ ` begins a command, and what follows is what it prints: all of it, or with lines `…` that stand
-for any lines. Nothing there: only the exit code is looked at, which is 0 unless `# exit code N` follows the command.
-In a block of `python`, all blocks of a page being one program, `print(x)  # 3` says what is printed.
+In a block of `console`, `$ ` begins a command, and what follows is what it prints: all of it, or with lines `…` that
+stand for any lines. Nothing there: only the exit code is looked at, which is 0 unless `# exit code N` follows the
+command. In a block of `python`, all blocks of a page being one program, `print(x)  # 3` says what is printed.
 
-`python tests/support/printed_blocks.py README.md ...` writes into the pages what their commands print now, where a block
-has no `…`.
+`python tests/support/printed_blocks.py README.md ...` writes into the pages what their commands print now, where a
+block has no `…`.
 """
 
 from __future__ import annotations
@@ -131,10 +131,12 @@ def update(page: Path) -> None:
             for command in commands(block[2]):
                 code, printed = run_command(command)
                 note = f"   # exit code {code}" if code else ""
-                keep = not command.printed or ANYTHING in command.printed
-                if keep and command.printed and not matches(printed, command.printed):
+                shown = command.printed
+                if shown and ANYTHING not in shown:
+                    shown = printed.rstrip("\n").replace("\xa0", " ").splitlines()
+                elif shown and not matches(printed, shown):
                     sys.stderr.write(f"{page.name}: {command.line}: to be changed by hand:\n{printed}\n")
-                lines += [f"$ {command.line}{note}", *(command.printed if keep else printed.rstrip("\n").replace("\xa0", " ").splitlines()), ""]
+                lines += [f"$ {command.line}{note}", *shown, ""]
             return "```console\n" + "\n".join(lines).rstrip("\n") + "\n```"
 
         text = BLOCK.sub(made, text)
