@@ -5,7 +5,8 @@ stand for any lines. Nothing there: only the exit code is looked at, which is 0 
 command. In a block of `python`, all blocks of a page being one program, `print(x)  # 3` says what is printed.
 
 `python tests/support/printed_blocks.py README.md ...` writes into the pages what their commands print now, where a
-block has no `…`.
+block has no `…`. With `--first README.md FILE` the page's first block of text must be what a file holds: that of a
+command which takes too long for a test.
 """
 
 from __future__ import annotations
@@ -149,5 +150,10 @@ def first_text(page: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        update(Path(name).resolve())
+    if sys.argv[1] == "--first":
+        _, _, its_page, screen = sys.argv
+        if not matches(Path(screen).read_text(encoding="utf-8"), first_text(Path(its_page))):
+            sys.exit(f"the first block of text in {its_page} is not what its command prints")
+    else:
+        for name in sys.argv[1:]:
+            update(Path(name).resolve())
