@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from printed_blocks import check_page, matches
 
+import policysim as ps
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 HOW_TOS = ("asking", "own-study", "trials", "days", "environment", "counts-and-columns")
@@ -67,3 +69,13 @@ def test_quotations_of_reports_stand_in_the_gallery(page):
     for each in quoted:
         for part in one_line(each.replace("> ", "")).split(" … "):
             assert part in gallery
+
+
+def test_the_reference_has_every_public_name_and_the_site_every_page():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\.\. auto(?:function|class):: (\w+)$", page, flags=re.MULTILINE))
+    assert described | {"local"} == set(ps.__all__)
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^([\w-]+)$", index, flags=re.MULTILINE))
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} == listed
+    assert set(HOW_TOS) <= listed
