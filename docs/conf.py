@@ -19,6 +19,9 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"policysim {release}"
 html_copy_source = False
+html_show_copyright = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 default_role = "code"  # as in Markdown
 
 myst_heading_anchors = 3  # headings can be linked to, as on the forge
