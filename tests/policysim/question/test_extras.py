@@ -4,12 +4,15 @@ import ast
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 import policysim as ps
+from policysim.question.answer import Answer
 from policysim.question.extras import EXTRAS, MissingExtraError, optional
+from policysim.report.folder import LIBRARIES, what_it_says
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -119,3 +122,14 @@ def test_python_names_it_too_and_tables_need_no_extra():
 
 def test_randomised_response_is_reached_through_the_one_name():
     assert ps.local.TwoCoin(0.5, 0.5).epsilon > 0
+
+
+def test_a_manifest_names_the_libraries_that_are_installed(monkeypatch):
+    def version(name):
+        if name == "scikit-learn":
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr("policysim.report.folder.version", version)
+    versions = what_it_says(Answer(screen=[], document={}))["versions"]
+    assert set(versions) == {"python", *LIBRARIES} - {"scikit-learn"}
