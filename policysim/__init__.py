@@ -25,12 +25,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from policysim.question.neighbours import refuse_others
 from policysim.study.registration import register
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from envs.scenario_file import load_scenario
+    from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
     from policies.policy import Policy
@@ -71,6 +73,7 @@ _HOME = {
     "evaluate_log": "policysim.trials.evaluate_log",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
+    "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
     "policy_value": "policysim.course.planning",
@@ -101,6 +104,7 @@ __all__ = [
     "evaluate_log",
     "load_scenario",
     "load_study",
+    "local",
     "make_policy",
     "plan",
     "policy_value",
@@ -117,7 +121,9 @@ def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:
         raise AttributeError(f"module 'policysim' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    # `local` is a package itself.
+    value = home if name == "local" else getattr(home, name)
     globals()[name] = value
     return value
 
@@ -176,4 +182,5 @@ def compare(
     return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
 
 
+refuse_others(__file__)
 register()

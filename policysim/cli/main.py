@@ -25,6 +25,7 @@ from policysim.cli import (
 )
 from policysim.cli.parser import parse
 from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError, say
+from policysim.question.extras import MissingExtraError
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
@@ -67,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if stop.code == EXIT_USAGE:
             return EXIT_USAGE
         raise  # --help and --version
+    except MissingExtraError as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_USAGE
     try:
         return _run(chosen)
     except KeyboardInterrupt:
@@ -92,7 +96,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         code: int = COMMANDS[chosen.command].run(chosen)
         return code
-    except (InputFileError, UsageError) as error:
+    except (InputFileError, MissingExtraError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
     except ClaimError as error:

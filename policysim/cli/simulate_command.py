@@ -46,7 +46,6 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
-    from policysim.course.simulated_log import check_log_path
     from policysim.course.simulation_question import SimulationQuestion
     from policysim.course.treatment_course import require_any_record
     from policysim.question.protocol import UsageError
@@ -68,6 +67,8 @@ def run(chosen: argparse.Namespace) -> int:
         if over_days:
             require_any_record(study)
     if chosen.log is not None:
+        from policysim.course.simulated_log import check_log_path
+
         # Before anything is computed.
         check_log_path(chosen.log)
     question = SimulationQuestion(

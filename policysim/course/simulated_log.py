@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from envs.records import Feature
 from envs.scenario import Scenario
@@ -21,6 +19,11 @@ from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.output import check_writable, part_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
+from policysim.question.extras import optional
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 
 @contextmanager

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.planning import policy_value
-from policysim.course.simulated_log import open_simulated_log
-from policysim.course.simulation import simulate
+from policysim.course.simulation import Decisions, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
@@ -61,7 +61,7 @@ class SimulationQuestion(Question):
         """Simulate, and compute the exact value."""
         study, log = self.study, self.log
         tables, exact = self._tables()
-        with open_simulated_log(study.scenario, tables[0], log) if log else nullcontext() as keep:
+        with _opened(study.scenario, tables[0], log) as keep:
             found = simulate(
                 study, tables, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
             )
@@ -81,6 +81,17 @@ class SimulationQuestion(Question):
         process = build_course(self.study, self.horizon, length_public=self.length_public)
         tables = [day.tables(self.policy)[1] for day in optimal_course(process).decisions(self.policy)]
         return tables, policy_value(process, tables)
+
+
+def _opened(
+    scenario: Scenario, table: FloatArray, log: Path | None
+) -> AbstractContextManager[Callable[[Decisions], None] | None]:
+    """What takes each patient to the log; None without one, for which nothing has to be installed that writes it."""
+    if log is None:
+        return nullcontext()
+    from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415
+
+    return open_simulated_log(scenario, table, log)
 
 
 def _name(policy: Policy, horizon: int) -> str:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.decision.comparison_screen import sensitivity_screen
-from policysim.files.probability_table import ProbabilityTable, read_probability_table
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
@@ -21,6 +20,9 @@ from policysim.question.words import cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
+
+if TYPE_CHECKING:
+    from policysim.files.probability_table import ProbabilityTable
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,9 @@ class TableAuditQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Read the table, and compare its rows."""
+        # Only a table from a file needs what reads files.
+        from policysim.files.probability_table import read_probability_table  # noqa: PLC0415
+
         table = read_probability_table(self.path, self.actions, option="--actions")
         name = self.adjacency or (Sensitive.name if self.sensitive else AnyRecord.name)
         try:

@@ -86,25 +86,25 @@ def compare_problem(
         One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
         group, under the prior; V is the expected utility.
 
-        policy, epsilon, group, level : what the row is about
-        share : probability of the group
-        value : V
-        loss : V(greedy) - V
-        normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
-        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference is
-            0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number still,
-            but pages and screens do not print it (`policysim.study.sweep.Gain`)
-        best_action_rate : probability of the best action
-        worse_than_untreated : probability of an action worse than the first, which is no treatment
-        p_* : probability of each action
-        expected_*, extra_* : each outcome of the problem, and its excess over greedy
-        epsilon_spent : exact privacy loss under the problem's adjacency, the same for all groups
-        guarantee : the privacy loss that the policy claims not to exceed
-        loss_bound : upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
-        least_loss : no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or its
-            bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
-            (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
-        most_kept : no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
+        - `policy`, `epsilon`, `group`, `level`: what the row is about
+        - `share`: probability of the group
+        - `value`: V
+        - `loss`: V(greedy) - V
+        - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
+        - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
+          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
+          still, but pages and screens do not print it (`policysim.study.sweep.Gain`)
+        - `best_action_rate`: probability of the best action
+        - `worse_than_untreated`: probability of an action worse than the first, which is no treatment
+        - `p_*`: probability of each action
+        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
+        - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
+        - `guarantee`: the privacy loss that the policy claims not to exceed
+        - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+        - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
+          its bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
+          (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
+        - `most_kept`: no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
 
     Raises
     ------

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
 
 ENDINGS = (".csv", ".parquet")
 

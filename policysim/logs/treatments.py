@@ -13,6 +13,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, default_range
+from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
 MOST_UNDECLARED = 100
@@ -245,7 +246,8 @@ def _fit_and_predict(
     covariates: FloatArray, groups: IntArray, actions: IntArray, wanted: IntArray
 ) -> tuple[IntArray, FloatArray]:
     """The treatments that occur, and their probabilities for the wanted groups, (m, k'); equal rows count once."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
+    with optional():
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
 
     present = np.unique(actions)
     width = int(present.max()) + 1

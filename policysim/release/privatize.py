@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
@@ -18,10 +17,14 @@ from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
 from policysim.files.output import check_writable, part_beside
 from policysim.question import OutputError
+from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
 from policysim.release.privatize_note import Note, Part, Randomization, note_path, note_text, read_note
+
+with optional():
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ import hashlib
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -158,11 +158,20 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
         **(answer.depends or {}),
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in LIBRARIES},
+            **_versions(),
             **answer.packages,
         },
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that are installed: not everybody has those of an extra."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def render(
