@@ -37,6 +37,7 @@ class ExponentialMonotone(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#999999", "s")
     uses_prior = False
+    row_wise = True  # reads the row, Delta, and whether scores are monotone
 
     def scale(self, problem: DecisionProblem) -> float:
         """Delta / epsilon."""
@@ -68,6 +69,7 @@ class ExponentialTight(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#CC79A7", "D")
     uses_prior = False
+    row_wise = True  # reads the row and its scale, which depends on Gamma and on maxima over neighbours
 
     def scale(self, problem: DecisionProblem) -> float:
         """1/t; found once for each problem, epsilon and base measure."""

@@ -29,6 +29,7 @@ class ReportNoisyMax(NoisyScores):
     works = (DWORK_ROTH_2014,)
     look = Look("#8C7A00", "X")
     uses_prior = False
+    row_wise = True  # reads the row and Gamma (or Delta)
 
     def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         order = np.argsort(-utilities, axis=1, kind="stable")

@@ -34,6 +34,7 @@ class PermuteAndFlip(NoisyScores):
     works = (MCKENNA_SHELDON_2020,)
     look = Look("#56B4E9", "P")
     uses_prior = False
+    row_wise = True  # reads the row and Gamma (or Delta)
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k: it does no worse than the exponential mechanism with the same scale."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray
+from policies.distinct import distinct_rows
 from policies.listed import ListedPartition
 from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
 from policies.optimal.sets import class_weights, members_of, preferences
@@ -157,16 +158,19 @@ class Orders:
 @once_per_problem
 def by_order(problem: DecisionProblem) -> Orders:
     """Group the records of a problem."""
-    codes = np.zeros(problem.n_records, dtype=np.intp)
-    for mask in preferences(problem.utilities.T)[0]:
+    found, utilities, prior = distinct_rows(problem), problem.utilities.T, problem.prior
+    if found is not None:
+        utilities, prior = np.stack([column[found.first] for column in utilities]), found.summed(prior)
+    codes = np.zeros(len(prior), dtype=np.intp)
+    for mask in preferences(utilities)[0]:
         # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
         codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
     _, first = np.unique(codes, return_index=True)
-    typical = problem.utilities[first]
-    orders = np.argsort(-typical, axis=1, kind="stable")
-    sets, set_weights = class_weights(problem.utilities.T[:, None, :], problem.prior[None, :])
-    columns = np.ascontiguousarray(typical.T[:, None, :])
-    return Orders(codes, orders, columns, sets, set_weights)
+    typical = utilities[:, first]
+    orders = np.argsort(-typical.T, axis=1, kind="stable")
+    sets, set_weights = class_weights(utilities[:, None, :], prior[None, :])
+    columns = np.ascontiguousarray(typical[:, None, :])
+    return Orders(codes if found is None else codes[found.row], orders, columns, sets, set_weights)
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:

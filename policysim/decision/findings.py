@@ -22,7 +22,7 @@ from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, mak
 from policysim.question.progress import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import N_THREADS, Gain
+from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
@@ -201,7 +201,8 @@ def _search_all(
     def search(name: str) -> tuple[float, float]:
         rows = overall[overall["policy"] == name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
+        on = evaluated_on(make_policy(name), problem)
+        curve = Curve(name, lambda at: on.value(make_policy(name, epsilon=at).probabilities(on)), known)
         found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
         progress.advance()
         return found

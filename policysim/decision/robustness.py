@@ -19,11 +19,12 @@ from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
+from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.question.progress import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import Gain
+from policysim.study.sweep import Gain, evaluated_on
 
 REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
@@ -215,19 +216,20 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     assumed = float(problem.prior @ ill)
     if not 0 < assumed < 1:
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
-    tables = {name: make_policy(name, epsilon=study.epsilon).probabilities(problem) for name in policies}
+    made = [make_policy(name, epsilon=study.epsilon) for name in policies]
+    tables = [(policy, on, policy.probabilities(on)) for policy in made if (on := evaluated_on(policy, problem))]
     rows = []
     for factor in FACTORS.values():
         prevalence = min(factor * assumed, 1.0)
         weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
         prior = problem.prior * weights
-        true = problem.with_prior(prior / prior.sum())
-        gain = Gain.of(true)
-        for name, table in tables.items():
-            value = true.value(table)
+        prior /= prior.sum()
+        gain = Gain.of(problem.with_prior(prior))
+        for policy, on, table in tables:
+            value = reweighted(on, problem, prior).value(table)
             rows.append(
                 {
-                    "policy": name,
+                    "policy": policy.name,
                     "epsilon": study.epsilon,
                     "factor": factor,
                     "prevalence": prevalence,

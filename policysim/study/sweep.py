@@ -10,6 +10,7 @@ import numpy as np
 
 from policies.arrays import ROUNDING, SUM_TOLERANCE, FloatArray, blocks
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
+from policies.distinct import once_each
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
@@ -143,6 +144,14 @@ def usable_policies(
                 continue
         kept.append(name)
     return tuple(kept), tuple(left_out)
+
+
+def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
+    """The problem of the distinct rows where a policy is the same on it (`policies.distinct`), else the problem itself.
+
+    What is not built in is evaluated on every record: what it declares of itself is not trusted.
+    """
+    return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
 
 
 def within_claim(exact: float, claimed: float) -> bool:
