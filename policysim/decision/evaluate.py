@@ -65,8 +65,8 @@ class Evaluator:
         table = self.problem if on is None else on
         weights = self._weights if whole else self._weights_of_rows
         totals = np.zeros((self._n_cells, len(self.metrics)))
-        for rows in blocks(table.n_records):
-            totals += weights[rows].T @ _metrics(table, rows, probabilities[rows])
+        for rows, of_cells in zip(blocks(table.n_records), weights, strict=True):
+            totals += of_cells @ _metrics(table, rows, probabilities[rows])
         sums: FloatArray = self._membership @ totals
         means = np.full_like(sums, np.nan)
         return np.divide(sums, self._shares[:, None], out=means, where=self._shares[:, None] > 0)
@@ -78,18 +78,21 @@ class Evaluator:
         return np.divide(sums, self._shares, out=np.full_like(sums, np.nan), where=self._shares > 0)
 
     @cached_property
-    def _weights(self) -> sparse.csr_array:
-        """The prior of each record in its cell, (n_records, n_cells)."""
-        starts = np.arange(self.problem.n_records + 1)
-        return sparse.csr_array((self.problem.prior, self._cells, starts), (self.problem.n_records, self._n_cells))
+    def _weights(self) -> list[sparse.csc_array]:
+        """The prior of each record in its cell, (n_cells, n_records), in blocks of records."""
+        return self._in_blocks(np.arange(self.problem.n_records))
 
     @cached_property
-    def _weights_of_rows(self) -> sparse.csr_array:
-        """The prior of the records of each cell with each distinct row, (m, n_cells)."""
+    def _weights_of_rows(self) -> list[sparse.csc_array]:
+        """The prior of the records with each distinct row in each cell, (n_cells, m), in blocks of rows."""
         found = distinct_rows(self.problem)
         assert found is not None  # else there is no other problem
-        shape = (len(found.first), self._n_cells)
-        return sparse.coo_array((self.problem.prior, (found.row, self._cells)), shape).tocsr()
+        return self._in_blocks(found.row)
+
+    def _in_blocks(self, row: IntArray) -> list[sparse.csc_array]:
+        n_rows = int(row.max()) + 1
+        weights = sparse.coo_array((self.problem.prior, (self._cells, row)), (self._n_cells, n_rows)).tocsc()
+        return [weights[:, rows] for rows in blocks(n_rows)]
 
     def _per_cell(self, weights: FloatArray) -> FloatArray:
         if self._n_cells == 1:

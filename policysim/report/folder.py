@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -22,6 +23,9 @@ from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.shown import FILTERS
 from policysim.study.basis import hidden
 from policysim.study.sweep import benefit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MANIFEST, STUDY = "manifest.json", "study.toml"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
@@ -43,7 +47,7 @@ class FigureFiles:
 
         figure = drawing.at(self.size)
         kinds: dict[FileFormat, Callable[[], bytes]] = {
-            "svg": lambda: figures.to_svg(figure, title=drawing.title, description=drawing.description).encode(),
+            "svg": lambda: as_svg(drawing, figure).encode(),
             "png": lambda: figures.to_png(figure),
             "pdf": lambda: figures.to_pdf(figure),
         }
@@ -51,6 +55,8 @@ class FigureFiles:
 
 
 DEFAULT = FigureFiles()
+# The SVG of each figure, forgotten with it.
+_SAVED: WeakKeyDictionary[Figure, str] = WeakKeyDictionary()
 
 
 def folder_files(answer: Answer, command: Sequence[str], wanted: FigureFiles = DEFAULT) -> dict[str, bytes]:
@@ -140,17 +146,22 @@ def markup(drawing: Drawing, position: int, prefix: str) -> Markup:
     prefix : str
         Begins the names within it, so that no two drawings of a page share one.
     """
-    from policysim import figures  # noqa: PLC0415 - matplotlib, the slowest import of all
-    from policysim.figures.embed import (  # noqa: PLC0415
-        epsilon_markers,
-        inline,
-    )
+    from policysim.figures.embed import epsilon_markers, inline  # noqa: PLC0415 - matplotlib, the slowest import of all
 
     figure = drawing.at("page")
-    vector = figures.to_svg(figure, title=drawing.title, description=drawing.description)
+    vector = as_svg(drawing, figure)
     # Only a figure that has been drawn knows where its axes are.
     markers = epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else []
     return inline(vector, prefix, markers=markers, position=position)
+
+
+def as_svg(drawing: Drawing, figure: Figure) -> str:
+    """A drawing's figure as SVG; that of the page is saved once, for its own file and for the page."""
+    from policysim.figures.saving import to_svg  # noqa: PLC0415 - matplotlib, the slowest import of all
+
+    if figure not in _SAVED:
+        _SAVED[figure] = to_svg(figure, title=drawing.title, description=drawing.description)
+    return _SAVED[figure]
 
 
 def digest(content: bytes) -> str:

@@ -5,6 +5,8 @@ Of a scenario, utilities are expectations under its response model. Of a log, th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,9 +18,11 @@ from envs.utility import Utility
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
-from policysim.logs.load_log import Log
-from policysim.logs.outcome_models import OutcomeModel, fit_outcome_model
 from policysim.study.declared import LoggedStudy, Study, build_adjacency, require_scenario
+
+if TYPE_CHECKING:
+    from policysim.logs.load_log import Log
+    from policysim.logs.outcome_models import OutcomeModel
 
 
 def build_problem(study: Study) -> DecisionProblem:
@@ -115,6 +119,8 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
         declared range, so that no row of the log can move a score beyond it.
     """
+    from policysim.logs.outcome_models import fit_outcome_model  # noqa: PLC0415 - a scenario reads no tables
+
     source, data = study.log, log.data
     model = fit_outcome_model(
         source.outcome_model,
