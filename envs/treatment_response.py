@@ -108,7 +108,10 @@ class ResponseModel:
         if outcome not in self.scenario.transient:
             raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
         codes, _ = self._space.groups(outcome)
-        return np.asfortranarray(self.presence[:, self.scenario.transient.index(outcome), :].T[codes])
+        table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
+        for column, chance in zip(table.T, self.presence[:, self.scenario.transient.index(outcome)], strict=True):
+            np.take(chance, codes, out=column)
+        return table
 
     def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
         """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""

@@ -179,8 +179,8 @@ def _steepest(t: float, gamma: float, epsilon: float, entropy: float) -> float:
     For neighbours x, x' with p, p' at t and v_b = u_b - u_a, the slope of log p_a - log p'_a is E_p'[v'] - E_p[v] =
     sum p_b (v'_b - v_b) + sum (p'_b - p_b) v'_b. The first sum is within Gamma. The second may be taken of the
     regrets g'_b = max v' - v'_b >= 0 instead of v'_b. By the Gibbs variational principle E_p'[g'] <= l / t, with
-    l = log(sum mu / min mu), the `entropy`; and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours differ by at
-    most Gamma, E_p[g'] <= Gamma + l / t.
+    l = log(sum mu / min mu), the `entropy`; and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours
+    differ by at most Gamma, E_p[g'] <= Gamma + l / t.
     """
     lowest = 0.9 * epsilon / gamma
     growth = math.expm1(t * gamma) / t if t * gamma < 1 else math.inf

@@ -53,8 +53,8 @@ class DistinctRows:
         that up to 1 are exact.
         """
         coarse = np.ldexp(np.rint(np.ldexp(weights, 53)), -53)
-        sums: FloatArray = np.bincount(self.row, coarse) + np.bincount(self.row, weights - coarse)
-        return sums
+        sums = np.bincount(self.row, coarse) + np.bincount(self.row, weights - coarse)
+        return sums.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _keys(columns: list[np.ndarray], attempt: int) -> np.ndarray:
 
 
 def once_each(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
-    """The problem on which a policy is computed and evaluated: of the distinct rows where that is proved to be the same.
+    """The problem that a policy is computed on: that of the distinct rows, where this is proved to be the same.
 
     Its value, expected outcomes, privacy loss and sensitivity are those of the problem, and a table on it has the row
     `distinct_rows(problem).row[x]` for record x. Elsewhere it is the problem itself: for a policy that does not

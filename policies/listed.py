@@ -55,6 +55,10 @@ class ListedPartition(Partition):
         high: FloatArray = np.maximum.reduceat(ordered, self.starts)
         return low, high
 
+    def widest(self, column: FloatArray) -> tuple[float, int]:
+        """The largest difference within a clique, and the first clique that attains it; `column` is (n_rows,)."""
+        return self._widest_clique(column)
+
     def members(self, clique: int) -> IntArray:
         """The rows of one clique, rising."""
         start = self.starts[clique]

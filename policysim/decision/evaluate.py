@@ -97,8 +97,8 @@ class Evaluator:
     def _per_cell(self, weights: FloatArray) -> FloatArray:
         if self._n_cells == 1:
             return np.array([weights.sum()])
-        sums: FloatArray = np.bincount(self._cells, weights=weights, minlength=self._n_cells)
-        return sums.astype(np.float64, copy=False)
+        totals: FloatArray = np.bincount(self._cells, weights, self._n_cells).astype(np.float64, copy=False)
+        return totals
 
 
 def _metrics(problem: DecisionProblem, rows: slice, probabilities: FloatArray) -> FloatArray:

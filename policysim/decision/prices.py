@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
+from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
 from policies.arrays import ROUNDING
@@ -150,7 +151,8 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
     for outcome, difference in zip(scenario.outcomes, differences, strict=True):
         weight = float(study.utility.weights.get(outcome, 0.0))
         if weight:
-            columns = response.probability(outcome).T
+            # The problem has the deaths of all records already.
+            columns = (problem.outcomes["deaths"] if outcome == DEATH else response.probability(outcome)).T
             largest = max(largest_difference(column, adjacency).value for column in columns)
             rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])

@@ -22,6 +22,7 @@ from policies.catalogue import make_policy
 from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
+from policies.reference import Greedy
 from policysim.question.progress import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import Gain, evaluated_on
@@ -179,14 +180,17 @@ def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
 def _extremes(utilities: FloatArray) -> NDArray[np.intp]:
     """Records with the largest and smallest utility of each action and difference of two actions."""
     k = utilities.shape[1]
-    columns = [utilities[:, a] for a in range(k)]
-    columns += [utilities[:, a] - utilities[:, b] for a in range(k) for b in range(a)]
-    kept = []
     count = min(N_EXTREME, len(utilities) - 1)
-    for column in columns:
-        order = np.argpartition(column, (count, len(column) - 1 - count))
-        kept += [order[: count + 1], order[-count - 1 :]]
+    # One order at a time: each is as long as the table.
+    kept = [_ends(utilities[:, a], count) for a in range(k)]
+    kept += [_ends(utilities[:, a] - utilities[:, b], count) for a in range(k) for b in range(a)]
     return np.unique(np.concatenate(kept))
+
+
+def _ends(column: FloatArray, count: int) -> NDArray[np.intp]:
+    """Where the smallest and the largest count + 1 entries of a column are."""
+    order = np.argpartition(column, (count, len(column) - 1 - count))
+    return np.concatenate([order[: count + 1], order[-count - 1 :]])
 
 
 # The true prevalence as a multiple of the assumed one.
@@ -217,15 +221,17 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     if not 0 < assumed < 1:
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
     made = [make_policy(name, epsilon=study.epsilon) for name in policies]
-    tables = [(policy, on, policy.probabilities(on)) for policy in made if (on := evaluated_on(policy, problem))]
+    problems = [evaluated_on(policy, problem) for policy in made]
+    tables = [policy.probabilities(on) for policy, on in zip(made, problems, strict=True)]
+    everybody = evaluated_on(Greedy(), problem)
     rows = []
     for factor in FACTORS.values():
         prevalence = min(factor * assumed, 1.0)
         weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
         prior = problem.prior * weights
         prior /= prior.sum()
-        gain = Gain.of(problem.with_prior(prior))
-        for policy, on, table in tables:
+        gain = Gain.of(reweighted(everybody, problem, prior))
+        for policy, on, table in zip(made, problems, tables, strict=True):
             value = reweighted(on, problem, prior).value(table)
             rows.append(
                 {
