@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policies.arrays import BLOCK, FloatArray, IntArray, blocks
 
@@ -55,11 +56,10 @@ class Partition:
         step = max(1, BLOCK // inner)
         for start in range(0, len(grid), step):
             for places in blocks(inner):
-                levels = np.moveaxis(grid[start : start + step, :, places], 1, 0)
-                low, high = levels[0].copy(), levels[0].copy()
-                for level in levels[1:]:
-                    np.minimum(low, level, out=low)
-                    np.maximum(high, level, out=high)
+                low, *others = grid[start : start + step, :, places].transpose(1, 0, 2)
+                high = low
+                for level in others:
+                    low, high = np.minimum(low, level), np.maximum(high, level)
                 spread = _spread(low, high)
                 place = int(spread.argmax())
                 found = float(spread.ravel()[place])
@@ -78,7 +78,7 @@ class Partition:
         records = np.arange(math.prod(self.shape)).reshape(self.shape)
         return records[tuple(index)].ravel()
 
-    def by_clique(self, column: IntArray) -> IntArray:
+    def by_clique(self, column: NDArray[Any]) -> NDArray[Any]:
         """The column as (n_cliques, clique_size)."""
         last = tuple(range(len(self.shape) - len(self.axes), len(self.shape)))
         grid = np.moveaxis(column.reshape(self.shape), self.axes, last)
@@ -215,9 +215,8 @@ def _spread(low: FloatArray, high: FloatArray) -> FloatArray:
     """High - low, of the same shape; 0 where both are -inf."""
     with np.errstate(invalid="ignore"):
         spread: FloatArray = high - low
-    nothing = high == -np.inf
-    if nothing.any():
-        spread[nothing] = 0.0
+    if np.isnan(spread.max(initial=0.0)):
+        spread[high == -np.inf] = 0.0
     return spread
 
 

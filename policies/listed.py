@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +65,7 @@ class ListedPartition(Partition):
         start = self.starts[clique]
         return self.order[start : start + self.sizes[clique]]
 
-    def by_clique(self, column: IntArray) -> IntArray:
+    def by_clique(self, column: NDArray[Any]) -> NDArray[Any]:
         """The column as (n_cliques, largest clique size); smaller cliques repeat their last row."""
         sizes = self.sizes
         place = self.starts[:, None] + np.minimum(np.arange(sizes.max()), sizes[:, None] - 1)
