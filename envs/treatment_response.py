@@ -108,7 +108,10 @@ class ResponseModel:
         if outcome not in self.scenario.transient:
             raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
         codes, _ = self._space.groups(outcome)
-        return np.asfortranarray(self.presence[:, self.scenario.transient.index(outcome), :].T[codes])
+        table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
+        for column, chance in zip(table.T, self.presence[:, self.scenario.transient.index(outcome)], strict=True):
+            np.take(chance, codes, out=column)
+        return table
 
     def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
         """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""
@@ -130,9 +133,12 @@ class ResponseModel:
     def _of(self, index: IntArray) -> tuple[IntArray, FloatArray, NDArray[np.bool_]]:
         """The transient flags before treatment, m R, and whether acute, of some records."""
         axes = [self._space.axis(name) for name in self.scenario.transient]
-        severity = np.broadcast_to(self.severity, self._space.shape).reshape(-1)[index]
-        acute = np.broadcast_to(self.acute, self._space.shape).reshape(-1)[index]
-        return self._space.codes(index)[:, axes], severity, acute
+        codes = self._space.codes(index)
+        place = tuple(codes.T)
+        # Looked up in views: the grid of all records is not made.
+        severity = np.broadcast_to(self.severity, self._space.shape)[place]
+        acute = np.broadcast_to(self.acute, self._space.shape)[place]
+        return codes[:, axes], severity, acute
 
     def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw outcomes of treating records with actions: (m,), (m,) -> (m, n_outcomes), death last."""

@@ -4,6 +4,7 @@ adjacency      who must be hard to tell from whom
 sensitivity    how far utilities can move between neighbours, exactly
 privacy_loss   what a table of action probabilities reveals, exactly
 problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
+distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler in one
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism, by sensitivity or by range

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BLOCK, FloatArray, IntArray, blocks
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,39 @@ class Partition:
         grid = column.reshape(self.shape)
         return grid.min(axis=self.axes).ravel(), grid.max(axis=self.axes).ravel()
 
+    def widest(self, column: FloatArray) -> tuple[float, int]:
+        """The largest difference within a clique, and the first clique that attains it; `column` is (n_records,).
+
+        -inf against -inf counts as no difference.
+        """
+        return self._widest_line(column) if len(self.axes) == 1 else self._widest_clique(column)
+
+    def _widest_clique(self, column: FloatArray) -> tuple[float, int]:
+        spread = _spread(*self.extremes(column))
+        clique = int(spread.argmax())
+        return float(spread[clique]), clique
+
+    def _widest_line(self, column: FloatArray) -> tuple[float, int]:
+        """`widest` of lines along one axis, in blocks that stay in a processor's cache."""
+        (axis,) = self.axes
+        inner = math.prod(self.shape[axis + 1 :])
+        grid = column.reshape(-1, self.shape[axis], inner)
+        widest, clique = -1.0, 0
+        step = max(1, BLOCK // inner)
+        for start in range(0, len(grid), step):
+            for places in blocks(inner):
+                low, *others = grid[start : start + step, :, places].transpose(1, 0, 2)
+                high = low
+                for level in others:
+                    low, high = np.minimum(low, level), np.maximum(high, level)
+                spread = _spread(low, high)
+                place = int(spread.argmax())
+                found = float(spread.ravel()[place])
+                if found > widest:
+                    line, within = divmod(place, spread.shape[1])
+                    widest, clique = found, (start + line) * inner + places.start + within
+        return widest, clique
+
     def members(self, clique: int) -> IntArray:
         """The record indices of one clique, in the order of the records."""
         public = [axis for axis in range(len(self.shape)) if axis not in self.axes]
@@ -44,7 +78,7 @@ class Partition:
         records = np.arange(math.prod(self.shape)).reshape(self.shape)
         return records[tuple(index)].ravel()
 
-    def by_clique(self, column: IntArray) -> IntArray:
+    def by_clique(self, column: NDArray[Any]) -> NDArray[Any]:
         """The column as (n_cliques, clique_size)."""
         last = tuple(range(len(self.shape) - len(self.axes), len(self.shape)))
         grid = np.moveaxis(column.reshape(self.shape), self.axes, last)
@@ -169,15 +203,21 @@ def largest_difference(column: FloatArray, adjacency: Adjacency) -> Difference:
             value = float(column[record] - column[neighbour]) if column[record] > -np.inf else 0.0
             best = Difference(value, record, neighbour) if value > best.value else best
             continue
-        low, high = partition.extremes(column)
-        with np.errstate(invalid="ignore"):
-            spread = np.where(high == -np.inf, 0.0, high - low)
-        clique = int(spread.argmax())
-        if spread[clique] > best.value:
+        spread, clique = partition.widest(column)
+        if spread > best.value:
             members = partition.members(clique)
             entries = column[members]
-            best = Difference(float(spread[clique]), int(members[entries.argmax()]), int(members[entries.argmin()]))
+            best = Difference(spread, int(members[entries.argmax()]), int(members[entries.argmin()]))
     return best
+
+
+def _spread(low: FloatArray, high: FloatArray) -> FloatArray:
+    """High - low, of the same shape; 0 where both are -inf."""
+    with np.errstate(invalid="ignore"):
+        spread: FloatArray = high - low
+    if np.isnan(spread.max(initial=0.0)):
+        spread[high == -np.inf] = 0.0
+    return spread
 
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

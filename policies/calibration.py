@@ -37,6 +37,7 @@ class ExponentialMonotone(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#999999", "s")
     uses_prior = False
+    row_wise = True  # reads the row, Delta, and whether scores are monotone
 
     def scale(self, problem: DecisionProblem) -> float:
         """Delta / epsilon."""
@@ -68,6 +69,7 @@ class ExponentialTight(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#CC79A7", "D")
     uses_prior = False
+    row_wise = True  # reads the row and its scale, which depends on Gamma and on maxima over neighbours
 
     def scale(self, problem: DecisionProblem) -> float:
         """1/t; found once for each problem, epsilon and base measure."""
@@ -88,40 +90,47 @@ def require_monotone(problem: DecisionProblem) -> None:
     )
 
 
-@dataclass
 class Pairs:
     """Neighbours that attained the loss of some table: a lower bound for the loss of any other.
 
-    Attributes
+    Parameters
     ----------
+    problem : DecisionProblem
+        Of the records; not kept.
     found : dict
         (record, neighbour, action) to the largest t at which the table had this as its worst pair.
     """
 
-    found: dict[tuple[int, int, int], float]
+    def __init__(self, problem: DecisionProblem, found: dict[tuple[int, int, int], float]) -> None:
+        self._set(problem, found)
 
-    def add(self, worst: list[Difference], t: float) -> None:
+    def add(self, problem: DecisionProblem, worst: list[Difference], t: float) -> None:
         """Remember the pair of each action; other threads go on with what they have."""
-        known = dict(self.found)
+        known = dict(self._known[0])
         for action, pair in enumerate(worst):
             if pair.value > 0:
                 key = (pair.record, pair.neighbour, action)
                 known[key] = max(t, known.get(key, 0.0))
-        self.found = known
+        self._set(problem, known)
 
-    def loss(self, problem: DecisionProblem, t: float, log_base: FloatArray) -> float:
+    def _set(self, problem: DecisionProblem, found: dict[tuple[int, int, int], float]) -> None:
+        records, neighbours, actions = np.array(list(found)).T
+        utilities = problem.utilities[np.concatenate([records, neighbours])].T
+        # (n_actions, 2 n_pairs): the records and after them their neighbours, for many t.
+        regrets = np.ascontiguousarray(utilities - utilities.max(axis=0))
+        self._known = found, regrets, np.tile(actions, 2), np.array(list(found.values()))
+
+    def loss(self, t: float, log_base: FloatArray) -> float:
         """The largest loss of these pairs at t.
 
         An action that is out of reach for all adds nothing. Where that is so, it stays so at any larger t, because
         log p is concave in t. So a pair counts if one of the two is within reach, or if it was found at t or above.
         """
-        found = self.found
-        index = np.array(list(found))
-        rows = np.arange(len(index))
-        first, second = (
-            _log_rows(problem.utilities[index[:, side]], t, log_base)[rows, index[:, 2]] for side in (0, 1)
-        )
-        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= np.array(list(found.values())))
+        _, regrets, actions, found_at = self._known
+        logs = regrets * t + log_base[:, None]
+        chosen = logs[actions, np.arange(len(actions))] - np.logaddexp.reduce(logs, axis=0)
+        first, second = chosen.reshape(2, -1)
+        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= found_at)
         return float(np.max(np.abs(first - second), where=counts, initial=0.0))
 
 
@@ -130,7 +139,7 @@ def _known_pairs(problem: DecisionProblem, log_weights: tuple[float, ...]) -> Pa
     """The pairs that are known for this problem; at first those that attain Gamma, which no t was asked about."""
     witness = problem.sensitivity.range_witness
     allowed = [action for action, weight in enumerate(log_weights) if weight > -np.inf]
-    return Pairs({(witness.record, witness.neighbour, action): 0.0 for action in allowed})
+    return Pairs(problem, {(witness.record, witness.neighbour, action): 0.0 for action in allowed})
 
 
 @once_per_problem
@@ -148,31 +157,31 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
     pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
     if top < np.finfo(float).tiny:  # so little that its inverse, and perhaps itself, is no float any more
         return math.inf
+    allowed = log_base[np.isfinite(log_base)]
+    entropy = float(np.logaddexp.reduce(allowed) - allowed.min())
     while True:
         t = top * (1 - j / STEPS)
-        loss = pairs.loss(problem, t, log_base)
+        loss = pairs.loss(t, log_base)
         if loss <= epsilon:
             logs, _ = softmax(problem.utilities, 1 / t, log_base, problem.adjacency)
             worst = [largest_difference(column, problem.adjacency) for column in logs.T]
             loss = max(pair.value for pair in worst)
             if loss <= epsilon:
                 return 1 / t
-            pairs.add(worst, t)
-        skip = (loss - epsilon) / (_steepest(t, gamma, epsilon, log_base) * top)
+            pairs.add(problem, worst, t)
+        skip = (loss - epsilon) / (_steepest(t, gamma, epsilon, entropy) * top)
         j += max(1, math.ceil(skip * STEPS))
 
 
-def _steepest(t: float, gamma: float, epsilon: float, log_base: FloatArray) -> float:
+def _steepest(t: float, gamma: float, epsilon: float, entropy: float) -> float:
     """A bound on the slope of the loss between epsilon / Gamma and t (and a little below).
 
     For neighbours x, x' with p, p' at t and v_b = u_b - u_a, the slope of log p_a - log p'_a is E_p'[v'] - E_p[v] =
     sum p_b (v'_b - v_b) + sum (p'_b - p_b) v'_b. The first sum is within Gamma. The second may be taken of the
     regrets g'_b = max v' - v'_b >= 0 instead of v'_b. By the Gibbs variational principle E_p'[g'] <= l / t, with
-    l = log(sum mu / min mu); and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours differ by at
-    most Gamma, E_p[g'] <= Gamma + l / t.
+    l = log(sum mu / min mu), the `entropy`; and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours
+    differ by at most Gamma, E_p[g'] <= Gamma + l / t.
     """
-    allowed = log_base[np.isfinite(log_base)]
-    entropy = float(np.logaddexp.reduce(allowed) - allowed.min())
     lowest = 0.9 * epsilon / gamma
     growth = math.expm1(t * gamma) / t if t * gamma < 1 else math.inf
     return gamma + min(growth * entropy, gamma + entropy / lowest)
@@ -183,10 +192,3 @@ def _range_of(problem: DecisionProblem, allowed: NDArray[np.bool_]) -> float:
     if allowed.all():
         return problem.sensitivity.range
     return score_range(problem.utilities[:, allowed], problem.adjacency) if allowed.sum() > 1 else 0.0
-
-
-def _log_rows(utilities: FloatArray, t: float, log_base: FloatArray) -> FloatArray:
-    """log p of some rows, (m, n_actions), with nothing dropped."""
-    logs: FloatArray = (utilities - utilities.max(axis=1)[:, None]) * t + log_base
-    logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
-    return logs

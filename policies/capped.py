@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
+from policies.distinct import distinct_rows
 from policies.exponential import ExponentialFamily
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
 from policies.policy import Look
@@ -59,6 +60,7 @@ class ExponentialCapped(ExponentialFamily):
     formula = "exp(−min(regret, cap)/s), s = (range of that)/ε"
     works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
     look = Look("#E69F00", "v")
+    row_wise = True  # reads the row and the cap: of that, its range over neighbours and sums with the prior
 
     def __post_init__(self) -> None:
         """Check epsilon, the base measure and the cap."""
@@ -137,21 +139,24 @@ def best_cap(problem: DecisionProblem, epsilon: float, log_base: LogBase) -> flo
 def _regret_groups(problem: DecisionProblem, allowed: Actions) -> tuple[FloatArray, FloatArray]:
     """Prior mass > 0, (m,), and mean regrets, (m, len(allowed)), of groups of records with similar regrets.
 
-    Up to BLOCK records, each is a group. Groups only serve to choose a cap, and every choice is private.
+    Up to BLOCK distinct rows, each is a group. Groups only serve to choose a cap, and every choice is private.
     """
-    regrets = -capped_scores(problem, np.inf, allowed)[:, list(allowed)]
-    if problem.n_records <= BLOCK:
-        return problem.prior[problem.prior > 0], regrets[problem.prior > 0]
+    regrets, prior = -capped_scores(problem, np.inf, allowed)[:, list(allowed)], problem.prior
+    found = distinct_rows(problem)
+    if found is not None:
+        regrets, prior = regrets[found.first], found.summed(prior)
+    if len(prior) <= BLOCK:
+        return prior[prior > 0], regrets[prior > 0]
     largest = float(regrets.max()) or 1.0
     levels = 1 + STEPS_PER_OCTAVE * OCTAVES
-    group: IntArray = np.zeros(problem.n_records, dtype=np.intp)
+    group: IntArray = np.zeros(len(prior), dtype=np.intp)
     for column in regrets.T:
         with np.errstate(divide="ignore"):
             octave = np.log2(column / largest)
         level = np.maximum(np.floor(STEPS_PER_OCTAVE * (octave + OCTAVES)), -1).astype(np.intp) + 1
         # Numbered anew after each column, so that the keys stay small for any number of actions.
         group = np.unique(group * (levels + 1) + level, return_inverse=True)[1]
-    weighted = (problem.prior, *(problem.prior * column for column in regrets.T))
+    weighted = (prior, *(prior * column for column in regrets.T))
     sums: FloatArray = np.stack([np.bincount(group, weights=weights) for weights in weighted])
     mass, totals = sums[0], sums[1:].T
     present = mass > 0

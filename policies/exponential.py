@@ -95,6 +95,7 @@ class Exponential(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#0072B2", "o")
     uses_prior = False
+    row_wise = True  # reads the row and Delta
 
     def scale(self, problem: DecisionProblem) -> float:
         """2 Delta / epsilon."""
@@ -116,6 +117,7 @@ class ExponentialBoundedRange(ExponentialFamily):
     works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
     look = Look("#009E73", "^")
     uses_prior = False
+    row_wise = True  # reads the row and Gamma
 
     def scale(self, problem: DecisionProblem) -> float:
         """Gamma / epsilon."""

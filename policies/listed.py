@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,12 +56,16 @@ class ListedPartition(Partition):
         high: FloatArray = np.maximum.reduceat(ordered, self.starts)
         return low, high
 
+    def widest(self, column: FloatArray) -> tuple[float, int]:
+        """The largest difference within a clique, and the first clique that attains it; `column` is (n_rows,)."""
+        return self._widest_clique(column)
+
     def members(self, clique: int) -> IntArray:
         """The rows of one clique, rising."""
         start = self.starts[clique]
         return self.order[start : start + self.sizes[clique]]
 
-    def by_clique(self, column: IntArray) -> IntArray:
+    def by_clique(self, column: NDArray[Any]) -> NDArray[Any]:
         """The column as (n_cliques, largest clique size); smaller cliques repeat their last row."""
         sizes = self.sizes
         place = self.starts[:, None] + np.minimum(np.arange(sizes.max()), sizes[:, None] - 1)

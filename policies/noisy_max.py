@@ -35,6 +35,7 @@ class PermuteAndFlip(NoisyScores):
     works = (MCKENNA_SHELDON_2020,)
     look = Look("#56B4E9", "P")
     uses_prior = False
+    row_wise = True  # reads the row and Gamma (or Delta)
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k: it does no worse than the exponential mechanism with the same scale."""
@@ -95,6 +96,7 @@ class ReportNoisyMax(NoisyScores):
     works = (DWORK_ROTH_2014,)
     look = Look("#8C7A00", "X")
     uses_prior = False
+    row_wise = True  # reads the row and Gamma (or Delta)
 
     def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         order = np.argsort(-utilities, axis=1, kind="stable")

@@ -69,6 +69,10 @@ class Policy(ABC):
         In the catalogue, studies and tables: lower-case letters and digits, with hyphens between.
     uses_epsilon, uses_prior : bool
         Whether it depends on epsilon, and on the prior; both True unless a class says otherwise.
+    row_wise : bool
+        Whether, where all records are neighbours of each other, records with the same utilities and outcomes get the
+        same probabilities, and how many such records there are matters only through the sum of their prior: then each
+        distinct row is computed once (`policies.distinct`). False unless a class says otherwise itself.
     gloss : str
         What it is, in a few words; the first line of the docstring by default.
     words : str
@@ -88,6 +92,7 @@ class Policy(ABC):
     name: ClassVar[str]
     uses_epsilon: ClassVar[bool] = True
     uses_prior: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = False
     gloss: ClassVar[str] = ""
     words: ClassVar[str] = ""
     formula: ClassVar[str] = ""
@@ -111,6 +116,7 @@ class Policy(ABC):
             "works": (),
             "label": name,
             "look": None,
+            "row_wise": False,
         }
         for attribute, default in defaults.items():
             if attribute not in own:

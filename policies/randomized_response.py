@@ -30,6 +30,7 @@ class RandomizedResponse(Policy):
     works = (WARNER_1965, KAIROUZ_2016)
     look = Look("#D55E00", "<")
     uses_prior = False
+    row_wise = True  # reads which action of the row is best
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """Two values: log of the probability to tell the truth, and of each lie."""

@@ -21,6 +21,7 @@ class Greedy(Policy):
     formula = "the action of highest utility"
     look = Look("#555555", "*", "dashed")
     uses_prior = False
+    row_wise = True  # reads which action of the row is best
     uses_epsilon = False
 
     @property
@@ -43,6 +44,7 @@ class Uniform(Policy):
     formula = "1/k each"
     look = Look("#555555", "d", "dotted")
     uses_prior = False
+    row_wise = True  # reads nothing
     uses_epsilon = False
 
     @property
@@ -72,6 +74,7 @@ class BestFixed(Policy):
     words = "taking the same one for everybody, that of the highest expected utility"
     formula = "the action of highest expected utility"
     look = Look("#555555", "s")
+    row_wise = True  # reads means under the prior
     uses_epsilon = False
 
     @property

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray
+from policies.distinct import distinct_rows
 from policies.listed import ListedPartition
 from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
 from policies.optimal.sets import class_weights, members_of, preferences
+from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 
 # Records, and weights w_T, that are handled at a time.
@@ -62,7 +65,9 @@ class SolvedClasses:
 
 
 def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[SolvedClasses]:
-    """Solve the cliques of a partition, some thousands at a time.
+    """Solve the cliques of a partition, some thousands at a time; but for those where one action is best for all.
+
+    These lose nothing by it, whatever epsilon is (`agreed_actions`).
 
     Parameters
     ----------
@@ -78,10 +83,26 @@ def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float
     ValueError
         For more than 62 actions.
     """
-    cliques = partition.by_clique(np.arange(problem.n_records))
+    contested = agreed_actions(problem, partition) < 0
+    cliques = partition.by_clique(np.arange(problem.n_records))[contested]
     step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(problem.n_actions, 20)))
     for start in range(0, len(cliques), step):
         yield _solve_block(problem, cliques[start : start + step], epsilon)
+
+
+@once_per_problem
+def agreed_actions(problem: DecisionProblem, partition: Partition) -> NDArray[np.int8]:
+    """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none.
+
+    Members that never come have no say, unless all never come.
+    """
+    best = problem.utilities.max(axis=1)
+    never = partition.by_clique(problem.prior == 0)
+    never &= ~never.all(axis=1, keepdims=True)
+    agreed = np.full(len(never), -1, dtype=np.int8)
+    for action in reversed(range(problem.n_actions)):
+        agreed[(partition.by_clique(problem.utilities[:, action] == best) | never).all(axis=1)] = action
+    return agreed
 
 
 def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) -> SolvedClasses:
@@ -101,7 +122,9 @@ def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
     if one_clique(partition):
         return order_logs(problem, epsilon)
-    table = np.empty((problem.n_records, problem.n_actions), order="F")
+    agreed = np.empty(problem.n_records, dtype=np.int8)
+    agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
+    table = one_hot_logs(agreed, problem.n_actions)
     for solved in solve_classes(problem, partition, epsilon):
         for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
             table[solved.records, action] = logs
@@ -157,16 +180,19 @@ class Orders:
 @once_per_problem
 def by_order(problem: DecisionProblem) -> Orders:
     """Group the records of a problem."""
-    codes = np.zeros(problem.n_records, dtype=np.intp)
-    for mask in preferences(problem.utilities.T)[0]:
+    found, utilities, prior = distinct_rows(problem), problem.utilities.T, problem.prior
+    if found is not None:
+        utilities, prior = np.stack([column[found.first] for column in utilities]), found.summed(prior)
+    codes = np.zeros(len(prior), dtype=np.intp)
+    for mask in preferences(utilities)[0]:
         # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
         codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
     _, first = np.unique(codes, return_index=True)
-    typical = problem.utilities[first]
-    orders = np.argsort(-typical, axis=1, kind="stable")
-    sets, set_weights = class_weights(problem.utilities.T[:, None, :], problem.prior[None, :])
-    columns = np.ascontiguousarray(typical.T[:, None, :])
-    return Orders(codes, orders, columns, sets, set_weights)
+    typical = utilities[:, first]
+    orders = np.argsort(-typical.T, axis=1, kind="stable")
+    sets, set_weights = class_weights(utilities[:, None, :], prior[None, :])
+    columns = np.ascontiguousarray(typical[:, None, :])
+    return Orders(codes if found is None else codes[found.row], orders, columns, sets, set_weights)
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:

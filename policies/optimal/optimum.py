@@ -45,6 +45,7 @@ class Optimal(Policy):
     formula = "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours"
     works = (GHOSH_2012, KAIROUZ_2016)
     look = Look("#000000", "p")
+    row_wise = True  # reads the order of the row's actions, and sums with the prior of what each order has at stake
 
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for one-feature with too many records: `value_limit` still bounds its value."""

@@ -107,6 +107,7 @@ def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float)
     return ValueLimit(greedy - loss, greedy - min(loss, proven), loss - proven <= _tolerance(problem))
 
 
+@once_per_problem
 def _tolerance(problem: DecisionProblem) -> float:
     """In units of utility; where utilities hardly differ, what rounding leaves of a value."""
     return _GAP * float(np.ptp(problem.utilities)) + 1e-12 * float(np.abs(problem.utilities).max())

@@ -19,7 +19,7 @@ from policysim.decision.prices import uses_hidden
 from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import checked_tables
-from policysim.study.sweep import N_THREADS, Gain
+from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
 
 class Verdict(StrEnum):
@@ -173,7 +173,8 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     """
     demand = wish.demand(problem)
     progress.expect(len(policies) + 1)
-    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+    for on in {evaluated_on(make_policy(name), problem) for name in policies}:
+        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
     def row(name: str) -> Choice:
         choice = _choice(problem, demand, name, wish.max_epsilon)
@@ -214,10 +215,12 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
 
 
 def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
-    def table_at(epsilon: float) -> FloatArray:
-        return make_policy(name, epsilon=epsilon).probabilities(problem)
+    on = evaluated_on(make_policy(name), problem)
 
-    curve = Curve(name, lambda at: demand.margin(problem, table_at(at)))
+    def table_at(epsilon: float) -> FloatArray:
+        return make_policy(name, epsilon=epsilon).probabilities(on)
+
+    curve = Curve(name, lambda at: demand.margin(on, table_at(at)))
     if demand.deaths < math.inf:
         curve.scan()
     try:
@@ -227,11 +230,11 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
             epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    logs, table = checked_tables(make_policy(name, epsilon=epsilon), problem)
-    if demand.loss == 0 and _loses(problem, logs):
+    logs, table = checked_tables(make_policy(name, epsilon=epsilon), on)
+    if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    return _row(problem, name, table, epsilon, max_epsilon)
+    return _row(on, name, table, epsilon, max_epsilon)
 
 
 def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:

@@ -28,6 +28,7 @@ from policysim.study.sweep import (
     asked_for,
     at,
     at_each,
+    evaluated_on,
     excess,
     prove_loss,
     ratio,
@@ -116,7 +117,7 @@ def compare_problem(
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)
-    greedy, best_fixed, uniform = (evaluator.means(policy.probabilities(problem)) for policy in REFERENCES)
+    greedy, best_fixed, uniform = (_means(evaluator, policy) for policy in REFERENCES)
     references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
     jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
     progress.expect(len(jobs) + len(bounded) * len(values))
@@ -159,15 +160,22 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
     return rows[:1] if math.isnan(proof.least_loss) else rows
 
 
+def _means(evaluator: Evaluator, policy: Policy) -> FloatArray:
+    on = evaluated_on(policy, evaluator.problem)
+    return evaluator.means(policy.probabilities(on), on)
+
+
 def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -> dict[Policy, Result]:
     """Means and exact privacy loss of each policy, and of the optimum what is proven."""
     problem = evaluator.problem
-    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+    for on in {evaluated_on(policy, problem) for policy in policies}:
+        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
     def run(policy: Policy) -> Result:
-        logs, probabilities = checked_tables(policy, problem)
-        spent = privacy_loss_of_logs(logs, problem.adjacency).epsilon
-        means = evaluator.means(probabilities)
+        on = evaluated_on(policy, problem)
+        logs, probabilities = checked_tables(policy, on)
+        spent = privacy_loss_of_logs(logs, on.adjacency).epsilon
+        means = evaluator.means(probabilities, on)
         proof = prove_loss(problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
         progress.advance()
         return Result(means, spent, proof)
@@ -200,7 +208,7 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
             columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     columns["epsilon_spent"] = result.epsilon_spent
     columns["guarantee"] = policy.guarantee
-    columns["loss_bound"] = policy.loss_bound(evaluator.problem)
+    columns["loss_bound"] = policy.loss_bound(evaluated_on(policy, evaluator.problem))
     for name, proven in zip(Proof._fields, result.proof, strict=True):
         columns[name] = [proven, *[math.nan] * (len(groups) - 1)]
     return pd.DataFrame(columns)

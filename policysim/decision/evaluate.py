@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from policies.arrays import FloatArray, IntArray, blocks
+from policies.distinct import distinct_rows
 from policies.problem import DecisionProblem
 from policysim.question.words import ALL, Group
 
@@ -43,24 +46,27 @@ class Evaluator:
         sizes = [len(labels) for _, labels in levels]
         self._n_cells = int(np.prod(sizes, dtype=np.intp))
         self._cells = _joint(levels, problem.n_records)
-        mass = self._per_cell(self._cells, problem.prior)
+        mass = self._per_cell(problem.prior)
         self._membership, named = _membership(by, [labels for _, labels in levels], sizes)
         self._shares = self._membership @ mass
         self.groups = [Group(*name, float(share)) for name, share in zip(named, self._shares, strict=True)]
 
-    def means(self, probabilities: FloatArray) -> FloatArray:
+    def means(self, probabilities: FloatArray, on: DecisionProblem | None = None) -> FloatArray:
         """The mean of each metric in each group, (n_groups, n_metrics); NaN for a group of probability 0.
 
         Parameters
         ----------
         probabilities : array, (n_records, n_actions)
             p(a|x).
+        on : DecisionProblem, optional
+            What the table is of: this problem, or that of its distinct rows (`policies.distinct.once_each`).
         """
+        whole = on is None or on is self.problem
+        table = self.problem if on is None else on
+        weights = self._weights if whole else self._weights_of_rows
         totals = np.zeros((self._n_cells, len(self.metrics)))
-        for rows in blocks(self.problem.n_records):
-            cells = self._cells[rows]
-            for metric, column in enumerate(self._weighted(rows, probabilities[rows])):
-                totals[:, metric] += self._per_cell(cells, column)
+        for rows, of_cells in zip(blocks(table.n_records), weights, strict=True):
+            totals += of_cells @ _metrics(table, rows, probabilities[rows])
         sums: FloatArray = self._membership @ totals
         means = np.full_like(sums, np.nan)
         return np.divide(sums, self._shares[:, None], out=means, where=self._shares[:, None] > 0)
@@ -68,30 +74,45 @@ class Evaluator:
     def magnitudes(self) -> FloatArray:
         """Each group's mean of a record's largest |utility|, (n_groups,): the scale of the rounding of values."""
         largest = np.maximum(self.problem.utilities.max(axis=1), -self.problem.utilities.min(axis=1))
-        sums: FloatArray = self._membership @ self._per_cell(self._cells, self.problem.prior * largest)
+        sums: FloatArray = self._membership @ self._per_cell(self.problem.prior * largest)
         return np.divide(sums, self._shares, out=np.full_like(sums, np.nan), where=self._shares > 0)
 
-    def _weighted(self, rows: slice, probabilities: FloatArray) -> list[FloatArray]:
-        """Each metric of some records, times their prior."""
-        problem = self.problem
-        utilities = problem.utilities[rows]
-        weighted = probabilities * problem.prior[rows, None]
-        best = problem.best_actions[rows, None]
-        # "Untreated" is the first action.
-        worse = utilities < utilities[:, :1]
-        return [
-            (weighted * utilities).sum(axis=1),
-            np.take_along_axis(weighted, best, axis=1)[:, 0],
-            (weighted * worse).sum(axis=1),
-            *weighted.T,
-            *((weighted * expected[rows]).sum(axis=1) for expected in problem.outcomes.values()),
-        ]
+    @cached_property
+    def _weights(self) -> list[sparse.csc_array]:
+        """The prior of each record in its cell, (n_cells, n_records), in blocks of records."""
+        return self._in_blocks(np.arange(self.problem.n_records))
 
-    def _per_cell(self, cells: IntArray, weights: FloatArray) -> FloatArray:
+    @cached_property
+    def _weights_of_rows(self) -> list[sparse.csc_array]:
+        """The prior of the records with each distinct row in each cell, (n_cells, m), in blocks of rows."""
+        found = distinct_rows(self.problem)
+        assert found is not None  # else there is no other problem
+        return self._in_blocks(found.row)
+
+    def _in_blocks(self, row: IntArray) -> list[sparse.csc_array]:
+        n_rows = int(row.max()) + 1
+        weights = sparse.coo_array((self.problem.prior, (self._cells, row)), (self._n_cells, n_rows)).tocsc()
+        return [weights[:, rows] for rows in blocks(n_rows)]
+
+    def _per_cell(self, weights: FloatArray) -> FloatArray:
         if self._n_cells == 1:
             return np.array([weights.sum()])
-        totals: FloatArray = np.bincount(cells, weights=weights, minlength=self._n_cells).astype(np.float64, copy=False)
+        totals: FloatArray = np.bincount(self._cells, weights, self._n_cells).astype(np.float64, copy=False)
         return totals
+
+
+def _metrics(problem: DecisionProblem, rows: slice, probabilities: FloatArray) -> FloatArray:
+    """Each metric of some records, (m, n_metrics); p(a|x) is (m, n_actions)."""
+    utilities, best = problem.utilities[rows], problem.best_actions[rows]
+    columns = [
+        (probabilities * utilities).sum(axis=1),
+        probabilities[np.arange(len(best)), best],
+        # "Untreated" is the first action.
+        (probabilities * (utilities < utilities[:, :1])).sum(axis=1),
+        *probabilities.T,
+        *((probabilities * expected[rows]).sum(axis=1) for expected in problem.outcomes.values()),
+    ]
+    return np.stack(columns, axis=1)
 
 
 def _joint(levels: list[tuple[IntArray, tuple[str, ...]]], n_records: int) -> IntArray:

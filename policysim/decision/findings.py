@@ -22,7 +22,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import N_THREADS, Gain, applies
+from policysim.study.sweep import N_THREADS, Gain, applies, evaluated_on
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
@@ -201,7 +201,8 @@ def _search_all(
     def search(name: str) -> tuple[float, float]:
         rows = overall[overall["policy"] == name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        curve = Curve(name, lambda at: problem.value(make_policy(name, epsilon=at).probabilities(problem)), known)
+        on = evaluated_on(make_policy(name), problem)
+        curve = Curve(name, lambda at: on.value(make_policy(name, epsilon=at).probabilities(on)), known)
         found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
         progress.advance()
         return found

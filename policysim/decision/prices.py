@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
+from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
 from policies.arrays import ROUNDING
@@ -18,6 +19,7 @@ from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
+from policies.scores import score_range
 from policysim.decision.search import expected_deaths
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
@@ -87,13 +89,18 @@ def unused_features(study: Study, problem: DecisionProblem, names: Sequence[str]
     that of the model, which leaves out what the feature may really change.
     """
     hidden = {name: Sensitive(study.space.shape, (study.space.axis(name),)) for name in names}
-    return tuple(name for name, adjacency in hidden.items() if not uses_hidden(problem.with_adjacency(adjacency)))
+    # The range alone: the rest of the sensitivity takes longer.
+    ranges = {name: score_range(problem.utilities, adjacency) for name, adjacency in hidden.items()}
+    return tuple(name for name, found in ranges.items() if not _tells(found, problem))
 
 
 def uses_hidden(problem: DecisionProblem) -> bool:
     """Whether any difference between two treatments' utilities depends on what is hidden, by more than rounding."""
-    largest = max(float(problem.utilities.max()), -float(problem.utilities.min()))
-    return problem.sensitivity.range > ROUNDING * largest
+    return _tells(problem.sensitivity.range, problem)
+
+
+def _tells(found: float, problem: DecisionProblem) -> bool:
+    return found > ROUNDING * max(float(problem.utilities.max()), -float(problem.utilities.min()))
 
 
 def _protections(space: RecordSpace) -> list[tuple[str, Adjacency]]:
@@ -150,7 +157,8 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
     for outcome, difference in zip(scenario.outcomes, differences, strict=True):
         weight = float(study.utility.weights.get(outcome, 0.0))
         if weight:
-            columns = response.probability(outcome).T
+            # The problem has the deaths of all records already.
+            columns = (problem.outcomes["deaths"] if outcome == DEATH else response.probability(outcome)).T
             largest = max(largest_difference(column, adjacency).value for column in columns)
             rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])

@@ -19,11 +19,13 @@ from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
+from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
+from policies.reference import Greedy
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import Gain
+from policysim.study.sweep import Gain, evaluated_on
 
 REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
@@ -178,14 +180,17 @@ def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
 def _extremes(utilities: FloatArray) -> NDArray[np.intp]:
     """Records with the largest and smallest utility of each action and difference of two actions."""
     k = utilities.shape[1]
-    columns = [utilities[:, a] for a in range(k)]
-    columns += [utilities[:, a] - utilities[:, b] for a in range(k) for b in range(a)]
-    kept = []
     count = min(N_EXTREME, len(utilities) - 1)
-    for column in columns:
-        order = np.argpartition(column, (count, len(column) - 1 - count))
-        kept += [order[: count + 1], order[-count - 1 :]]
+    # One order at a time: each is as long as the table.
+    kept = [_ends(utilities[:, a], count) for a in range(k)]
+    kept += [_ends(utilities[:, a] - utilities[:, b], count) for a in range(k) for b in range(a)]
     return np.unique(np.concatenate(kept))
+
+
+def _ends(column: FloatArray, count: int) -> NDArray[np.intp]:
+    """Where the smallest and the largest count + 1 entries of a column are."""
+    order = np.argpartition(column, (count, len(column) - 1 - count))
+    return np.concatenate([order[: count + 1], order[-count - 1 :]])
 
 
 # The true prevalence as a multiple of the assumed one.
@@ -215,19 +220,22 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     assumed = float(problem.prior @ ill)
     if not 0 < assumed < 1:
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
-    tables = {name: make_policy(name, epsilon=study.epsilon).probabilities(problem) for name in policies}
+    made = [make_policy(name, epsilon=study.epsilon) for name in policies]
+    problems = [evaluated_on(policy, problem) for policy in made]
+    tables = [policy.probabilities(on) for policy, on in zip(made, problems, strict=True)]
+    everybody = evaluated_on(Greedy(), problem)
     rows = []
     for factor in FACTORS.values():
         prevalence = min(factor * assumed, 1.0)
         weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
         prior = problem.prior * weights
-        true = problem.with_prior(prior / prior.sum())
-        gain = Gain.of(true)
-        for name, table in tables.items():
-            value = true.value(table)
+        prior /= prior.sum()
+        gain = Gain.of(reweighted(everybody, problem, prior))
+        for policy, on, table in zip(made, problems, tables, strict=True):
+            value = reweighted(on, problem, prior).value(table)
             rows.append(
                 {
-                    "policy": name,
+                    "policy": policy.name,
                     "epsilon": study.epsilon,
                     "factor": factor,
                     "prevalence": prevalence,

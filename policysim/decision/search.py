@@ -14,7 +14,7 @@ from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.study.sweep import fixed_losses, weighted_regrets
+from policysim.study.sweep import evaluated_on, fixed_losses, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.
@@ -155,9 +155,10 @@ def smallest_epsilon(
     """
     demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths)
     template = make_policy(policy) if isinstance(policy, str) else policy
+    on = evaluated_on(template, problem)
 
     def margin(epsilon: float) -> float:
-        return demand.margin(problem, replace(template, epsilon=epsilon).probabilities(problem))
+        return demand.margin(on, replace(template, epsilon=epsilon).probabilities(on))
 
     curve = Curve(template.name, margin)
     if demand.deaths < math.inf:

@@ -110,7 +110,8 @@ class EndLabels:
     def __init__(self, canvas: Canvas, axes: Axes, ends: Sequence[LineEnd], *, width: float) -> None:
         """Put the names to the right of the panel, no wider than `width` (points)."""
         self._canvas, self.axes = canvas, axes
-        self._ends = sorted(ends, key=lambda end: (end.y, end.rank))
+        # Ends that differ by rounding alone are the same end.
+        self._ends = sorted(ends, key=lambda end: (float(f"{end.y:.9g}"), end.rank))
         self._texts = [self._text(end.name) for end in self._ends]
         for text in self._texts:
             show_wrapped(text, text.get_text(), width - NAME * canvas.font)

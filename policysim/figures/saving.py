@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -34,7 +34,9 @@ def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
     """
     empty = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     svg = _saved(figure, "svg", metadata=empty).decode()
-    words = [f"<{tag}>{escape(text)}</{tag}>" for tag, text in (("title", title), ("desc", description)) if text]
+    words = [
+        f"<{tag}>{escape(text, quote=False)}</{tag}>" for tag, text in (("title", title), ("desc", description)) if text
+    ]
     end = svg.index(">", svg.index("<svg")) + 1
     role = ' role="img"' if words else ""
     return svg[: end - 1] + role + ">" + "".join(f"\n {line}" for line in words) + svg[end:]

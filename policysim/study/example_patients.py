@@ -14,12 +14,13 @@ import pandas as pd
 from envs.records import Feature, RecordSpace
 from policies.arrays import FloatArray, blocks
 from policies.catalogue import make_policy
+from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.sweep import N_THREADS, applies, asked_for, at
+from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
@@ -106,10 +107,15 @@ def example_probabilities(
         policy, epsilon, patient (the label), action, probability; a policy that ignores epsilon repeats at each.
     """
     records = np.array([example.record for example in examples])
-    _ = problem.sensitivity, problem.best_actions  # computed once, before the threads share them
+    for on in {evaluated_on(make_policy(name), problem) for name in policies}:
+        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
+
+    found = distinct_rows(problem)
 
     def rows(policy: Policy) -> FloatArray:
-        chosen: FloatArray = policy.probabilities(problem)[records]
+        on = evaluated_on(policy, problem)
+        places = records if found is None or on is problem else found.row[records]
+        chosen: FloatArray = policy.probabilities(on)[places]
         progress.advance()
         return chosen
 
@@ -241,9 +247,10 @@ def patient_losses(problem: DecisionProblem, policies: Sequence[str | Policy], e
 
 
 def _quantiles(problem: DecisionProblem, policy: Policy, levels: FloatArray) -> FloatArray:
-    losses = losses_of(problem, policy.probabilities(problem))
+    on = evaluated_on(policy, problem)
+    losses = losses_of(on, policy.probabilities(on))
     order = losses.argsort()
-    below = problem.prior[order].cumsum()
+    below = on.prior[order].cumsum()
     # Both ends are known exactly; what is left is the rounding of a sum.
     places = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
     quantiles: FloatArray = losses[order[places]]

@@ -119,8 +119,7 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
         declared range, so that no row of the log can move a score beyond it.
     """
-    # Only a study of a log needs it, and what reads files with it.
-    from policysim.logs.outcome_models import fit_outcome_model  # noqa: PLC0415
+    from policysim.logs.outcome_models import fit_outcome_model  # noqa: PLC0415 - a scenario reads no tables
 
     source, data = study.log, log.data
     model = fit_outcome_model(

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
-from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
+from policies.distinct import once_each
 from policies.optimal.certificate import optimal_certificate, rounded_down
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, Policy
@@ -96,6 +97,14 @@ def usable_policies(
 def with_references(names: Sequence[str]) -> tuple[str, ...]:
     """The names with those of `REFERENCES` before them: what others are measured against is in every table."""
     return tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *names]))
+
+
+def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
+    """The problem of the distinct rows where a policy is the same on it (`policies.distinct`), else the problem itself.
+
+    What is not built in is evaluated on every record: what it declares of itself is not trusted.
+    """
+    return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
 
 
 def applies(policy: Policy, problem: DecisionProblem) -> bool:

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from policysim.report.deliver import LIBRARIES, what_it_says
 
 import policysim as ps
 from policysim.question.answer import Answer
 from policysim.question.extras import EXTRAS, MissingExtraError, optional
+from policysim.report.deliver import LIBRARIES, what_it_says
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
