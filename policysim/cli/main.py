@@ -23,7 +23,7 @@ from policysim.cli import (
     sensitivity_command,
     simulate_command,
 )
-from policysim.cli.parser import parse
+from policysim.cli.parser import build_parser, parse
 from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError, say
 from policysim.question.extras import MissingExtraError
 
@@ -54,6 +54,11 @@ COMMANDS = {
 }
 ADD = tuple(command.add for command in COMMANDS.values())
 OURS = ("envs", "policies", "policysim")
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all commands, for tools that write completions for a shell (docs/asking.md)."""
+    return build_parser(ADD)[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from envs.scenario import Scenario
@@ -216,10 +216,10 @@ def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
     study = {STUDY: table.mistakes.text.encode()}
     if not name.endswith(".toml"):
         return study
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts or name == STUDY:
+    folder, scenario = path.parent.resolve(), (path.parent / name).resolve()
+    if Path(name).is_absolute() or not scenario.is_relative_to(folder) or scenario == folder / STUDY:
         return {}
-    return {**study, place.as_posix(): (path.parent / name).read_bytes()}
+    return {**study, scenario.relative_to(folder).as_posix(): scenario.read_bytes()}
 
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...]]:

@@ -137,7 +137,8 @@ def update(page: Path) -> None:
                     shown = printed.rstrip("\n").replace("\xa0", " ").splitlines()
                 elif shown and not matches(printed, shown):
                     sys.stderr.write(f"{page.name}: {command.line}: to be changed by hand:\n{printed}\n")
-                lines += [f"$ {command.line}{note}", *shown, ""]
+                # A blank line parts what is printed from the next command; commands alone stand together.
+                lines += [f"$ {command.line}{note}", *shown, *([""] if shown else [])]
             return "```console\n" + "\n".join(lines).rstrip("\n") + "\n```"
 
         text = BLOCK.sub(made, text)
