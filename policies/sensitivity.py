@@ -12,6 +12,9 @@ from policies.adjacency import Adjacency, Difference, Partition, largest_differe
 from policies.arrays import FloatArray, finite_table
 from policies.html_table import html_table
 
+# Of so few levels of a feature, each pair is compared; of more, the records along it are sorted.
+_FEW_LEVELS = 16
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -141,7 +144,7 @@ def find_conflict(utilities: FloatArray, adjacency: Adjacency) -> Witness | None
     """
     partitions = adjacency.partitions(len(utilities))
     for partition in partitions:
-        if len(partition.axes) == 1 and len(partition.shape) > 1:
+        if len(partition.axes) == 1 and len(partition.shape) > 1 and partition.shape[partition.axes[0]] <= _FEW_LEVELS:
             found = _conflict_on_lines(utilities, partition)
             if found is not None:
                 return found

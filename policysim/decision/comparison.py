@@ -120,18 +120,34 @@ def compare_problem(
     greedy, best_fixed, uniform = (_means(evaluator, policy) for policy in REFERENCES)
     references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
     jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
-    progress.expect(len(jobs) + len(bounded) * len(values))
+    progress.expect(len(jobs) + (len(values) if bounded else 0))
     results = _run_all(evaluator, jobs, progress)
+    intervals = _all_intervals(problem, values, references, progress) if bounded else {}
     frames = []
     for template in templates:
         for epsilon in values:
             if template in bounded:
-                frames.append(_interval_rows(problem, epsilon, references))
-                progress.advance()
+                frames.append(intervals[epsilon])
             else:
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
     return pd.concat(frames, ignore_index=True)
+
+
+def _all_intervals(
+    problem: DecisionProblem, epsilons: Sequence[float], references: References, progress: Progress
+) -> dict[float, pd.DataFrame]:
+    """The limit at each epsilon, where only bounds of it can be computed."""
+
+    def rows(epsilon: float) -> pd.DataFrame:
+        found = _interval_rows(problem, epsilon, references)
+        progress.advance()
+        return found
+
+    # The first by itself: it finds out what is the same for all of them.
+    known = {epsilon: rows(epsilon) for epsilon in epsilons[:1]}
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return {**known, **dict(zip(epsilons[1:], pool.map(rows, epsilons[1:]), strict=True))}
 
 
 def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:
