@@ -23,7 +23,7 @@ from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 
 # Records, and weights w_T, that are handled at a time.
-_RECORDS, _WEIGHTS = 1 << 17, 1 << 21
+_RECORDS, _WEIGHTS = 1 << 15, 1 << 19
 
 
 @dataclass(frozen=True)
