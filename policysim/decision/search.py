@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -65,9 +65,13 @@ def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
 
 @once_per_problem
 def _weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
+    return tuple(_lost_by_each(problem))
+
+
+def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
     """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
     best = problem.utilities.max(axis=1)
-    return tuple(problem.prior * (best - column) for column in problem.utilities.T)
+    yield from (problem.prior * (best - column) for column in problem.utilities.T)
 
 
 def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
@@ -109,7 +113,7 @@ def make_demand(
 @once_per_problem
 def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
     """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
-    return tuple(Fraction(math.fsum(lost)) for lost in _weighted_regrets(problem))
+    return tuple(Fraction(math.fsum(lost)) for lost in _lost_by_each(problem))
 
 
 def _with_rounding(limit: Fraction) -> float:
