@@ -14,6 +14,9 @@ from hypothesis.internal.conjecture import providers
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
+# What is printed is as wide as where there is no terminal.
+os.environ["COLUMNS"] = "100"
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 # Hypothesis also draws numbers that stand in the modules imported so far, which depend on the tests that ran before.

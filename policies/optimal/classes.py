@@ -23,7 +23,7 @@ from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 
 # Records, and weights w_T, that are handled at a time.
-_RECORDS, _WEIGHTS = 1 << 17, 1 << 21
+_RECORDS, _WEIGHTS = 1 << 15, 1 << 19
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
     if one_clique(partition):
         return order_logs(problem, epsilon)
-    agreed = np.empty(problem.n_records, dtype=np.int8)
+    agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
     table = one_hot_logs(agreed, problem.n_actions)
     for solved in solve_classes(problem, partition, epsilon):

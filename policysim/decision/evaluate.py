@@ -80,19 +80,21 @@ class Evaluator:
     @cached_property
     def _weights(self) -> list[sparse.csc_array]:
         """The prior of each record in its cell, (n_cells, n_records), in blocks of records."""
-        return self._in_blocks(np.arange(self.problem.n_records))
+        parts = []
+        for rows in blocks(self.problem.n_records):
+            cells = self._cells[rows]
+            entries = (self.problem.prior[rows], cells, np.arange(len(cells) + 1))
+            parts.append(sparse.csc_array(entries, (self._n_cells, len(cells))))
+        return parts
 
     @cached_property
     def _weights_of_rows(self) -> list[sparse.csc_array]:
         """The prior of the records with each distinct row in each cell, (n_cells, m), in blocks of rows."""
         found = distinct_rows(self.problem)
         assert found is not None  # else there is no other problem
-        return self._in_blocks(found.row)
-
-    def _in_blocks(self, row: IntArray) -> list[sparse.csc_array]:
-        n_rows = int(row.max()) + 1
-        weights = sparse.coo_array((self.problem.prior, (self._cells, row)), (self._n_cells, n_rows)).tocsc()
-        return [weights[:, rows] for rows in blocks(n_rows)]
+        shape = (self._n_cells, len(found.first))
+        weights = sparse.coo_array((self.problem.prior, (self._cells, found.row)), shape).tocsc()
+        return [weights[:, rows] for rows in blocks(shape[1])]
 
     def _per_cell(self, weights: FloatArray) -> FloatArray:
         if self._n_cells == 1:

@@ -48,9 +48,8 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
         benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
     """
-    greedy = Greedy().probabilities(problem)
     gain = Gain.of(problem)
-    least_deaths = expected_deaths(problem, greedy)
+    least_deaths = expected_deaths(problem, Greedy().probabilities(problem))
     unused = unused_features(study, problem, study.space.names)
     prices: list[dict[str, object]] = []
     protections = _protections(study.space)
@@ -60,8 +59,9 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
             prices.append({"hides": name, "epsilon": study.epsilon, "used": False})
             progress.advance()
             continue
-        logs = Optimal(study.epsilon).log_probabilities(problem.with_adjacency(adjacency))
-        table = np.exp(logs)
+        table = Optimal(study.epsilon).log_probabilities(problem.with_adjacency(adjacency))
+        spent = privacy_loss_of_logs(table, adjacency).epsilon
+        np.exp(table, out=table)
         value = problem.value(table)
         prices.append(
             {
@@ -71,7 +71,7 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
                 "loss": gain.best - value,
                 "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
                 "extra_deaths": expected_deaths(problem, table) - least_deaths,
-                "epsilon_spent": privacy_loss_of_logs(logs, adjacency).epsilon,
+                "epsilon_spent": spent,
                 "used": True,
             }
         )

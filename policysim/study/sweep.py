@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -199,14 +199,18 @@ def benefit(gain: Gain) -> str:
 @once_per_problem
 def weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
     """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
+    return tuple(_lost_by_each(problem))
+
+
+def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
     best = problem.utilities.max(axis=1)
-    return tuple(problem.prior * (best - column) for column in problem.utilities.T)
+    yield from (problem.prior * (best - column) for column in problem.utilities.T)
 
 
 @once_per_problem
 def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
     """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
-    return tuple(Fraction(math.fsum(lost)) for lost in weighted_regrets(problem))
+    return tuple(Fraction(math.fsum(lost)) for lost in _lost_by_each(problem))
 
 
 class Proof(NamedTuple):

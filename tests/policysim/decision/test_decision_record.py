@@ -13,6 +13,7 @@ import pytest
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
+from envs.records import record_space
 from policies.catalogue import CATALOGUE
 from policysim.cli.main import main
 from policysim.decision.choice_question import RECORD, answer_of_choices
@@ -260,7 +261,11 @@ def logged(tmp_path):
         policies=("randomized-response",),
         by=(),
         seed=1,
-        log=SimpleNamespace(outcome_model="logistic", files={"table": data}),
+        log=SimpleNamespace(
+            outcome_model="logistic",
+            files={"table": data},
+            space=record_space({"arm": [0, 1], "age": [0, 1, 2]}),
+        ),
     )
     utilities = np.random.default_rng(1).random((6, 3))
     return study, ps.DecisionProblem(utilities, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)), ("old", "new", "both"))
