@@ -12,7 +12,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -189,15 +190,41 @@ MOST_COUNTED = 100_000
 
 @contextmanager
 def progress_bar(unit: str = "step") -> Iterator[Progress]:
-    """Progress as a bar on stderr, if that is a terminal and the work takes long enough to wonder."""
+    """Progress as a bar on stderr, if that is a terminal and the work takes long enough to wonder.
+
+    Each second it is drawn anew, so that its clock goes on however long a step takes.
+    """
     # disable=None: tqdm itself asks whether stderr is a terminal.
-    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+    with (
+        tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar,
+        _each_second(bar.refresh if not bar.disable else None),
+    ):
 
         def expect(steps: int) -> None:
             bar.total = (bar.total or 0) + steps
             bar.unit_scale = bar.total > MOST_COUNTED
 
         yield Progress(bar.update, expect)
+
+
+@contextmanager
+def _each_second(call: Callable[[], object] | None) -> Iterator[None]:
+    """Call something once a second after `PATIENCE_SECONDS`, beside the work; None is not called."""
+    done = threading.Event()
+
+    def clock() -> None:
+        pause = float(PATIENCE_SECONDS)
+        while call and not done.wait(pause):
+            call()
+            pause = 1.0
+
+    thread = threading.Thread(target=clock, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def print_json(document: Mapping[str, Any]) -> None:

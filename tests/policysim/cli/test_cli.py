@@ -90,6 +90,8 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
         *(f"figures/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")),
         "report.html",
         "manifest.json",
+        "study.toml",
+        "scenario.toml",
     }
     table = pd.read_csv(folder / "comparison.csv")
     # 5 policies, 3 epsilons; everyone, 2 ages, infected or not.

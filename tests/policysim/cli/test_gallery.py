@@ -9,6 +9,7 @@ import pytest
 
 from envs.toml_reader import InputFileError
 from policysim.cli.gallery import gallery, main, make
+from policysim.report.differences import agree
 
 REPORTS = Path(__file__).parents[3] / "reports"
 
@@ -134,7 +135,8 @@ def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, ca
     (folder / "marital-status" / "comparison.csv").unlink()
     assert main([str(folder), "--make"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert (folder / "marital-status" / "comparison.csv").read_bytes() == before
+    # To the last digit but one: this may be another processor than that of the report.
+    assert agree("comparison.csv", before, (folder / "marital-status" / "comparison.csv").read_bytes())
     assert "marital-status/report.html" in (folder / "README.md").read_text(encoding="utf-8")
 
 

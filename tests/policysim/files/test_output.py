@@ -1,12 +1,14 @@
 """Files appear whole or not at all."""
 
+import io
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from policysim.files.output import alone_in, check_writable, write_files
+from policysim.files.output import alone_in, check_writable, progress_bar, write_files
 from policysim.question import OutputError
 
 
@@ -116,3 +118,40 @@ def test_folders_in_which_nothing_is_written_vanish(tmp_path):
     with alone_in(tmp_path / "deep" / "deeper"):
         write_files(tmp_path / "deep" / "deeper", {"a.txt": b"A"})
     assert (tmp_path / "deep" / "deeper" / "a.txt").read_bytes() == b"A"
+
+
+class Terminal(io.StringIO):
+    """What is written to it, and when something was."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        if text.strip():
+            self.written.set()
+        return super().write(text)
+
+
+def test_a_step_that_takes_long_shows_the_bar_and_its_clock(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("policysim.files.output.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress_bar("patient") as progress:
+        progress.expect(3)
+        # No step ends: the first would wait for ever if only steps were shown.
+        assert terminal.written.wait(60)
+    assert "0/3" in terminal.getvalue()
+
+
+def test_without_a_terminal_there_is_no_bar(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr("policysim.files.output.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr", written)
+    with progress_bar() as progress:
+        progress.expect(1)
+        progress.advance()
+    assert written.getvalue() == ""
