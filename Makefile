@@ -1,4 +1,5 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
+# make docs: the site, into docs/_build.
 # All share one virtual environment.
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +7,7 @@ BIN := $(VENV)/bin
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report reports test lint clean
+.PHONY: report reports test lint docs clean
 
 report: $(VENV)/.installed
 	$(BIN)/policysim compare covid --price-list --out reports/covid
@@ -17,8 +18,13 @@ reports: $(VENV)/.installed
 
 # A worker for each core takes its share in the order of the files, and half of what another has left when it is done:
 # a file stays with one worker nearly always, and what its tests share is made once.
+# Bytecode is kept, whatever is usual here: without it every worker compiles all tests in each run, for a tenth of its time.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# -n: every reference must lead somewhere; -W: a warning is an error.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs docs/_build
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -32,16 +38,20 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(INPUTS) | $(BIN)/python
-	$(install) --editable .
+	$(install) --editable '.[all]'
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
 	$(install) --editable '.[test]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
+	$(install) --editable '.[all,docs]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: $(INPUTS) | $(BIN)/python
 	$(install) --editable '.[dev]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-docs
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) dist build docs/_build

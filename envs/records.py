@@ -31,16 +31,34 @@ class Feature:
         Its possible values, in order.
     flag : bool
         Whether the levels 0 and 1 mean absent and present, so that words need only name what is present.
+    words : tuple of str
+        What a patient with each level is called, as "never smoked"; empty where the name and the level say it.
     """
 
     name: str
     levels: tuple[Level, ...] = BINARY
     flag: bool = False
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the levels."""
         if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
             raise ValueError(f"feature {self.name!r} needs at least two distinct levels, got {list(self.levels)!r}.")
+
+    def in_words(self, level: str) -> str:
+        """What a patient is called who has a level, given as text.
+
+        Examples
+        --------
+        >>> Feature("dose", ("low", "high")).in_words("low"), Feature("on_trial", flag=True).in_words("0")
+        ('dose low', 'not on trial')
+        >>> Feature("sex", (0, 1), words=("male", "female")).in_words("1")
+        'female'
+        """
+        name = self.name.replace("_", " ")
+        if self.words:
+            return self.words[[str(each) for each in self.levels].index(level)]
+        return {"0": f"not {name}", "1": name}[level] if self.flag else f"{name} {level}"
 
     def code(self, level: Level) -> int:
         """The position of a level; ValueError if there is no such level."""
@@ -156,11 +174,11 @@ class RecordSpace:
         """One record in words: the flags that are present, then the value of every other feature."""
         codes = self.codes([record])[0]
         pairs = list(zip(self.features, codes, strict=True))
-        present = [feature.name for feature, code in pairs if feature.flag and code == 1]
-        valued = [f"{feature.name} {feature.levels[code]}" for feature, code in pairs if not feature.flag]
+        present = [feature.in_words("1") for feature, code in pairs if feature.flag and code == 1]
+        valued = [feature.in_words(str(feature.levels[code])) for feature, code in pairs if not feature.flag]
         if not present and any(feature.flag for feature in self.features):
             present = ["nothing present"]
-        return ", ".join([*present, *valued]).replace("_", " ")
+        return ", ".join([*present, *valued])
 
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
         """The level of each record, (n_records,), and the labels of the levels."""

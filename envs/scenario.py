@@ -13,6 +13,10 @@ from envs.records import Level, RecordSpace
 DEATH = "death"
 
 
+# A source of figures that have none.
+ILLUSTRATIVE = "illustrative"
+
+
 @dataclass(frozen=True)
 class Rule:
     """One step in making the probabilities of flags at admission.
@@ -133,6 +137,8 @@ class Scenario:
         The hazard of death.
     weights : mapping of outcome to float
         What each outcome costs, in units of utility (>= 0).
+    source : str
+        Where the effects of the treatments are from, `ILLUSTRATIVE` if from nowhere; empty where nothing is said.
     """
 
     name: str
@@ -146,6 +152,7 @@ class Scenario:
     treatments: Mapping[str, Treatment]
     death: DeathModel
     weights: Mapping[str, float]
+    source: str = ""
 
     @property
     def flags(self) -> tuple[str, ...]:

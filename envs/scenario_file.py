@@ -13,7 +13,7 @@ from scipy.special import gammainc
 
 from envs.cohort import admission_probability
 from envs.records import Feature, Level, RecordSpace
-from envs.scenario import DEATH, DeathModel, Rule, Scenario, Treatment, complements
+from envs.scenario import DEATH, ILLUSTRATIVE, DeathModel, Rule, Scenario, Treatment, complements
 from envs.toml_reader import FINITE, InputFileError, Table, is_number, open_toml, shown, unknown
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -55,7 +55,7 @@ def load_scenario(name: str | Path) -> Scenario:
 
 
 def _read(table: Table, name: str) -> Scenario:
-    title = table.text("title", name)
+    title, source = table.text("title", name), table.text("source", "")
     features, shares, means = _read_features(table.table("features"))
     size = math.prod(len(feature.levels) for feature in features)
     if size > MOST_RECORDS:
@@ -85,6 +85,7 @@ def _read(table: Table, name: str) -> Scenario:
         treatments=treatments,
         death=death,
         weights=weights,
+        source=source,
     )
 
 
@@ -110,7 +111,7 @@ def _read_features(
             entry.fail("must be at least two distinct levels", "levels")
         if len(entry.mistakes.found) > noted:
             levels = list(UNREAD)
-        features.append(Feature(name, tuple(levels)))
+        features.append(Feature(name, tuple(levels), words=_read_words(entry, levels)))
         if "gamma" in entry:
             shares[name], means[name] = _read_gamma(entry.table("gamma"), levels)
         else:
@@ -119,6 +120,18 @@ def _read_features(
     if not features:
         table.fail("features are missing: at least one is needed")
     return features, shares, means
+
+
+def _read_words(entry: Table, levels: list[Level]) -> tuple[str, ...]:
+    """What patients with each level are called, where the scenario says it."""
+    if "words" not in entry:
+        entry.known.add("words")
+        return ()
+    noted = len(entry.mistakes.found)
+    words = entry.list_of("words", lambda v: isinstance(v, str) and bool(v.strip()), "text in quotes")
+    if len(entry.mistakes.found) == noted and tuple(levels) != UNREAD and len(set(words)) != len(levels):
+        entry.fail(f"must be a different text for each level ({len(levels)}), got {words}", "words")
+    return tuple(words) if len(entry.mistakes.found) == noted and len(words) == len(levels) else ()
 
 
 def _read_shares(entry: Table, levels: list[Level]) -> tuple[float, ...]:
@@ -189,7 +202,7 @@ def _read_rule(table: Table, features: list[Feature], flags: list[str], means: M
         entry.close()
         per = (feature, unit)
         scaled = table.list_of("flags", targets.__contains__, f"one of {', '.join(targets)}")
-    source = table.text("source", "illustrative")
+    source = table.text("source", ILLUSTRATIVE)
     table.close()
     if not changes and not per:
         table.fail("does nothing: it needs set, add, multiply or per")

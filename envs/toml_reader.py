@@ -59,7 +59,7 @@ class Mistakes:
         lines = line_numbers(self.text)
         placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
         name = self.path.as_posix()
-        here = [_one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in placed]
+        here = [one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in placed]
         raise InputFileError("\n".join([*here, *self.elsewhere]))
 
 
@@ -176,9 +176,9 @@ def open_toml(path: Path) -> Iterator[Table]:
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputFileError(_one_line(_syntax_error(path, str(error), text))) from None
+        raise InputFileError(one_line(_syntax_error(path, str(error), text))) from None
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
-        raise InputFileError(_one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
+        raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
     yield Table(values, (), mistakes)
     mistakes.raise_if_any()
@@ -254,7 +254,8 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text in which what cannot be printed is escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

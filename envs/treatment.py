@@ -154,7 +154,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         """The position of a treatment, if it is one."""
         names = self._ward.scenario.actions
         try:
-            position = -1 if isinstance(action, bool) else operator.index(action)
+            position = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
         except TypeError:
             position = -1
         if not 0 <= position < len(names):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from envs.cohort import FloatArray
 from envs.dynamics import BoolArray, FlagSum
 from envs.records import IntArray
-from envs.scenario import Scenario
+from envs.scenario import DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 
 
@@ -47,6 +47,12 @@ class Utility:
         happened = np.asarray(outcomes, dtype=np.float64)
         cost = self.cost_vector(scenario.actions)[np.asarray(actions, dtype=np.intp)]
         return -(happened @ self.weight_vector(scenario.outcomes)) - cost
+
+    def spread(self, days: int) -> float:
+        """How far the returns of two patients can be apart: everything every day and death, against nothing."""
+        weights, costs = dict(self.weights), self.costs.values()
+        death = weights.pop(DEATH, 0.0)
+        return death + days * (sum(weights.values()) + max(costs, default=0.0) - min(0.0, *costs))
 
 
 def default_utility(scenario: Scenario) -> Utility:

@@ -8,36 +8,32 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pandas as pd
 
-from policysim.files.output import OutputError
+from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress, Question
 from policysim.report.deliver import deliver
-from policysim.sources.engine import Findings, Section
-from policysim.sources.source_question import answer_about_source
-from policysim.sources.source_study import Subject
-
-EXIT_USAGE = 2
+from policysim.sources.engine import Section, SourceFindings
+from policysim.sources.source_question import Subject, answer_about_source
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Question):
     """What an experiment asks, as the pipeline of all questions takes it."""
 
     script: str  # its file, as it is run from the root of the repository
     title: str  # the question
     source: str  # who asked it
-    find: Callable[[Progress], Findings]
+    find: Callable[[Progress], SourceFindings]
     seed: int
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:
@@ -53,7 +49,7 @@ class Asked:
         """Run the experiment."""
         text = (Path(__file__).parents[1] / self.script).read_text(encoding="utf-8")
         subject = Subject(self.name, text, self.title, self.source, self.name, self.seed)
-        return answer_about_source(subject, self.find(progress), self.seed, self.script)
+        return answer_about_source(subject, self.find(progress), self.script)
 
 
 def table_section(title: str, text: str, table: pd.DataFrame) -> Section:

@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 
 import policysim as ps
 from policies.local import KAry
-from policysim.figures.described import EPSILON, Drawing, Lines
-from policysim.question.progress import SILENT, Progress
-from policysim.sources.engine import Findings, Judgement, Row, Section
+from policysim.figures.described import EPSILON, Described, Lines
+from policysim.question.protocol import SILENT, Progress
+from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
 # What is asked of the classifier: patients whose record is known, or of whom only the report is.
 KNOWN, REPORTED = "the record is known", "only the report is known"
@@ -327,7 +327,7 @@ def ask(experiment: Experiment, seed: int = 1) -> Asked:
     )
 
 
-def findings(experiment: Experiment, judged: Sequence[Judged]) -> Findings:
+def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings:
     """All that is to be said."""
     found = Scores(score_table(judged), experiment.epsilon)
     worst = max(experiment.private, key=lambda name: found.mean(name, REPORTS, "calibration_error"))
@@ -342,7 +342,7 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> Findings:
         f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
         drawing=RELIABILITY,
     )
-    return Findings(
+    return SourceFindings(
         lead=tuple(lead(experiment, found, worst)),
         rows=(Row("training on private columns", "last step, a plan", "as on the true data", claim),),
         sections=(
@@ -480,7 +480,7 @@ def assumptions(experiment: Experiment) -> tuple[str, ...]:
     )
 
 
-def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Drawing:
+def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Described:
     """A row of panels for each score, a column for each question."""
     panels = []
     for score, (title, label, log) in PANELS.items():
@@ -509,7 +509,7 @@ def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Drawing:
     # What is drawn, column by column of the figure.
     drawn = pd.MultiIndex.from_product([ASKED, PANELS, sorted(set(table["epsilon"]))], names=keys)
     shown = in_words(table.pivot_table("value", keys, "line", sort=False).loc[drawn].reset_index())
-    return Drawing(name, description, table, tuple(panels), height=11.5, across=len(ASKED), shown=shown)
+    return Described(name, description, table, tuple(panels), height=11.5, across=len(ASKED), shown=shown)
 
 
 def in_words(table: pd.DataFrame) -> pd.DataFrame:
@@ -519,7 +519,7 @@ def in_words(table: pd.DataFrame) -> pd.DataFrame:
     return table.replace(words).rename(columns=names)
 
 
-def reliability_drawing(description: str, table: pd.DataFrame) -> Drawing:
+def reliability_drawing(description: str, table: pd.DataFrame) -> Described:
     """Rate of the outcome against what was predicted."""
     seen = table[["predicted", "value"]]
     ends = float(seen.min().min()), float(seen.max().max())
@@ -537,7 +537,7 @@ def reliability_drawing(description: str, table: pd.DataFrame) -> Drawing:
         for asked in ASKED
     )
     shown = in_words(pd.concat([table[table["asked"] == asked] for asked in ASKED]))
-    return Drawing(RELIABILITY, description, table, panels, shown=shown)
+    return Described(RELIABILITY, description, table, panels, shown=shown)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ import policysim as ps
 from policies.local import TwoCoin
 from policysim.figures import looks, set_epsilon_axis
 from policysim.figures.curves import draw_policies
-from policysim.figures.described import Drawing
-from policysim.question.progress import SILENT, Progress
-from policysim.sources.engine import Findings, Judgement, Row, Section
+from policysim.figures.described import Described
+from policysim.question.protocol import SILENT, Progress
+from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.
 SOURCE = ("exponential", "exponential-tight")
@@ -185,7 +185,7 @@ def ahead_by(problem: ps.DecisionProblem, epsilon: float) -> float:
 def ask(experiment: Experiment, seed: int = 1) -> Asked:
     """The experiment as a question. Nothing is drawn at random."""
 
-    def find(progress: Progress) -> Findings:
+    def find(progress: Progress) -> SourceFindings:
         table = curves(experiment, progress)
         return findings(experiment, table, crossings(experiment, table, progress))
 
@@ -199,7 +199,7 @@ def ask(experiment: Experiment, seed: int = 1) -> Asked:
     )
 
 
-def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> Findings:
+def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> SourceFindings:
     """All that is to be said."""
     coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
     at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
@@ -209,7 +209,7 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
         cost == 0,
         "Losses of independent answers about one person add up.",
     )
-    return Findings(
+    return SourceFindings(
         lead=tuple(lead(experiment, table, found)),
         rows=(Row("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
         sections=(
@@ -334,7 +334,7 @@ class HiddenPanel:
         axes.set_title(f"Hidden: {self.hidden}", loc="left", fontweight="bold")
 
 
-def drawing(table: pd.DataFrame) -> Drawing:
+def drawing(table: pd.DataFrame) -> Described:
     """A panel for each hidden set; the page has the benefit at each epsilon, a column for each policy."""
     limits = 100 * float(table["benefit_kept"].min()) - 5, 105.0
     panels = tuple(HiddenPanel(hidden, limits) for hidden in dict.fromkeys(table["hidden"]))
@@ -348,7 +348,7 @@ def drawing(table: pd.DataFrame) -> Drawing:
         "coins for each hidden feature."
     )
     order = shown.reindex(list(dict.fromkeys(table["hidden"])), level="hidden").reset_index()
-    return Drawing(FIGURE, description, table, panels, height=10.0, across=2, shown=order)
+    return Described(FIGURE, description, table, panels, height=10.0, across=2, shown=order)
 
 
 def percent(share: float) -> str:

@@ -10,7 +10,7 @@ reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism, by sensitivity or by range
 calibration    its calibrations that look at the scores: monotone, tight
 capped         the exponential mechanism on capped regrets
-scores         what mechanisms with noisy scores share: permute_and_flip, noisy_max
+scores         what mechanisms with noisy scores share; noisy_max: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision
 randomized_features  randomised response on the record, then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof

@@ -6,7 +6,7 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     coin = "their_package:Coin"
 
 Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. Its privacy is not taken on trust: see `policysim.study.sweep.checked_tables`.
+figures and in decision records. Its privacy is not taken on trust: see `policysim.study.checks.checked_tables`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from typing import Any
 from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
-from policies.noisy_max import ReportNoisyMax
+from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import Optimal
-from policies.permute_and_flip import PermuteAndFlip
 from policies.policy import Policy
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
@@ -208,3 +207,10 @@ def unknown_policy(name: str) -> str:
     near = get_close_matches(name, CATALOGUE, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown policy {name!r}; {hint}known: {', '.join(CATALOGUE)}."
+
+
+def mechanism_words(name: str) -> str:
+    """A policy in words, with its formula and the works that it is from."""
+    kind = CATALOGUE[name]
+    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
+    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])

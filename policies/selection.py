@@ -17,8 +17,7 @@ from policies.arrays import FloatArray, IntArray, non_negative, read_only
 from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
-from policies.noisy_max import ReportNoisyMax, log_win_probabilities
-from policies.permute_and_flip import PermuteAndFlip, win_integrals
+from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, win_integrals
 from policies.scores import scaled_scores
 from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 

@@ -13,8 +13,8 @@ differ by u_j, in [lo, hi] with hi - lo = G - 1, and whose best places differ by
 m - u_j before they are cut off, and by a part of that afterwards. So they still differ by no more than from m - hi,
 which is <= 0, to m - lo, which is >= 0: below, u_j stands for m minus that difference.
 
-**Weights.** f(d) is a whole number > 0 with f(d+1) <= f(d) <= e^L f(d+1) (see `Weights`). No more is needed of f. For
-any candidate a,
+**Weights.** f(d) is a whole number > 0 with f(d+1) <= f(d) <= e^L f(d+1) (see `WholeWeights`). No more is needed of f.
+For any candidate a,
 
 - f of a falls by a factor of at most e^(L max(0, m - u_a)),
 - f of any candidate rises by a factor of at most c = e^(L (hi - m)), as u_j <= hi,
@@ -70,7 +70,7 @@ Bits = Callable[[int], int]
 
 
 @dataclass(frozen=True)
-class Weights:
+class WholeWeights:
     """f(d) = F + floor(A e^(-L d)), with F = 2 + ceil(2 / L), and A = 2^M - F so that f(0) = 2^M.
 
     e^(-L d) is a product over the n bits of d, from the highest to the lowest, of 1 or e^(-L 2^i), in whole numbers
@@ -223,19 +223,19 @@ def _place(position: int, score: Any, unit: Fraction) -> int:
     return HEIGHT + int(top) * K * unit.denominator // (int(bottom) * unit.numerator)
 
 
-def gaps_below_best(places: Sequence[int], weights: Weights) -> list[int]:
+def gaps_below_best(places: Sequence[int], weights: WholeWeights) -> list[int]:
     """d + 2^n for each of the places, where d is its gap, cut off at 2^n - 1."""
     best, span = max(places) + HEIGHT, 1 << weights.gap_bits
     return [min(best - place, HEIGHT + span - 1) - (HEIGHT - span) for place in places]
 
 
-def release_weights(epsilon: float, monotone: bool) -> Weights:
+def release_weights(epsilon: float, monotone: bool) -> WholeWeights:
     """The weights that spend epsilon, > 0 and finite: the decimal by which it is written, or the float if less."""
     spent = min(Fraction(repr(epsilon)), Fraction(epsilon))
-    return Weights(spent / ((1 if monotone else 2) * K + 3))
+    return WholeWeights(spent / ((1 if monotone else 2) * K + 3))
 
 
-def by_weights(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randbits) -> int:
+def by_weights(gaps: Sequence[int], weights: WholeWeights, bits: Bits = secrets.randbits) -> int:
     """The exponential mechanism: a position, by its weight.
 
     A ticket in [0, S), S the sum of the weights, is floor(u S / 2^R) for R random bits u. A position has as many u as
@@ -245,7 +245,7 @@ def by_weights(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randb
     """
     k = len(gaps)
     length = weights.bits + k.bit_length() + weights.guard + 4
-    # The same trick as in Weights: all sums begin at a power of 2 that is far above them.
+    # The same trick as in `WholeWeights`: all sums begin at a power of 2 that is far above them.
     base = weights.bias << (k.bit_length() + 5)
     total, sums = base, []
     for gap in gaps:
@@ -262,7 +262,7 @@ def by_weights(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randb
     return position
 
 
-def by_flips(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randbits) -> int:
+def by_flips(gaps: Sequence[int], weights: WholeWeights, bits: Bits = secrets.randbits) -> int:
     """Permute-and-flip: the first position, in random order, whose coin shows heads. The best one's always does.
 
     All coins are flipped, also those behind the first heads.
@@ -278,7 +278,7 @@ def by_flips(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randbit
     return chosen
 
 
-def by_noise(gaps: Sequence[int], weights: Weights, bits: Bits = secrets.randbits) -> int:
+def by_noise(gaps: Sequence[int], weights: WholeWeights, bits: Bits = secrets.randbits) -> int:
     """Report-noisy-max: the position of the largest sum of score and noise, the first of equal ones."""
     span = 1 << weights.gap_bits
     sums = []

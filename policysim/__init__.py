@@ -21,15 +21,21 @@ the environments to Gymnasium when that is imported.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from policysim.question.neighbours import refuse_others
 from policysim.study.registration import register
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from envs.scenario_file import load_scenario
+    from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
+    from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
     from policies.selection import Selection, select
@@ -37,12 +43,12 @@ if TYPE_CHECKING:
     from policysim.course.budget import PrivacyBudget
     from policysim.course.planning import plan, policy_value
     from policysim.course.privatize_policy import privatize_policy
-    from policysim.course.process import InfiniteLossWarning
+    from policysim.course.process import InfiniteLossWarning, Process
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
-    from policysim.decision.comparison import compare
     from policysim.decision.search import smallest_epsilon
     from policysim.logs.read_log import read_log
+    from policysim.question.protocol import Progress
     from policysim.study.declared import Study
     from policysim.study.study_file import load_study
     from policysim.study.study_problem import build_problem
@@ -64,10 +70,10 @@ _HOME = {
     "TabularMDP": "policysim.course.tabular",
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
-    "compare": "policysim.decision.comparison",
     "evaluate_log": "policysim.trials.evaluate_log",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
+    "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
     "policy_value": "policysim.course.planning",
@@ -98,6 +104,7 @@ __all__ = [
     "evaluate_log",
     "load_scenario",
     "load_study",
+    "local",
     "make_policy",
     "plan",
     "policy_value",
@@ -114,7 +121,9 @@ def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
     if name not in _HOME:
         raise AttributeError(f"module 'policysim' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    # `local` is a package itself.
+    value = home if name == "local" else getattr(home, name)
     globals()[name] = value
     return value
 
@@ -124,4 +133,54 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
 
 
+def compare(
+    problem: DecisionProblem | Process,
+    *,
+    policies: Sequence[str | Policy] | None = None,
+    epsilons: Sequence[float] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = lambda: None,
+) -> pd.DataFrame:
+    """Evaluate policies exactly at several epsilons, overall and per group: of one decision, or over all days.
+
+    Parameters
+    ----------
+    problem : DecisionProblem or Process
+        What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
+        whatever has the same attributes (`policysim.course.process.Process`).
+    policies : sequence of str or Policy, optional
+        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-tight,
+        randomized-response and the optimum by default.
+    epsilons : sequence of float, optional
+        Values >= 0, of one decision; 24 from 0.05 to 20 by default.
+    by : sequence of str, optional
+        Features of the records (of a process: of its first states) whose levels are evaluated one by one.
+    advance : callable or Progress, optional
+        Called after each policy and epsilon that is evaluated.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, epsilon and group (everyone first, as group = level = "all"). Its columns are explained by
+        `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
+        `policysim.course.course_comparison.compare_process`.
+
+    Raises
+    ------
+    ValueError
+        For something else than a problem or a process, an unknown policy or group, a policy that cannot be used on the
+        problem (`NotApplicableError`), or an epsilon that is not a number >= 0.
+    """
+    from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
+
+    if isinstance(problem, DecisionProblem):
+        from policysim.decision.comparison import compare_problem  # noqa: PLC0415
+
+        return compare_problem(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    from policysim.course.course_comparison import compare_process  # noqa: PLC0415
+
+    return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+
+
+refuse_others(__file__)
 register()

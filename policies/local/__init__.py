@@ -1,23 +1,31 @@
 """The local model: each person's value is randomised before anybody else sees it.
 
 channel        Channel: what a report reveals, exactly; reports, from the operating system's randomness or a generator
-two_coin       two-coin response to a yes-or-no question, with any biases
-k_ary          k-ary response, for one column or jointly for several
+response       two-coin response to a yes-or-no question, with any biases; k-ary response, also for several columns
 unary          unary encoding, for many categories, and maximum likelihood from whole reports
-channel_names  the mechanisms by name
-estimation     shares of the true values from counts of reports, with intervals
+estimation     shares of the true values from counts of reports, with intervals; expected errors, and their bands
 likelihood     maximum likelihood, in closed form and by EM; the nearest proportions
-errors         expected errors, and the band that the errors of one run lie in
 parameters     what parameters may be, and probabilities as whole numbers
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
 from policies.local.channel import Channel, Reports, count_reports, privatize
-from policies.local.channel_names import CHANNELS, channel_from
-from policies.local.errors import ErrorBands, ExpectedErrors, error_bands, expected_errors
-from policies.local.estimation import METHODS, Estimate, estimate
-from policies.local.k_ary import KAry
+from policies.local.estimation import (
+    METHODS,
+    ErrorBands,
+    Estimate,
+    ExpectedErrors,
+    error_bands,
+    estimate,
+    expected_errors,
+)
 from policies.local.likelihood import expectation_maximization, most_likely_shares, project_onto_simplex
-from policies.local.two_coin import TwoCoin
+from policies.local.response import KAry, TwoCoin
 from policies.local.unary import Unary, estimate_bits
 
 __all__ = [
@@ -42,3 +50,38 @@ __all__ = [
     "privatize",
     "project_onto_simplex",
 ]
+
+CHANNELS: dict[str, type[TwoCoin | KAry | Unary]] = {channel.name: channel for channel in (TwoCoin, KAry, Unary)}
+
+
+def channel_from(name: str, parameters: Mapping[str, Any]) -> Channel:
+    """The channel with this name and these parameters: the inverse of `Channel.name` and `Channel.parameters`.
+
+    Parameters
+    ----------
+    name : str
+        "two-coin", "k-ary" or "unary".
+    parameters : mapping
+        All of the channel's parameters.
+
+    Returns
+    -------
+    Channel
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, parameters that are missing or unknown, or values that the channel does not allow.
+
+    Examples
+    --------
+    >>> channel_from("k-ary", {"n_values": 4, "epsilon": 1.0})
+    KAry(n_values=4, epsilon=1.0)
+    """
+    if name not in CHANNELS:
+        raise ValueError(f"the mechanism must be one of {', '.join(CHANNELS)}, got {name!r}.")
+    needed = {field.name for field in fields(CHANNELS[name]) if field.init}
+    if set(parameters) != needed:
+        got = ", ".join(map(str, parameters)) or "none"
+        raise ValueError(f"a {name} mechanism needs the parameters {', '.join(sorted(needed))}, got {got}.")
+    return CHANNELS[name](**parameters)

@@ -126,7 +126,7 @@ def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator |
 
     Examples
     --------
-    >>> from policies.local.k_ary import KAry
+    >>> from policies.local.response import KAry
     >>> privatize([0, 1, 2, 3], KAry(4, 30.0))
     array([0, 1, 2, 3])
     """

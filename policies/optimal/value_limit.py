@@ -90,11 +90,6 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     return _interval(problem, partitions, epsilon)
 
 
-def unbeatable_value(problem: DecisionProblem, epsilon: float) -> float:
-    """A value that no epsilon-private policy exceeds: `value_limit(problem, epsilon).unbeatable`."""
-    return value_limit(problem, epsilon).unbeatable
-
-
 def _greedy_value(problem: DecisionProblem) -> float:
     return float(problem.prior @ problem.utilities.max(axis=1))
 

@@ -2,8 +2,7 @@
 
 main            the entry point, and what becomes of errors
 parser          argparse, with refusals of one line
-option_types    what the text of an option means
-shared_options  options that several commands have, and the study that they choose
+options         options that several commands have, the study that they choose, and what an option's text means
 gallery         the page of all reports
 
 A command is a module with its options (`add`) and the question that they ask (`run`): audit_command, choose_command,

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import epsilons, names
+from policysim.cli.options import add_policies, add_study, chosen_study, epsilons, names
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_policies, add_study, chosen_study
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question

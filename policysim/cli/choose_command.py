@@ -6,9 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import folder, number, share
+from policysim.cli.options import add_policies, add_study, chosen_study, folder, number, share
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_policies, add_study, chosen_study
 
 if TYPE_CHECKING:
     from policysim.decision.choose import Wish

@@ -8,13 +8,22 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import epsilons, folder, number, whole
+from policysim.cli.options import (
+    add_policies,
+    add_study,
+    as_usage,
+    chosen_study,
+    epsilons,
+    folder,
+    names,
+    number,
+    whole,
+)
 from policysim.cli.parser import Commands, TextParser, parse
-from policysim.cli.shared_options import add_policies, add_study, as_usage, chosen_study
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question
-    from policysim.report.folder import FigureFiles
+    from policysim.report.deliver import FigureFiles
 
 TOTALS = (1.0, 5.0, 10.0)
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
@@ -27,7 +36,7 @@ APART = ("command", "arguments", "study", "out", "json")
 
 def formats(text: str) -> tuple[str, ...]:
     """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
-    from policysim.report.folder import FORMATS
+    from policysim.report.deliver import FORMATS
 
     asked = [part.strip() for part in text.split(",")]
     for name in asked:
@@ -49,7 +58,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
     parser.add_argument(
-        "--by", action="append", metavar="FEATURE", help="report each level of this feature; may be repeated"
+        "--by",
+        type=names,
+        action="extend",
+        metavar="FEATURE",
+        help="report each level of these features: one, or one,two",
     )
     parser.add_argument("--out", type=folder, metavar="DIR", help="where to write (default: reports/STUDY)")
     parser.add_argument(
@@ -97,7 +110,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def asked(chosen: argparse.Namespace) -> tuple[Question, FigureFiles]:
     """The question, and the figure files that are wanted."""
-    from policysim.report.folder import DEFAULT, FigureFiles
+    from policysim.report.deliver import DEFAULT, FigureFiles
 
     wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
     return _question(chosen), wanted
@@ -183,8 +196,7 @@ def study_command(arguments: Sequence[str]) -> list[str]:
     >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
     ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
     """
-    from policysim.report.folder import STUDY
-    from policysim.study.study_file import study_names
+    from policysim.study.study_file import STUDY, study_names
 
     # Values as they were written: 1e-6 is not to become 1e-06.
     given = parse(arguments, [add], TextParser)

@@ -8,9 +8,8 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import number, one_epsilon
+from policysim.cli.options import add_json, add_seed, as_usage, number, one_epsilon
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.study.declared import LoggedStudy
@@ -63,7 +62,11 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--policy", metavar="NAME", help="the policy: one of the catalogue, on the records of --study")
     parser.add_argument("--epsilon", type=one_epsilon, metavar="E", help="of --policy")
-    parser.add_argument("--study", metavar="STUDY", help="with --policy: the study of a scenario (default: covid)")
+    parser.add_argument(
+        "--study",
+        metavar="STUDY",
+        help="with --policy: the study of a scenario (default: that of which simulate made the log, or covid)",
+    )
     parser.add_argument(
         "--estimator",
         type=estimator,
@@ -143,7 +146,7 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from policysim.files.probability_table import read_probability_table
     from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
-    from policysim.study.study_file import load_study
+    from policysim.study.study_file import load_study, study_of
     from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:
@@ -162,4 +165,5 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
             f"the log itself are evaluated on held-out patients by policysim compare {chosen.log}"
         )
     with as_usage():
-        return CataloguePolicy(policy, require_scenario(load_study(chosen.study or COVID)))
+        study = load_study(chosen.study) if chosen.study else study_of(Path(chosen.log)) or load_study(COVID)
+        return CataloguePolicy(policy, require_scenario(study))

@@ -15,16 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from tqdm import tqdm
-
 from envs.toml_reader import InputFileError
 from policysim.cli import main as cli
-from policysim.cli.parser import EXIT_USAGE, Parser
-from policysim.files.output import OutputError, write_files
+from policysim.cli.parser import Parser
+from policysim.files.output import progress_bar, write_files
+from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.words import days
-from policysim.report.folder import MANIFEST, STUDY
+from policysim.report.deliver import MANIFEST
 from policysim.report.manifest import Manifest, read_manifest
-from policysim.study.study_file import study_names
+from policysim.study.study_file import STUDY, study_names
 
 PAGE = "README.md"
 INTRODUCTION = (
@@ -81,13 +80,15 @@ def manifests(folder: Path) -> list[Manifest]:
 
 def make(folder: Path) -> int:
     """Run each study's command again, into its folder, with a progress bar; the exit code of the first that fails."""
-    bar = tqdm(manifests(folder), disable=None, leave=False, unit="study", file=sys.stderr)
-    for manifest in bar:
-        bar.set_description(manifest.folder.name)
-        with contextlib.redirect_stdout(io.StringIO()):
-            code = _run(manifest, folder)
-        if code:
-            return code
+    found = manifests(folder)
+    with progress_bar("study") as progress:
+        progress.expect(len(found))
+        for manifest in found:
+            with contextlib.redirect_stdout(io.StringIO()):
+                code = _run(manifest, folder)
+            if code:
+                return code
+            progress.advance()
     return 0
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policysim.cli.options import add_json
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json
 
 if TYPE_CHECKING:
     from policysim.logs.guess_features import Features
@@ -49,6 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import guess_roles
     from policysim.logs.study_text import study_text
+    from policysim.question import say
 
     out = _checked_out(chosen.out or chosen.data.with_suffix(".toml"))
     with progress_bar("column") as progress:
@@ -69,7 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json(_document(out, roles, features))
     else:
-        sys.stdout.write("\n".join(_screen(out, text, roles, features)) + "\n")
+        say("\n".join(_screen(out, text, roles, features)) + "\n")
     return 0
 
 

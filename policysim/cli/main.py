@@ -23,7 +23,9 @@ from policysim.cli import (
     sensitivity_command,
     simulate_command,
 )
-from policysim.cli.parser import EXIT_USAGE, parse
+from policysim.cli.parser import build_parser, parse
+from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError, say
+from policysim.question.extras import MissingExtraError
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
@@ -51,8 +53,12 @@ COMMANDS = {
     "select": select_command,
 }
 ADD = tuple(command.add for command in COMMANDS.values())
-EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED, EXIT_BUG = 3, 4, 130, 1
 OURS = ("envs", "policies", "policysim")
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all commands, for tools that write completions for a shell (docs/asking.md)."""
+    return build_parser(ADD)[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,9 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if stop.code == EXIT_USAGE:
             return EXIT_USAGE
         raise  # --help and --version
+    except MissingExtraError as error:
+        sys.stderr.write(_prefixed(str(error)))
+        return EXIT_USAGE
     try:
-        code = _run(chosen)
-        sys.stdout.flush()
+        return _run(chosen)
     except KeyboardInterrupt:
         sys.stderr.write("policysim: interrupted; nothing was written\n")
         return EXIT_INTERRUPTED
@@ -77,33 +85,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output is gone; end quietly, as other tools do, and leave nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        sys.stderr.write(_prefixed(f"cannot write to standard output: {error.strerror}"))
+    except OutputError as error:
+        sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
-    return code
 
 
 def _run(chosen: argparse.Namespace) -> int:
     if chosen.command is None:
-        sys.stdout.write(ABOUT)
+        say(ABOUT)
         return 0
     from envs.toml_reader import InputFileError
-    from policysim.files.output import OutputError
     from policysim.question.protocol import UsageError
-    from policysim.study.sweep import ClaimError
+    from policysim.study.checks import ClaimError
 
     try:
         code: int = COMMANDS[chosen.command].run(chosen)
         return code
-    except (InputFileError, OutputError, UsageError) as error:
+    except (InputFileError, MissingExtraError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE
     except ClaimError as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_CHECK
+    except (BrokenPipeError, OutputError):
+        raise  # told in `main`
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None:
-            raise  # of standard output
         if isinstance(error, ValueError) and said_on_purpose(error):
             sys.stderr.write(_prefixed(str(error)))
             return EXIT_DATA

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
+from policysim.question import EXIT_USAGE
+
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 # Adds a command and its options.
 Add: TypeAlias = Callable[[Commands], object]
 
-EXIT_USAGE = 2
 # What argparse says of an option, and what is said here.
 OWN_WORDS = {
     "expected one argument": "needs a value",
@@ -35,6 +36,9 @@ class Parser(argparse.ArgumentParser):
         """As argparse does."""
         if not self.typed:
             options.pop("type", None)
+            # Lists stay text as well: one for each time that the option is given.
+            if options.get("action") == "extend":
+                options["action"] = "append"
         action = super().add_argument(*names, **options)
         self.flags += action.option_strings
         return action

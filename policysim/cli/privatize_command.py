@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import number, rows_file
+from policysim.cli.options import add_json, add_seed, as_usage, number, rows_file
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.files.columns_file import ColumnsFile
-    from policysim.question.progress import Progress
-    from policysim.release.privatize import PrivateTable
+    from policysim.question.protocol import Progress
+    from policysim.release.privatize import EstimatedTable
     from policysim.release.privatize_ledger import Ledger
-    from policysim.release.privatize_note import Note, Plan
+    from policysim.release.privatize_note import Note, Randomization
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
@@ -71,17 +70,18 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.output import print_json
+    from policysim.question import say
     from policysim.release.privatize_screen import private_document, private_screen
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
     if chosen.json:
         print_json(private_document(path, note, tables))
     else:
-        sys.stdout.write(private_screen(path, note, tables) + "\n")
+        say(private_screen(path, note, tables) + "\n")
     return 0
 
 
-def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
+def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
     from policysim.files.columns_file import open_columns
     from policysim.files.output import progress_bar
     from policysim.question.protocol import UsageError
@@ -95,7 +95,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[P
         return chosen.data, read_private(chosen.data, progress)
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[PrivateTable]]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
     import numpy as np
 
     from policysim.files.columns_file import open_columns
@@ -203,7 +203,7 @@ def _plan(
     *,
     separately: bool,
     progress: Progress,
-) -> Plan:
+) -> Randomization:
     from policysim.release.privatize_codes import levels_in
     from policysim.release.privatize_note import make_plan
 

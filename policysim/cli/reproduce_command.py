@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policysim.cli import compare_command
+from policysim.cli.options import add_json
 from policysim.cli.parser import Commands, parse
-from policysim.cli.shared_options import add_json
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question
-    from policysim.report.folder import FigureFiles
+    from policysim.report.deliver import FigureFiles
 
 
 def add(commands: Commands) -> None:

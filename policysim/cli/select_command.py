@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.option_types import names, number
+from policysim.cli.options import add_json, add_seed, as_usage, names, number
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_json, add_seed, as_usage
 
 if TYPE_CHECKING:
     from policysim.release.select_private import Terms
@@ -71,7 +70,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Choose; exit code 4 if the declared sensitivity is too small for the claim."""
     import numpy as np
 
-    from policysim.files.output import EXIT_CHECK, print_json, progress_bar
+    from policysim.files.output import print_json, progress_bar
+    from policysim.question import EXIT_CHECK, say
     from policysim.release.counts_file import read_counts
     from policysim.release.select_private import choices
     from policysim.release.select_screen import analysis_document, release_document, select_screen
@@ -103,7 +103,7 @@ def run(chosen: argparse.Namespace) -> int:
             document["analysis_not_private"] = analysis_document(found)
         print_json(document)
     else:
-        sys.stdout.write(select_screen(terms, found, drawn, chosen.seed, analysis=chosen.analysis) + "\n")
+        say(select_screen(terms, found, drawn, chosen.seed, analysis=chosen.analysis) + "\n")
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
 
 

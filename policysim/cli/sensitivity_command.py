@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from policysim.cli.options import add_study, chosen_study
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_study, chosen_study
 
 
 def add(commands: Commands) -> None:
@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask."""
-    from policysim.decision.sensitivity_question import SensitivityQuestion
+    from policysim.decision.audit_question import SensitivityQuestion
     from policysim.report.deliver import deliver
 
     return deliver(SensitivityQuestion(chosen_study(chosen)), as_json=chosen.json)

@@ -6,9 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from policysim.cli.compare_command import horizon, in_catalogue
-from policysim.cli.option_types import one_epsilon, rows_file, whole
+from policysim.cli.options import add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 from policysim.cli.parser import Commands
-from policysim.cli.shared_options import add_study, as_usage, chosen_study
 
 if TYPE_CHECKING:
     from policies.policy import Policy
@@ -47,12 +46,12 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
-    from policysim.course.simulated_log import check_log_path
     from policysim.course.simulation_question import SimulationQuestion
     from policysim.course.treatment_course import require_any_record
     from policysim.question.protocol import UsageError
     from policysim.report.deliver import deliver
     from policysim.study.declared import require_scenario
+    from policysim.study.study_file import keep_study_of
 
     over_days = chosen.horizon > 1
     if chosen.length_public and not over_days:
@@ -68,12 +67,17 @@ def run(chosen: argparse.Namespace) -> int:
         if over_days:
             require_any_record(study)
     if chosen.log is not None:
+        from policysim.course.simulated_log import check_log_path
+
         # Before anything is computed.
         check_log_path(chosen.log)
     question = SimulationQuestion(
         study, policy, chosen.patients, chosen.horizon, length_public=chosen.length_public, log=chosen.log
     )
-    return deliver(question, as_json=chosen.json)
+    code = deliver(question, as_json=chosen.json)
+    if chosen.log is not None:
+        keep_study_of(chosen.log, chosen.study, study)
+    return code
 
 
 def _policy(chosen: argparse.Namespace, *, over_days: bool) -> Policy:

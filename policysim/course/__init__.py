@@ -10,8 +10,8 @@ budget, allocation   what each day may spend, so that all days stay within one t
 course_evaluation  what a policy is worth over days, exactly; the best schedule for all
 course_comparison  policies over epsilon, over all days of a process
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's
-days, days_screen  treatment over days against the total budget
-course_question    the same as a question
+days               treatment over days against the total budget
+course_question    the same as a question, and what it prints
 simulation, simulated_log, simulation_question   the check by Monte Carlo, the simulator's own log, and both as a
 question
 """

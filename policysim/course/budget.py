@@ -17,6 +17,7 @@ from policies.arrays import non_negative
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.course.allocation import SAFE, Spent, most_affordable, spend
+from policysim.question.extras import optional
 
 Composition = Literal["basic", "exact-losses", "zero-concentrated"]
 
@@ -284,9 +285,10 @@ def converted_epsilon(rho: float, delta: float) -> float:
     """
     if rho == math.inf:
         return math.inf
-    # It takes a second to import.
-    from dp_accounting import ZCDpEvent  # type: ignore[import-untyped]  # noqa: PLC0415
-    from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]  # noqa: PLC0415
+    # It takes a second to import, and only a delta needs it.
+    with optional():
+        from dp_accounting import ZCDpEvent  # type: ignore[import-untyped]  # noqa: PLC0415
+        from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]  # noqa: PLC0415
 
     return float(RdpAccountant(ORDERS).compose(ZCDpEvent(rho)).get_epsilon(delta))
 

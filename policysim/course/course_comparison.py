@@ -16,9 +16,9 @@ from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
 from policysim.course.process import InfiniteLossWarning, Process
-from policysim.course.step_problems import Course, optimal_course
-from policysim.question.progress import SILENT, Progress
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, ratio
+from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
 
 
 def evaluate_all(
-    evaluator: ProcessEvaluator, course: Course, policies: list[Policy], advance: Callable[[], object]
+    evaluator: ProcessEvaluator, course: DailyDecisions, policies: list[Policy], advance: Callable[[], object]
 ) -> tuple[CourseReferences, dict[Policy, CourseResult]]:
     """The references and each policy; `advance` is called once for each policy."""
     process = evaluator.process
@@ -166,7 +166,7 @@ def evaluate_all(
     return references, found
 
 
-def _one_hot(course: Course, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
+def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
     return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
 
 
@@ -177,7 +177,7 @@ def _constant(process: Process, action: int) -> DailyTables:
     return lambda _: (constant_logs(row, len(process.initial)), constant_logs(np.exp(row), len(process.initial)))
 
 
-def _private(course: Course, policy: Policy) -> DailyTables:
+def _private(course: DailyDecisions, policy: Policy) -> DailyTables:
     return lambda day: course.decisions(policy)[day].tables(policy)
 
 
@@ -197,15 +197,14 @@ def course_rows(
         "share": [group.share for group in groups],
         "horizon": np.inf if horizon is None else horizon,
         "value": value,
-        "loss": best - value,
-        "normalized_loss": ratio(best - value, best - uniform, np.abs(best)),
-        "benefit_kept": ratio(value - fixed, best - fixed, np.abs(best)),
+        "loss": (loss := excess(best, value, np.abs(best))),
+        "normalized_loss": ratio(loss, best - uniform, np.abs(best)),
+        "benefit_kept": ratio(excess(value, fixed, np.abs(best)), best - fixed, np.abs(best)),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = result.means[:, position]
-        columns[metric.replace("expected_", "extra_", 1)] = (
-            result.means[:, position] - references.best.means[:, position]
-        )
+        mean, least = result.means[:, position], references.best.means[:, position]
+        columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     total = sum(result.spent)
     columns["epsilon_spent"] = max(result.spent)
     columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf

@@ -15,7 +15,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import constant_logs
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.process import Process
-from policysim.course.step_problems import Course, q_table, require_tabular
+from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
 from policysim.question.words import ALL, Group
 
 # From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
@@ -56,7 +56,7 @@ class ProcessEvaluator:
     ----------
     process : Process
         With `outcomes`, a mapping of names to (n, k) expectations of one step, if it has any.
-    course : Course
+    course : DailyDecisions
         Its decisions: they know who is hidden among whom.
     by : sequence of str, optional
         Features of the first state whose levels are evaluated one by one, beside everyone.
@@ -68,7 +68,7 @@ class ProcessEvaluator:
     metrics : list of str
     """
 
-    def __init__(self, process: Process, course: Course, by: Sequence[str] = ()) -> None:
+    def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
         self.process, self._course = process, course
         outcomes: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
         self.metrics = ["value", *(f"expected_{name}" for name in outcomes)]

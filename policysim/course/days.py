@@ -15,9 +15,9 @@ from policies.reference import BestFixed
 from policysim.course.budget import DailyBudget, PrivacyBudget
 from policysim.course.course_comparison import course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
-from policysim.course.step_problems import Course, optimal_course
+from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.declared import ScenarioStudy
 
@@ -130,7 +130,9 @@ class _Search:
     the prior only, which are public.
     """
 
-    def __init__(self, template: Policy, question: DaysQuestion, course: Course, evaluator: ProcessEvaluator) -> None:
+    def __init__(
+        self, template: Policy, question: DaysQuestion, course: DailyDecisions, evaluator: ProcessEvaluator
+    ) -> None:
         self.template = template
         self._question, self._course, self._evaluator = question, course, evaluator
         self._problems = _problems(course, template)
@@ -180,7 +182,7 @@ def _number_of_budgets(name: str, question: DaysQuestion) -> int:
     return len(question.totals) + make_policy(name).uses_epsilon
 
 
-def _problems(course: Course, policy: Policy) -> list[DecisionProblem]:
+def _problems(course: DailyDecisions, policy: Policy) -> list[DecisionProblem]:
     """The decision of each day; every patient allows every treatment."""
     problems = [day.whole for day in course.decisions(policy)]
     assert all(problem is not None for problem in problems)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray, probability_table
 from policies.policy import Policy
-from policysim.course.chain import EndlessError, chain_values, chain_visits
+from policysim.course.chain import EndlessError, chain_values
 from policysim.course.planning_infinite import solve_infinite
 from policysim.course.process import Process
 from policysim.course.step_problems import backward, decision, reference_priors, require_tabular
@@ -155,32 +155,6 @@ def policy_values(process: Process, probabilities: Tables) -> FloatArray:
     if process.horizon is None:
         return chain_values(require_tabular(process), table(0))
     return backward(process, lambda day, q_values: expected(process, table(day), q_values))
-
-
-def occupancy(process: Process, probabilities: Tables) -> FloatArray:
-    """The distribution of the state.
-
-    Parameters
-    ----------
-    process, probabilities
-        As for `policy_value`.
-
-    Returns
-    -------
-    array, (H, n), or (n,) for an infinite horizon
-        The mass of each state on each day, whose sum is less than 1 once the process may have ended. For an infinite
-        horizon the share of each state in the expected decisions, discounted as rewards are, before the process ends
-        or settles in states that it never leaves; the initial distribution if it has settled at once.
-    """
-    table = _daily_tables(process, probabilities)
-    if process.horizon is None:
-        visits = chain_visits(require_tabular(process), table(0))
-        return visits / visits.sum() if visits.sum() > 0 else np.array(process.initial)
-    mass = np.empty((process.horizon, len(process.initial)))
-    mass[0] = process.initial
-    for day in range(1, process.horizon):
-        mass[day] = process.push(mass[day - 1], table(day - 1))
-    return mass
 
 
 def expected(process: Process, probabilities: FloatArray, q_values: FloatArray) -> FloatArray:

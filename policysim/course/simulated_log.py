@@ -6,12 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from envs.records import Feature
 from envs.scenario import Scenario
@@ -19,8 +16,14 @@ from policies.arrays import FloatArray
 from policysim.course.simulation import Decisions
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.output import OutputError, check_writable
+from policysim.files.output import check_writable, part_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
+from policysim.question import OutputError
+from policysim.question.extras import optional
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 
 @contextmanager
@@ -113,14 +116,11 @@ def _batch(
 @contextmanager
 def _appearing(path: Path) -> Iterator[Path]:
     """A fresh name beside a file, whose content takes its place when all is written, and vanishes otherwise."""
-    part = path.with_name(f".{path.name}.part-{token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        with part.open("rb") as stream:
-            os.fsync(stream.fileno())
-        part.replace(path)
+        with part_beside(path) as part:
+            yield part
+            with part.open("rb") as stream:
+                os.fsync(stream.fileno())
+            part.replace(path)
     except OSError as error:
         raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -13,77 +13,15 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from envs.records import RecordSpace
-from envs.scenario import DEATH
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
 
 ENVIRONMENT = "policysim:policysim/Treatment-v0"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.
 BATCH = 1 << 16
-# The 97.5 % quantile of the normal distribution.
-QUANTILE = 1.959963984540054
-# A mean that is so many standard errors off is no chance: one in 1.7 million, if the mean is nearly normal.
-MOST_ERRORS = 5.0
-# What is rarer than this over the number of patients may not have been seen at all: (1 - 15/n)^n is one in 3 million.
-UNSEEN = 15.0
-# What summing millions of rewards may leave, relative.
-SUM_ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """The mean return of simulated patients beside the exact value.
-
-    Attributes
-    ----------
-    patients : int
-        How many.
-    mean : float
-        Mean sum of rewards per patient.
-    standard_error : float
-        Of the mean; NaN for one patient.
-    exact : float
-        The value that was computed.
-    spread : float
-        How far two patients' returns can be apart at most.
-    """
-
-    patients: int
-    mean: float
-    standard_error: float
-    exact: float
-    spread: float
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the mean (normal approximation)."""
-        reach = QUANTILE * self.standard_error
-        return self.mean - reach, self.mean + reach
-
-    @property
-    def errors_apart(self) -> float:
-        """|mean - exact| in standard errors; 0 where they are equal but for rounding."""
-        distance = abs(self.mean - self.exact)
-        if distance <= SUM_ROUNDING * max(1.0, abs(self.exact)):
-            return 0.0
-        return distance / self.standard_error if self.standard_error > 0 else math.inf
-
-    @property
-    def agrees(self) -> bool:
-        """Whether they are at most `MOST_ERRORS` apart, or by no more than rare outcomes that were not drawn explain.
-
-        With few patients, none may have died; then the standard error knows nothing of deaths. An outcome that is not
-        seen among n patients has a probability below 15 / n, but for one in 3 million, and moves the mean by at most
-        that times the spread.
-        """
-        return self.errors_apart <= MOST_ERRORS or abs(self.mean - self.exact) <= self.unseen
-
-    @property
-    def unseen(self) -> float:
-        """How much of the mean outcomes may hold that are too rare to be seen among so many patients."""
-        return UNSEEN * self.spread / self.patients
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +55,7 @@ def simulate(
     seed: int,
     progress: Progress = SILENT,
     keep: Callable[[Decisions], object] | None = None,
-) -> Simulation:
+) -> Agreement:
     """Treat simulated patients over `len(tables)` days.
 
     Parameters
@@ -139,7 +77,7 @@ def simulate(
 
     Returns
     -------
-    Simulation
+    Agreement
 
     Raises
     ------
@@ -173,14 +111,7 @@ def simulate(
         progress.advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
-    return Simulation(patients, exact + total / patients, error, exact, spread_of_returns(study, len(tables)))
-
-
-def spread_of_returns(study: ScenarioStudy, days: int) -> float:
-    """How far the returns of two patients can be apart: everything every day and death, against nothing."""
-    weights = dict(study.utility.weights)
-    death, costs = weights.pop(DEATH, 0.0), study.utility.costs.values()
-    return death + days * (sum(weights.values()) + max(costs, default=0.0) - min(0.0, *costs))
+    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(len(tables)))
 
 
 def _treat(

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.planning import policy_value
-from policysim.course.simulated_log import open_simulated_log
-from policysim.course.simulation import MOST_ERRORS, Simulation, simulate
+from policysim.course.simulation import Decisions, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
-from policysim.question.words import DISCLAIMER, days, wrap
+from policysim.question.protocol import Progress, Question
+from policysim.question.words import days, wrap
+from policysim.study.basis import basis
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 
 
 @dataclass(frozen=True)
-class SimulationQuestion:
+class SimulationQuestion(Question):
     """Treat simulated patients.
 
     Attributes
@@ -48,9 +50,7 @@ class SimulationQuestion:
     horizon: int
     length_public: bool = False
     log: Path | None = None
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "patient"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class SimulationQuestion:
         """Simulate, and compute the exact value."""
         study, log = self.study, self.log
         tables, exact = self._tables()
-        with open_simulated_log(study.scenario, tables[0], log) if log else nullcontext() as keep:
+        with _opened(study.scenario, tables[0], log) as keep:
             found = simulate(
                 study, tables, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
             )
@@ -83,11 +83,22 @@ class SimulationQuestion:
         return tables, policy_value(process, tables)
 
 
+def _opened(
+    scenario: Scenario, table: FloatArray, log: Path | None
+) -> AbstractContextManager[Callable[[Decisions], None] | None]:
+    """What takes each patient to the log; None without one, for which nothing has to be installed that writes it."""
+    if log is None:
+        return nullcontext()
+    from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415
+
+    return open_simulated_log(scenario, table, log)
+
+
 def _name(policy: Policy, horizon: int) -> str:
     return daily_name(policy.name) if horizon > 1 else policy.name
 
 
-def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> list[str]:
+def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> list[str]:
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
     if not found.agrees:
@@ -101,7 +112,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
         verdict = "they agree"
     return [
         f"{found.patients:,} simulated patients, {days(horizon)}, {_name(policy, horizon)}{spends}.",
-        f"{DISCLAIMER} Random numbers from seed {study.seed}.",
+        f"{basis(study).disclaimer} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
         f"Exact value    {found.exact:.6f}",
@@ -109,7 +120,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation
     ]
 
 
-def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Simulation) -> dict[str, Any]:
+def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> dict[str, Any]:
     return {
         "study": study.name,
         "policy": _name(policy, horizon),

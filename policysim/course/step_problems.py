@@ -18,7 +18,7 @@ from policysim.course.tabular import TabularMDP
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class DailyDecisions:
     """The decisions of a process under its best policy.
 
     Attributes
@@ -84,7 +84,7 @@ def q_table(process: Process, values: FloatArray) -> FloatArray:
     return q_values
 
 
-def optimal_course(process: Process) -> Course:
+def optimal_course(process: Process) -> DailyDecisions:
     """The decisions under the best policy; ValueError if that does not exist (see `plan`)."""
     return _stationary(process) if process.horizon is None else _day_by_day(process)
 
@@ -120,7 +120,7 @@ def require_tabular(process: Process) -> TabularMDP:
     return process
 
 
-def _day_by_day(process: Process) -> Course:
+def _day_by_day(process: Process) -> DailyDecisions:
     days: dict[int, MaskedProblem] = {}
 
     def decide(day: int, q_values: FloatArray) -> FloatArray:
@@ -130,7 +130,7 @@ def _day_by_day(process: Process) -> Course:
     values = backward(process, decide)
     actions = tuple(days[day].best_actions() for day in range(len(days)))
     plain = tuple(days[day] for day in range(len(days)))
-    return Course(plain, actions, values, lambda: _priors(process, list(actions)))
+    return DailyDecisions(plain, actions, values, lambda: _priors(process, list(actions)))
 
 
 def _priors(process: Process, actions: list[IntArray]) -> list[FloatArray]:
@@ -144,9 +144,9 @@ def _priors(process: Process, actions: list[IntArray]) -> list[FloatArray]:
     return priors
 
 
-def _stationary(process: Process) -> Course:
+def _stationary(process: Process) -> DailyDecisions:
     mdp = require_tabular(process)
     q_values, values, actions = solve_infinite(mdp)
     visits = chain_visits(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0))
     prior = visits / visits.sum() if visits.sum() > 0 else mdp.initial
-    return Course((decision(mdp, q_values, mdp.initial),), (actions,), values, lambda: [prior])
+    return DailyDecisions((decision(mdp, q_values, mdp.initial),), (actions,), values, lambda: [prior])

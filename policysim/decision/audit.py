@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
-from policysim.files.probability_table import ProbabilityTable
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import table_fault, within_claim
 from policysim.study.declared import ADJACENCIES, checked_epsilons
-from policysim.study.sweep import table_fault, within_claim
+
+if TYPE_CHECKING:
+    from policysim.files.probability_table import ProbabilityTable
 
 
 @dataclass(frozen=True)

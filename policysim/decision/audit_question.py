@@ -1,33 +1,79 @@
-"""Whether policies keep what they claim: the exact privacy loss beside the claimed one.
-
-The screen that `policysim audit` prints.
-"""
+"""What a study's patients risk, exactly: whether policies keep the privacy that they claim, and the sensitivity."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.listed import Listed
+from policies.problem import DecisionProblem
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
-from policysim.files.output import EXIT_CHECK
-from policysim.files.probability_table import ProbabilityTable, read_probability_table
+from policysim.decision.comparison_screen import sensitivity_screen
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
-from policysim.question.protocol import UsageError
-from policysim.question.words import WIDTH, cells, wrap
+from policysim.question.protocol import Progress, Question, UsageError
+from policysim.question.words import cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
 
+if TYPE_CHECKING:
+    from policysim.files.probability_table import ProbabilityTable
+
 
 @dataclass(frozen=True)
-class AuditQuestion:
+class SensitivityQuestion(Question):
+    """The sensitivity of a study's utilities.
+
+    Attributes
+    ----------
+    study : Study
+        Its utilities and its adjacency.
+    """
+
+    study: Study
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        return self.study.name
+
+    def answer(self, progress: Progress) -> Answer:
+        """Exactly, over all records."""
+        study, problem = self.study, build_problem(self.study)
+        document = {"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)}
+        return Answer(screen=sensitivity_screen(study, problem), document=document)
+
+
+def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
+    found = problem.sensitivity
+    witnesses = {
+        "witness": found.witness,
+        "range_witness": found.range_witness,
+        "monotone_witness": found.monotone_witness,
+    }
+    return {
+        "value": found.value,
+        "range": found.range,
+        "monotone": found.monotone,
+        **{
+            name: witness
+            and {
+                "record": problem.records.describe(witness.record),
+                "neighbour": problem.records.describe(witness.neighbour),
+                "actions": [problem.actions[action] for action in witness.actions],
+            }
+            for name, witness in witnesses.items()
+        },
+    }
+
+
+@dataclass(frozen=True)
+class AuditQuestion(Question):
     """Audit the policies of a study.
 
     Attributes
@@ -38,8 +84,6 @@ class AuditQuestion:
 
     study: Study
     refuses: ClassVar[Mapping[str, str]] = {"actions": "only goes with --table"}
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -59,7 +103,7 @@ class AuditQuestion:
 
 
 @dataclass(frozen=True)
-class TableAuditQuestion:
+class TableAuditQuestion(Question):
     """Audit probabilities that were made elsewhere.
 
     Attributes
@@ -82,8 +126,6 @@ class TableAuditQuestion:
     sensitive: tuple[str, ...]
     claimed: float | None
     refuses: ClassVar[Mapping[str, str]] = {"policy": "does not go with --table: the table is the policy"}
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -92,6 +134,9 @@ class TableAuditQuestion:
 
     def answer(self, progress: Progress) -> Answer:
         """Read the table, and compare its rows."""
+        # Only a table from a file needs what reads files.
+        from policysim.files.probability_table import read_probability_table  # noqa: PLC0415
+
         table = read_probability_table(self.path, self.actions, option="--actions")
         name = self.adjacency or (Sensitive.name if self.sensitive else AnyRecord.name)
         try:
@@ -221,4 +266,4 @@ def _number(value: float) -> str:
 
 
 def _indented(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    return wrap(text, indent, indent + "  ")

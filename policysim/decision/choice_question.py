@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar
 
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policysim.decision import record as page
 from policysim.decision.choice_screen import choices_screen
 from policysim.decision.choose import Choices, Verdict, Wish, choose
-from policysim.decision.comparison import applies
 from policysim.decision.methods import methods, price_of
-from policysim.files.output import EXIT_CHECK, json_text
+from policysim.files.output import json_text
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import UsageError
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import applies, usable_policies
 
 CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
 
 
 @dataclass(frozen=True)
-class ChoiceQuestion:
+class ChoiceQuestion(Question):
     """Find the least epsilon of each policy that does what is asked for.
 
     Attributes
@@ -44,8 +41,6 @@ class ChoiceQuestion:
     wish: Wish
     named: tuple[str, ...] = ()
     record: bool = False
-    refuses: ClassVar[Mapping[str, str]] = {}
-    unit: ClassVar[str] = "run"
 
     @property
     def writes(self) -> bool:

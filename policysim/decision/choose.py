@@ -17,8 +17,9 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.limit import Limit
 from policysim.decision.prices import uses_hidden
 from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
-from policysim.question.progress import SILENT, Progress
-from policysim.study.sweep import N_THREADS, Gain, checked_tables, evaluated_on
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import checked_tables
+from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
 
 class Verdict(StrEnum):

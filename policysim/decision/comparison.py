@@ -13,19 +13,26 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
-from policies.policy import NotApplicableError, Policy
+from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.course_comparison import compare_process
-from policysim.course.process import Process
 from policysim.decision.evaluate import Evaluator
-from policysim.decision.limit import Proof, prove_loss
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, checked_tables, evaluated_on, ratio
-
-REFERENCES = (Greedy(), BestFixed(), Uniform())
+from policysim.study.checks import checked_tables
+from policysim.study.sweep import (
+    N_THREADS,
+    REFERENCES,
+    Proof,
+    applies,
+    asked_for,
+    at,
+    at_each,
+    evaluated_on,
+    excess,
+    prove_loss,
+    ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,8 @@ class References:
     magnitudes: FloatArray
 
 
-def compare(
-    problem: DecisionProblem | Process,
+def compare_problem(
+    problem: DecisionProblem,
     *,
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
@@ -59,9 +66,8 @@ def compare(
 
     Parameters
     ----------
-    problem : DecisionProblem or Process
-        What is to be decided. For a process (a `TabularMDP`, treatment over days), see `compare_process`: its table
-        has other columns.
+    problem : DecisionProblem
+        What is to be decided.
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
         exponential-tight, randomized-response and the optimum by default. Where the
@@ -81,25 +87,25 @@ def compare(
         One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
         group, under the prior; V is the expected utility.
 
-        policy, epsilon, group, level : what the row is about
-        share : probability of the group
-        value : V
-        loss : V(greedy) - V
-        normalized_loss : loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
-        benefit_kept : (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference is
-            0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number still,
-            but pages and screens do not print it (`policysim.study.sweep.Gain`)
-        best_action_rate : probability of the best action
-        worse_than_untreated : probability of an action worse than the first, which is no treatment
-        p_* : probability of each action
-        expected_*, extra_* : each outcome of the problem, and its excess over greedy
-        epsilon_spent : exact privacy loss under the problem's adjacency, the same for all groups
-        guarantee : the privacy loss that the policy claims not to exceed
-        loss_bound : upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
-        least_loss : no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or its
-            bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
-            (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
-        most_kept : no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
+        - `policy`, `epsilon`, `group`, `level`: what the row is about
+        - `share`: probability of the group
+        - `value`: V
+        - `loss`: V(greedy) - V
+        - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
+        - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
+          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
+          still, but pages and screens do not print it (`policysim.study.sweep.Gain`)
+        - `best_action_rate`: probability of the best action
+        - `worse_than_untreated`: probability of an action worse than the first, which is no treatment
+        - `p_*`: probability of each action
+        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
+        - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
+        - `guarantee`: the privacy loss that the policy claims not to exceed
+        - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+        - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
+          its bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
+          (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
+        - `most_kept`: no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
 
     Raises
     ------
@@ -107,8 +113,6 @@ def compare(
         For an unknown policy or group, a policy that cannot be used on the problem (`NotApplicableError`), or an
         epsilon that is not a number >= 0.
     """
-    if not isinstance(problem, DecisionProblem):
-        return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
     progress = Progress.of(advance)
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
@@ -128,15 +132,6 @@ def compare(
                 policy = at(template, epsilon)
                 frames.append(_rows(evaluator, policy, epsilon, results[policy], references))
     return pd.concat(frames, ignore_index=True)
-
-
-def applies(policy: Policy, problem: DecisionProblem) -> bool:
-    """Whether a policy can be used on a problem."""
-    try:
-        policy.check(problem)
-    except NotApplicableError:
-        return False
-    return True
 
 
 def _all_intervals(
@@ -218,14 +213,15 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
         "level": [group.level for group in groups],
         "share": [group.share for group in groups],
         "value": value,
-        "loss": greedy - value,
-        "normalized_loss": ratio(greedy - value, greedy - uniform, references.magnitudes),
-        "benefit_kept": ratio(value - fixed, greedy - fixed, references.magnitudes),
+        "loss": (loss := excess(greedy, value, references.magnitudes)),
+        "normalized_loss": ratio(loss, greedy - uniform, references.magnitudes),
+        "benefit_kept": ratio(excess(value, fixed, references.magnitudes), greedy - fixed, references.magnitudes),
     }
     for position, metric in enumerate(evaluator.metrics[1:], start=1):
         columns[metric] = means[:, position]
         if metric.startswith("expected_"):
-            columns[metric.replace("expected_", "extra_", 1)] = means[:, position] - references.greedy[:, position]
+            mean, least = means[:, position], references.greedy[:, position]
+            columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     columns["epsilon_spent"] = result.epsilon_spent
     columns["guarantee"] = policy.guarantee
     columns["loss_bound"] = policy.loss_bound(evaluated_on(policy, evaluator.problem))

@@ -6,11 +6,10 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
-from policysim.decision.findings import KEEP, Findings, Row
+from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
-    DISCLAIMER,
     UNBEATABLE,
     cells,
     events,
@@ -28,7 +27,7 @@ from policysim.question.words import (
     unused,
     wrap,
 )
-from policysim.study.basis import hidden
+from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import benefit
 
@@ -51,7 +50,7 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
     shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
     return [
         study.title,
-        f"{DISCLAIMER} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
+        f"{basis(study).disclaimer} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
         *wrap(answer),
         "",
@@ -64,7 +63,7 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
         *wrap(odds(findings.epsilon, findings.right_guesses)),
         *wrap(worst_off(findings)),
         *wrap(why(problem, findings)),
-        *wrap(robust(findings)),
+        *wrap(robust(study, findings)),
         *wrap(prevalence(findings)),
     ]
 
@@ -82,13 +81,13 @@ def policy_table(findings: Findings) -> list[str]:
     return [cells(row, widths) for row in rows]
 
 
-def robust(findings: Findings) -> str:
-    """Whether the ranking depends on the illustrative effects."""
+def robust(study: ScenarioStudy, findings: Findings) -> str:
+    """Whether the ranking depends on the effects of the treatments."""
     found = findings.robustness
     if found is None or len(found.ranking) < 2:
         return ""
     return (
-        f"Robust? With the illustrative effects redrawn {found.redraws} times (odds and costs times "
+        f"Robust? With the {basis(study).effects} redrawn {found.redraws} times (odds and costs times "
         f"e^({found.spread:g} z), z normal) this ranking holds in {found.holds} of {found.redraws}: "
         f"{' > '.join(found.ranking)}."
     )
@@ -177,13 +176,13 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
     ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
 
 
-def _kept(row: Row) -> str:
+def _kept(row: PolicyRow) -> str:
     """The share that is kept: what is a bound is rounded so that it claims less."""
     write = {UNBEATABLE: percent_up, ACHIEVABLE: percent_down}.get(row.policy, percent)
     return write(row.benefit_kept)
 
 
-def _row_cells(row: Row, count: int) -> list[str]:
+def _row_cells(row: PolicyRow, count: int) -> list[str]:
     return [
         row.policy,
         _kept(row),

@@ -9,7 +9,7 @@ import pandas as pd
 from policysim import figures
 from policysim.figures.looks import is_level
 from policysim.question import words
-from policysim.question.answer import DataTable, Drawing, Panel, wide
+from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
 
 
@@ -57,7 +57,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
                 "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
                 "the diagonal uses all of it, one below wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-                _over_epsilon([Panel("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
+                _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
             )
         )
@@ -70,7 +70,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             lambda size: figures.action_probabilities(choices, size=size),
             _over_epsilon(
                 [
-                    Panel(str(patient), rows, "probability", words.percent)
+                    ColumnGroup(str(patient), rows, "probability", words.percent)
                     for patient, rows in choices.groupby("patient", sort=False)
                 ],
                 "action",
@@ -104,7 +104,7 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
         "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
         "sensitivity it makes between the two that attain it.",
         lambda size: figures.sensitivity_by_weight(drivers, size=size),
-        DataTable(
+        TextTable(
             ("outcome", "weight", "of itself", "in the sensitivity", "share"),
             tuple(
                 (
@@ -130,7 +130,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
         f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
         lambda size: figures.patient_losses(losses, size=size),
         wide(
-            [Panel("utility that a patient loses at most", losses, "loss", words.rounded)],
+            [ColumnGroup("utility that a patient loses at most", losses, "loss", words.rounded)],
             index="quantile",
             columns="policy",
             name_index=lambda share: f"{100 * share:g} %",
@@ -143,19 +143,19 @@ def anybody_dies(table: pd.DataFrame) -> bool:
     return "expected_deaths" in table and bool((table["expected_deaths"] > 0).any())
 
 
-def _loss_data(drawn: pd.DataFrame) -> DataTable:
+def _loss_data(drawn: pd.DataFrame) -> TextTable:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
     level = drawn["policy"].map(is_level)
     lines = drawn if level.all() else drawn[~level]
     panels = [
-        Panel("benefit kept", lines, "benefit_kept", words.percent)
+        ColumnGroup("benefit kept", lines, "benefit_kept", words.percent)
         if drawn["benefit_kept"].notna().any()
-        else Panel("utility lost per patient", lines, "loss", words.rounded)
+        else ColumnGroup("utility lost per patient", lines, "loss", words.rounded)
     ]
     if anybody_dies(drawn):
         count = words.population(drawn["extra_deaths"])
         title = f"extra deaths per {count:,}"
-        panels.append(Panel(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
+        panels.append(ColumnGroup(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
     said = [
         f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
         for row in drawn[level].drop_duplicates("policy").to_dict("records")
@@ -163,5 +163,5 @@ def _loss_data(drawn: pd.DataFrame) -> DataTable:
     return _over_epsilon(panels, "policy", note=f"The same at every ε: {'; '.join(said)}." if said else "")
 
 
-def _over_epsilon(panels: Sequence[Panel], columns: str, note: str = "") -> DataTable:
+def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:
     return wide(panels, index="epsilon", columns=columns, name_index=words.plain, note=note)

@@ -12,24 +12,25 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
-from policysim.decision.comparison import REFERENCES, compare
-from policysim.decision.example_patients import example_patients, example_probabilities, patient_losses
+from policysim.decision.comparison import compare_problem
 from policysim.decision.findings import Findings, find
 from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
-from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.decision.summary import answer as sentences_about
-from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import ONLY_OVER_DAYS
-from policysim.question.words import wrap
+from policysim.question.answer import Answer, Drawing, Page, written
+from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, Question
+from policysim.question.shown import unmarked
+from policysim.question.words import in_digits, left_out_lines
+from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.example_patients import patient_losses
+from policysim.study.slider import Shown, show
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import usable_policies, with_references
 
 
 @dataclass(frozen=True)
-class DecisionQuestion:
+class DecisionQuestion(Question):
     """Compare policies of a scenario over epsilon.
 
     Attributes
@@ -46,8 +47,7 @@ class DecisionQuestion:
     named: bool = True
     prices: bool = False
     refuses: ClassVar[Mapping[str, str]] = ONLY_OVER_DAYS
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:
@@ -59,81 +59,119 @@ class DecisionQuestion:
         problem = build_problem(self.study)
         policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
-        # What others are measured against is in every table and figure.
-        evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *policies]))
-        table = compare(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
+        evaluated = with_references(policies)
+        table = compare_problem(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
         findings = find(study, problem, table, progress)
         prices = price_list(study, problem, progress) if self.prices else None
-        return answer_of(study, problem, table, findings, prices, left_out=left_out, progress=progress)
+        found = compared(study, problem, table, findings, prices=prices, progress=progress)
+        return answer_of(study, found, left_out=left_out)
 
 
-def answer_of(
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """All that is computed of a study before a word of it is said.
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+        Made from the study.
+    table : DataFrame
+        From `compare_problem`, with greedy, best-fixed and uniform.
+    seen : DataFrame
+        The same without shares that say little: what people look at.
+    findings : Findings
+        From `find`.
+    prices : DataFrame or None
+        From `price_list`.
+    shown : Shown
+        Example patients and the slider.
+    drivers : DataFrame
+        From `sensitivity_by_outcome`.
+    losses : DataFrame
+        From `patient_losses`.
+    """
+
+    problem: DecisionProblem
+    table: pd.DataFrame
+    seen: pd.DataFrame
+    findings: Findings
+    prices: pd.DataFrame | None
+    shown: Shown
+    drivers: pd.DataFrame
+    losses: pd.DataFrame
+
+
+def compared(
     study: ScenarioStudy,
     problem: DecisionProblem,
     table: pd.DataFrame,
     findings: Findings,
-    prices: pd.DataFrame | None = None,
     *,
-    left_out: tuple[str, ...] = (),
-    progress: Progress,
-) -> Answer:
+    prices: pd.DataFrame | None = None,
+    progress: Progress = SILENT,
+) -> Compared:
+    """What is computed of single patients and outcomes, beside the comparison, its findings and prices."""
+    table = written(table)
+    seen = in_words(table, study.space)
+    seen = seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
+    return Compared(
+        problem,
+        table,
+        seen,
+        findings,
+        prices,
+        show(study, problem, seen, progress),
+        written(sensitivity_by_outcome(study, problem)),
+        written(patient_losses(problem, losing(study.policies), study.epsilon)),
+    )
+
+
+def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...] = ()) -> Answer:
     """What a comparison says, shows and keeps.
 
     Parameters
     ----------
-    study, problem
+    study : ScenarioStudy
         What was asked.
-    table : DataFrame
-        From `compare`, with greedy, best-fixed and uniform.
-    findings : Findings
-        From `find`.
-    prices : DataFrame, optional
-        From `price_list`.
+    found : Compared
+        What was computed.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
-    progress : Progress
-        Told of the example patients.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.decision.decision_drawings import epsilon_drawings, groups_drawing, patients_drawing, weights_drawing  # noqa: PLC0415
 
-    # All numbers are in comparison.csv; what people look at shows no shares that say little.
-    numbers, table = table, table if findings.gain.has_shares else table.assign(benefit_kept=math.nan)
-    examples = example_patients(study, problem)
-    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
-    policy = first_policy(table, study.epsilon)
-    losers = losing(study)
-    drivers = sensitivity_by_outcome(study, problem)
-    losses = patient_losses(problem, losers, study.epsilon)
-    described = {example.label: problem.records.describe(example.record) for example in examples}
-    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
+    problem, findings, prices = found.problem, found.findings, found.prices
+    seen, slider = found.seen, found.shown.slider
+    at_epsilon = seen[seen["epsilon"] == study.epsilon]
     drawings: list[Drawing | None] = [
-        *epsilon_drawings(table, probabilities[probabilities["policy"] == policy], study.epsilon),
-        groups_drawing(table[table["epsilon"] == study.epsilon], losers),
-        weights_drawing(drivers),
-        patients_drawing(losses, study.epsilon),
+        *epsilon_drawings(seen, found.shown.first, study.epsilon),
+        groups_drawing(at_epsilon, losing(study.policies)),
+        weights_drawing(found.drivers),
+        patients_drawing(found.losses, study.epsilon),
     ]
-    said = sentences_about(findings, numbers)
+    said = sentences_about(findings, found.table)
     return Answer(
-        screen=_screen(study, problem, findings, prices, answer=said[0].striptags(), left_out=left_out),
+        screen=_screen(study, problem, findings, prices, answer=unmarked(said[0]), left_out=left_out),
         document={
             "findings": asdict(findings),
-            "comparison": numbers.to_dict(orient="records"),
+            "comparison": found.table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
         sentences=said,
         tables={
-            "comparison.csv": numbers,
-            "examples.csv": probabilities,
+            "comparison.csv": found.table,
+            "examples.csv": found.shown.probabilities,
             "findings.csv": findings_table(findings, problem),
-            "drivers.csv": drivers,
-            "patient-losses.csv": losses,
+            "drivers.csv": found.drivers,
+            "patient-losses.csv": found.losses,
             **({} if prices is None else {"prices.csv": prices}),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],
         pages={
             "report.html": Page(
-                "report.html", page_values(study, problem, findings, table, slider=slider, prices=prices)
+                "report.html",
+                page_values(study, problem, findings, at_epsilon, slider=slider, prices=prices),
             )
         },
         position=slider.position,
@@ -154,8 +192,7 @@ def _screen(
     left_out: tuple[str, ...],
 ) -> list[str]:
     lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer)
-    for reason in left_out:
-        lines += wrap(f"Left out: {reason}")
+    lines += left_out_lines(left_out)
     if prices is not None:
         lines += ["", *comparison_screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
     return lines
@@ -170,8 +207,8 @@ def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
         "actions": list(problem.actions),
         **study.choices,
         "sensitivity": {
-            "value": found.value,
-            "range": found.range,
+            "value": float(in_digits(found.value)),
+            "range": float(in_digits(found.range)),
             "monotone": found.monotone,
             "neighbours": neighbours,
             "action": problem.actions[found.witness.action],

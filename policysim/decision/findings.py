@@ -15,14 +15,14 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
-from policysim.decision.comparison import applies
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
+from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import N_THREADS, Gain, evaluated_on
+from policysim.study.sweep import N_THREADS, Gain, applies, evaluated_on
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
@@ -33,7 +33,7 @@ ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
 
 @dataclass(frozen=True)
-class Row:
+class PolicyRow:
     """One policy at the study's epsilon; rates are per patient.
 
     `better_from` is the least epsilon from which it is worth more than the best single treatment for all, beyond
@@ -76,7 +76,7 @@ class Findings:
         Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
     one_for_all : str
         The best single action.
-    rows : list of Row
+    rows : list of PolicyRow
         The policies of the study.
     right_guesses : float
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
@@ -104,7 +104,7 @@ class Findings:
     epsilon: float
     deaths: dict[str, float]
     one_for_all: str
-    rows: list[Row]
+    rows: list[PolicyRow]
     right_guesses: float
     worst: WorstGroup | None
     typical_stake: float
@@ -131,7 +131,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         Told of the search for the epsilons of each policy, and of each redraw.
     """
     overall = table[table["group"] == ALL]
-    at_epsilon = table[table["epsilon"] == study.epsilon]
+    at_epsilon = in_words(table[table["epsilon"] == study.epsilon], study.space)
     applied = [name for name in _private(study) if applies(make_policy(name), problem)]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
@@ -142,7 +142,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         searches = _search_all(applied, problem, gain, overall, progress)
         prevalence = _prevalence(study, problem, on_prevalence)
     rows = [
-        Row(
+        PolicyRow(
             policy=str(row["policy"]),
             benefit_kept=float(row["benefit_kept"]) if gain.has_shares else math.nan,
             extra_deaths=float(row["extra_deaths"]),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -14,61 +14,12 @@ from scipy.optimize import minimize_scalar
 from policies.optimal.certificate import Certificate, optimal_certificate, rounded_down
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem, once_per_problem
-from policysim.decision.search import Curve, Demand, UnreachableError, fixed_losses
-from policysim.study.sweep import Gain
+from policies.problem import DecisionProblem
+from policysim.decision.search import Curve, Demand, UnreachableError
+from policysim.study.sweep import HALF_ULP
 
 # Steps of the search for the mixture that shows that two demands cannot be met together.
 MIXTURES_TRIED = 12
-
-# Half the distance from 1 to the next float.
-_ROUNDING = Fraction(1, 2**53)
-
-
-class Proof(NamedTuple):
-    """What every epsilon-private policy loses at least, by a proof that was checked; NaN where there is none.
-
-    Attributes
-    ----------
-    least_loss : float
-        Against the best action for each record, under the problem's prior, in units of utility; rounded down.
-    most_kept : float
-        The share of the benefit that this leaves to a policy, rounded up; NaN where there is no benefit to keep.
-    """
-
-    least_loss: float = math.nan
-    most_kept: float = math.nan
-
-
-def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
-    """The bound of `optimal_certificate`, after rational arithmetic has accepted it (`Certificate.holds`).
-
-    The benefit is summed from differences of utilities record by record, each term with two roundings, so that no
-    offset of the utilities takes its digits.
-
-    Examples
-    --------
-    >>> from policies import AnyRecord
-    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    >>> [round(number, 6) for number in prove_loss(problem, 1.0)]  # 1 / (1 + e), of 1 / 2
-    [0.268941, 0.462117]
-    """
-    try:
-        certificate = optimal_certificate(problem, epsilon)
-    except NotApplicableError:
-        return Proof()
-    if not certificate.holds(problem):
-        return Proof()
-    # That nobody loses less than 0 needs no proof.
-    least = max(0.0, certificate.bound)
-    benefit = _benefit(problem)
-    return Proof(least, -rounded_down(Fraction(least) / benefit - 1)) if benefit else Proof(least)
-
-
-@once_per_problem
-def _benefit(problem: DecisionProblem) -> Fraction:
-    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
-    return min(fixed_losses(problem)) * (1 + 8 * _ROUNDING) if Gain.of(problem).exists else Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -201,8 +152,8 @@ class Limit:
         if weight > 0:
             costs = costs + weight * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
             most += Fraction(weight) * Fraction(demand.loss)
-        least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * _ROUNDING)
-        allowed = most + 8 * _ROUNDING * abs(most) - least
+        least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
+        allowed = most + 8 * HALF_ULP * abs(most) - least
         mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
         return Mixture(weight, mixed, -rounded_down(-allowed))
 

@@ -19,7 +19,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.choice_screen import asked
 from policysim.decision.choose import Choice, Choices, Verdict
-from policysim.decision.comparison import compare
+from policysim.decision.comparison import compare_problem
 from policysim.decision.search import TOLERANCE
 from policysim.question.words import (
     ALL,
@@ -32,7 +32,7 @@ from policysim.question.words import (
     rounded_down,
     sensitivity,
 )
-from policysim.study.basis import basis
+from policysim.study.basis import basis, in_words
 from policysim.study.declared import Study
 
 
@@ -223,7 +223,7 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
     if least is None:
         return None
     chosen = BestFixed(action=problem.actions.index(least.action)) if least.action else least.policy
-    table = compare(problem, policies=[chosen], epsilons=[least.epsilon], by=study.by)
+    table = compare_problem(problem, policies=[chosen], epsilons=[least.epsilon], by=study.by)
     everyone = table[table["group"] == ALL].iloc[0]
     return Price(
         loss=float(everyone["loss"]),
@@ -233,7 +233,7 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
         epsilon_spent=float(everyone["epsilon_spent"]),
         deaths=float(everyone.get("expected_deaths", math.nan)),
         extra_deaths=float(everyone.get("extra_deaths", math.nan)),
-        worst=_worst(table),
+        worst=_worst(in_words(table, study.space)),
     )
 
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
+from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policies.sensitivity import Witness
 from policysim.decision.findings import KEEP, Findings, worst_group
-from policysim.decision.slider import Slider
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
-from policysim.study.basis import hidden
-from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.basis import basis, hidden
+from policysim.study.declared import ScenarioStudy
+from policysim.study.example_patients import witness_rows
+from policysim.study.slider import Slider
 
 # What rows are that are no policies.
 BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
@@ -33,7 +33,7 @@ def page_values(
     study: ScenarioStudy,
     problem: DecisionProblem,
     findings: Findings,
-    table: pd.DataFrame,
+    at_epsilon: pd.DataFrame,
     *,
     slider: Slider,
     prices: pd.DataFrame | None,
@@ -42,25 +42,27 @@ def page_values(
 
     Parameters
     ----------
-    study, problem, findings, table
+    study, problem, findings
         As in `answer_of`.
+    at_epsilon : DataFrame
+        The rows of the comparison at the study's epsilon.
     slider : Slider
         What follows epsilon.
     prices : DataFrame or None
         The price list, if it was asked for.
     """
-    at_epsilon = table[table["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
     return {
         "study": study,
+        "basis": basis(study),
         "problem": problem,
         "findings": findings,
         "slider": slider,
         "overall": overall,
         "worst": worst_group(at_epsilon, {slider.policy}),
-        "groups": group_losses(at_epsilon, losing(study)),
+        "groups": group_losses(at_epsilon, losing(study.policies)),
         "deaths_count": words.population(findings.deaths.values()),
         "extra_count": words.population(row.extra_deaths for row in findings.rows),
         "witness": witness_rows(problem, problem.sensitivity.witness),
@@ -76,14 +78,6 @@ def page_values(
     }
 
 
-def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
-    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
-    return [
-        (problem.records.describe(record), problem.utilities[record].tolist())
-        for record in (witness.record, witness.neighbour)
-    ]
-
-
 def limit_kind(overall: Mapping[str, Any]) -> str:
     """What is known of the limit: "exact", "found" (the optimum, its proof looser or none), "bounded", or "unknown"."""
     if Optimal.name in overall:
@@ -92,13 +86,6 @@ def limit_kind(overall: Mapping[str, Any]) -> str:
         tight = attains(row["benefit_kept"], row["most_kept"]) or row["loss"] <= row["least_loss"] * (1 + TIGHT)
         return "exact" if tight else "found"
     return "bounded" if ACHIEVABLE in overall else "unknown"
-
-
-def mechanism_words(name: str) -> str:
-    """A policy in words, with its formula and the works that it is from."""
-    kind = CATALOGUE[name]
-    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
-    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])
 
 
 def _method(study: ScenarioStudy) -> dict[str, str]:
@@ -123,9 +110,9 @@ class GroupLoss:
     worst: frozenset[str]
 
 
-def losing(study: Study) -> tuple[str, ...]:
+def losing(policies: Sequence[str]) -> tuple[str, ...]:
     """The policies whose losses are told apart by group and patient: those that spend epsilon, and one for all."""
-    return (*(name for name in study.policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
+    return (*(name for name in policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
 
 
 def group_losses(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> list[GroupLoss]:

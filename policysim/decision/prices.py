@@ -21,7 +21,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policies.scores import score_range
 from policysim.decision.search import expected_deaths
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import Gain
 

@@ -23,7 +23,7 @@ from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import Gain, evaluated_on
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
-from policies.problem import DecisionProblem, once_per_problem
-from policysim.study.sweep import evaluated_on
+from policies.problem import DecisionProblem
+from policysim.study.sweep import evaluated_on, fixed_losses, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.
@@ -59,19 +59,8 @@ class Demand:
 def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
     """V(greedy) - V of a policy, summed from what each record loses; p(a|x) is (n_records, n_actions)."""
     # np.sum adds pairwise: its error stays far below ROUNDING at any number of records.
-    columns = zip(_weighted_regrets(problem), probabilities.T, strict=True)
+    columns = zip(weighted_regrets(problem), probabilities.T, strict=True)
     return sum(float(np.sum(weighted * chosen)) for weighted, chosen in columns)
-
-
-@once_per_problem
-def _weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
-    return tuple(_lost_by_each(problem))
-
-
-def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
-    """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
-    best = problem.utilities.max(axis=1)
-    yield from (problem.prior * (best - column) for column in problem.utilities.T)
 
 
 def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
@@ -108,12 +97,6 @@ def make_demand(
     loss = _with_rounding(min(allowed)) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))
     return Demand(loss, deaths, greedy - loss)
-
-
-@once_per_problem
-def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
-    return tuple(Fraction(math.fsum(lost)) for lost in _lost_by_each(problem))
 
 
 def _with_rounding(limit: Fraction) -> float:

@@ -12,19 +12,10 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
-from policysim.decision.findings import KEEP, Findings, Row
-from policysim.decision.slider import best_first
+from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_up
-from policysim.question.words import (
-    ACHIEVABLE,
-    ALL,
-    LEAST_EVENTS,
-    NEGLIGIBLE,
-    UNBEATABLE,
-    attains,
-    population,
-    unused,
-)
+from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, population, unused
+from policysim.study.slider import best_first
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.
 SEARCHED = 1e-3
@@ -67,7 +58,7 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
     return [*said, Markup.escape(unused(findings.unused))] if findings.unused else said
 
 
-def private_rows(findings: Findings) -> list[Row]:
+def private_rows(findings: Findings) -> list[PolicyRow]:
     """The rows of policies that spend epsilon, without the bounds of the limit."""
     return [row for row in findings.rows if row.policy in CATALOGUE and CATALOGUE[row.policy].uses_epsilon]
 
@@ -97,7 +88,7 @@ def _most(most: float, after: str) -> Markup:
     return Markup("{}none can keep more than {}").format(after, shown)
 
 
-def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+def _kept(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
     """How much the best mechanism keeps, and how much any could."""
     best = known[0]
     worse = best.benefit_kept < -NEGLIGIBLE
@@ -124,7 +115,7 @@ def _kept(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], find
     return kept + joined + _limit(best, rows, after="; " if lives else ", and ")
 
 
-def _counted(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
+def _counted(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
     """Among how many patients deaths are counted, so that those of the named policies show; 0 where none are known."""
     named = [BestFixed.name, *(row.policy for row in known[:2])]
     if not findings.deaths or any(math.isnan(rows[name].get("extra_deaths", math.nan)) for name in named):
@@ -158,7 +149,7 @@ def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], findings: Fi
     )
 
 
-def _limit(best: Row, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
+def _limit(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
     """How much more any mechanism could keep, as far as that is proven."""
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
@@ -180,7 +171,7 @@ def _little(findings: Findings) -> Markup:
     ).format(findings.one_for_all, rounded(gain.best - gain.fixed), rounded(gain.best - gain.by_lot))
 
 
-def _lost(private: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+def _lost(private: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
     """The utility that the best mechanism loses, where no share of the benefit is said."""
     found = {row.policy: row for row in private}
     ordered = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
@@ -193,7 +184,7 @@ def _lost(private: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], fi
     return lost + (Markup(" and ") + lives if lives else Markup("")) + "."
 
 
-def _cost(known: Sequence[Row], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
+def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
     """What that means in deaths (or utility), beside one treatment for all and the next mechanism."""
     best, *others = known
     count = _counted(known, rows, findings)
@@ -232,7 +223,7 @@ def _more_of(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int
     return _more(float(rows[policy]["extra_deaths"]), count)
 
 
-def _which_epsilon(known: Sequence[Row]) -> Markup:
+def _which_epsilon(known: Sequence[PolicyRow]) -> Markup:
     """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
     reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
     keep = percent(KEEP)
@@ -255,7 +246,7 @@ def _which_epsilon(known: Sequence[Row]) -> Markup:
     return sentence + "."
 
 
-def _least_epsilon_first(rows: Sequence[Row]) -> list[Row]:
+def _least_epsilon_first(rows: Sequence[PolicyRow]) -> list[PolicyRow]:
     """By the epsilon that they take; the optimum before what the search cannot tell from it."""
     ordered = sorted(rows, key=lambda row: row.keeps_from)
     optimum = next((row for row in ordered if row.policy == Optimal.name), None)

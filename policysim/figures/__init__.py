@@ -1,28 +1,24 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
-benefit, spending, choices, groups, weights, patients, over_days   the figures
+benefit, groups, patients, over_days   the figures
 curves      what is asked of a table, and what the figures over epsilon share
-layout, lettering, ticks   names beside their lines, words that fit in fonts that have them, and no two that touch
+layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
 described   figures that are described by data alone
-saving      SVG, PNG and PDF
-embed       an SVG as a part of a page, with a line that marks epsilon
+saving      SVG, PNG and PDF; an SVG as a part of a page, with a line that marks epsilon
 
 A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),
 and the line that asks for it, in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import loss_vs_epsilon, out_of_reach
-from policysim.figures.choices import action_probabilities
+from policysim.figures.benefit import loss_vs_epsilon, out_of_reach, spent_vs_claimed
 from policysim.figures.curves import over_epsilon, spenders, telling
-from policysim.figures.groups import loss_by_group
+from policysim.figures.groups import loss_by_group, sensitivity_by_weight
+from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.over_days import value_over_days
-from policysim.figures.patients import patient_losses
+from policysim.figures.patients import action_probabilities, patient_losses
 from policysim.figures.saving import to_pdf, to_png, to_svg
-from policysim.figures.spending import spent_vs_claimed
-from policysim.figures.ticks import set_epsilon_axis
-from policysim.figures.weights import sensitivity_by_weight
 
 __all__ = [
     "SIZES",

@@ -1,4 +1,4 @@
-"""What each policy keeps, and what it costs in deaths, at each epsilon."""
+"""Figures over epsilon: what each policy keeps and what it costs in deaths, and what it spends of its epsilon."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from policysim.figures.curves import (
     checked,
     draw_policies,
     has_band,
+    line_end,
     names_of,
     nonempty,
     over_epsilon,
+    spenders,
     telling,
     thin,
     undrawn,
 )
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.looks import Canvas, canvas, limit_labels, looks
-from policysim.figures.ticks import set_epsilon_axis
+from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
+from policysim.figures.looks import GREY, Canvas, as_line, canvas, limit_labels, looks
 from policysim.question.answer import SizeName
 from policysim.question.words import NEGLIGIBLE, population
 
@@ -45,7 +47,7 @@ BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
 @dataclass(frozen=True)
-class Panel:
+class Measure:
     """What one panel shows: a column of the table, times `scale`."""
 
     column: str
@@ -116,18 +118,20 @@ def loss_vs_epsilon(
     return made.figure
 
 
-def _panels(rows: pd.DataFrame) -> list[Panel]:
-    benefit = Panel("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
+def _panels(rows: pd.DataFrame) -> list[Measure]:
+    benefit = Measure("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
-        benefit = Panel("difference", "Against the best single arm", "mean outcome, minus that of the best single arm")
+        benefit = Measure(
+            "difference", "Against the best single arm", "mean outcome, minus that of the best single arm"
+        )
     elif rows["benefit_kept"].isna().all() and "loss" in rows:
         # Too little to say shares of it.
-        benefit = Panel("loss", "Utility lost per patient", "against the best treatment for each")
+        benefit = Measure("loss", "Utility lost per patient", "against the best treatment for each")
     if "extra_deaths" not in rows or rows["extra_deaths"].isna().all() or _nobody_dies(rows):
         return [benefit]
     count = population(rows["extra_deaths"])
     title = f"Extra deaths per {count:,} patients"
-    return [benefit, Panel("extra_deaths", title, "more than with the best treatment for each", count)]
+    return [benefit, Measure("extra_deaths", title, "more than with the best treatment for each", count)]
 
 
 def _nobody_dies(rows: pd.DataFrame) -> bool:
@@ -141,7 +145,7 @@ def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
 
 
 def _draw(
-    made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Panel, *, colours: Mapping[str, Look], exact: bool, note: str
+    made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Measure, *, colours: Mapping[str, Look], exact: bool, note: str
 ) -> EndLabels:
     # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores.
     labels = limit_labels(rows) if exact and panel.is_percentage else {}
@@ -237,3 +241,65 @@ def _name_region(axes: Axes, proven: pd.DataFrame) -> None:
     box = words.get_window_extent()
     if not region.contains_points(box.padded(0.4 * box.height).corners()).all():
         words.remove()
+
+
+SPENDING = "spent_vs_claimed"
+DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}
+ALL_OF_IT = "all of it (exact = claim)"
+
+
+def spent_vs_claimed(
+    table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
+) -> Figure:
+    """The exact privacy loss of each policy against the epsilon that it was given, both on log scales.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare`: policy, epsilon, group, epsilon_spent. Policies on the diagonal use all of their epsilon; those
+        below it pay for privacy they do not give away.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
+    epsilon : float, optional
+        Where that rule ranks policies.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns, in which no policy spends anything, or that lacks a policy asked for.
+    """
+    checked(table, SPENDING, ["policy", "epsilon", "group", "epsilon_spent"])
+    rows = nonempty(spenders(table), SPENDING, "of everyone whose policy spends some of 0 < epsilon < inf")
+    every = names_of(rows, "policy")
+    # The diagonal is one of the panel's lines.
+    names = telling(rows, epsilon=epsilon, policies=policies, most=MOST_CURVES - 1)
+    colours = looks(names_of(table, "policy"))
+    rows = rows[rows["policy"].isin(names)]
+    height = max(4.2, 0.19 * len(names) + 2.2)
+    with canvas(size, page=(7.2, height), column=0.66 * height) as made:
+        axes = made.figure.subplots()
+        diagonal = pd.Series([rows["epsilon"].min(), rows["epsilon"].max()])
+        axes.plot(diagonal, diagonal, **DIAGONAL, linewidth=thin(), label=ALL_OF_IT)
+        ends = [line_end(ALL_OF_IT, diagonal, diagonal, DIAGONAL)]
+        for name in names:
+            line = rows[rows["policy"] == name].sort_values("epsilon")
+            drawn = as_line(colours[name])
+            axes.plot(line["epsilon"], line["epsilon_spent"], label=name, **drawn)
+            ends.append(line_end(name, line["epsilon"], line["epsilon_spent"], drawn))
+        set_epsilon_axis(axes, rows["epsilon"])
+        axes.set_yscale("log")
+        # Far below the diagonal there may be policies that spend next to nothing.
+        low = max(rows["epsilon_spent"].min(), diagonal[0] / 20)
+        set_log_ticks(axes.yaxis, low, diagonal[1])
+        axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
+        note = undrawn(every, names)
+        axes.set_xlabel("ε claimed (log scale)" + (f"\n{note}" if note else ""))
+        axes.set_ylabel("ε spent: exact privacy loss (log scale)")
+        settle(made, [EndLabels(made, axes, ends, width=NAMES_SHARE * made.width)])
+    return made.figure

@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter
 
+from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
 from policysim.figures.looks import STYLE
-from policysim.figures.ticks import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
-from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
 LOOKS = (
@@ -156,7 +155,7 @@ class Panel(Protocol):
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Described:
     """A figure: a tidy table, and how it is drawn."""
 
     name: str  # its file name, without ending
@@ -167,8 +166,8 @@ class Drawing:
     across: int = 0  # panels in a row; all of them by default
     shown: pd.DataFrame | None = None  # the numbers as the page has them; the table by default
 
-    def figure(self, size: SizeName = "page") -> Figure:
-        """Drawn, in the style of all figures; of the same size whatever is asked for.
+    def figure(self) -> Figure:
+        """Drawn, in the style of all figures.
 
         One legend for all panels: in the place that they leave, if they leave one, or below.
         """
@@ -200,11 +199,11 @@ def curve_drawing(
     *,
     panel: Lines,
     printed: Sequence[tuple[float, float]] = (),
-) -> Drawing:
+) -> Described:
     """Functions over x, a line each, and what a source prints, (x, y) each: the stars of the panel."""
     rows = [{"line": line, panel.x: at, "value": value(at)} for line, value in lines.items() for at in xs]
     rows += [{"line": star, panel.x: at, "value": value} for star in panel.stars for at, value in printed]
-    return Drawing(name, description, pd.DataFrame(rows), (panel,))
+    return Described(name, description, pd.DataFrame(rows), (panel,))
 
 
 def grid(low: float, high: float, count: int) -> list[float]:

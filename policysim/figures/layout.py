@@ -18,9 +18,8 @@ from matplotlib.text import Annotation, Text
 from scipy.optimize import isotonic_regression
 
 from policies.arrays import FloatArray
-from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, show_wrapped, use_fallbacks, width_of
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, show_wrapped, thin_ticks, use_fallbacks, width_of
 from policysim.figures.looks import Canvas
-from policysim.figures.ticks import thin_ticks
 
 # Until the words are broken into lines that fit: each round the room changes a little.
 ROUNDS = 4

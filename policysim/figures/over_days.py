@@ -24,8 +24,8 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, settle
+from policysim.figures.lettering import plain, set_epsilon_axis
 from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, label, looks
-from policysim.figures.ticks import plain, set_epsilon_axis
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, BEST_SCHEDULE, days
 
@@ -35,9 +35,7 @@ LABELS = {Optimal.name: OPTIMAL_DAILY, BEST_SCHEDULE: "a schedule for all (best-
 SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
 
 
-def value_over_days(
-    table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
-) -> Figure:
+def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
     """Benefit kept against the total epsilon at the longest horizon, and against the horizon at each total epsilon.
 
     Parameters
@@ -46,8 +44,6 @@ def value_over_days(
         From `compare_days`: policy, group, horizon, total_epsilon, benefit_kept.
     policies : sequence of str, optional
         Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
-    epsilon : float, optional
-        Where that rule ranks policies.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -68,7 +64,7 @@ def value_over_days(
     rows = table[(table["group"] == ALL) & (table["total_epsilon"] > 0) & (table["total_epsilon"] < float("inf"))]
     nonempty(rows, NAME, "of everyone with 0 < total_epsilon < inf")
     longest = rows["horizon"].max()
-    names = _names(rows[rows["horizon"] == longest], policies, epsilon)
+    names = _names(rows[rows["horizon"] == longest], policies)
     every = names_of(rows, "policy")
     note = undrawn(every, names)
     colours = {**looks([name for name in every if name != BEST_SCHEDULE]), BEST_SCHEDULE: SCHEDULE_LOOK}
@@ -93,12 +89,12 @@ def value_over_days(
     return made.figure
 
 
-def _names(rows: pd.DataFrame, policies: Sequence[str] | None, epsilon: float) -> list[str]:
+def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:
     """Those to draw: beside one for all, one schedule for all is what others are read against."""
     if policies is not None or BEST_SCHEDULE not in names_of(rows, "policy"):
-        return telling(rows, epsilon=epsilon, policies=policies, along="total_epsilon")
+        return telling(rows, policies=policies, along="total_epsilon")
     others = rows[rows["policy"] != BEST_SCHEDULE]
-    return [BEST_SCHEDULE, *telling(others, epsilon=epsilon, most=MOST_CURVES - 1, along="total_epsilon")]
+    return [BEST_SCHEDULE, *telling(others, most=MOST_CURVES - 1, along="total_epsilon")]
 
 
 def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:

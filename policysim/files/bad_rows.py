@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.records import Level
+from envs.toml_reader import one_line
 from envs.toml_reader import shown as quoted
 
 SHOWN = 20
@@ -74,11 +75,6 @@ class BadRows:
             lines += [f"{place}: {text}" for place, (_, text) in zip(places, own, strict=True)]
         more = self.count - len(lines)
         raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more else [])]))
-
-
-def one_line(text: str) -> str:
-    """Text in which what cannot be printed is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def got(value: Any) -> str:

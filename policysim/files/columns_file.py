@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.question.progress import SILENT, Progress
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
 
 ENDINGS = (".csv", ".parquet")
 
@@ -102,12 +105,12 @@ def open_columns(path: Path) -> ColumnsFile:
 def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
     """Write a new file of this kind; the caller says under which name it is made."""
     if ending == ".csv":
-        with path.open("xb") as stream:
+        with path.open("wb") as stream:
             writer = _CsvWriter(stream)
             writer.write_header(schema.names)
             yield writer
     else:
-        with path.open("xb") as stream, pq.ParquetWriter(stream, schema) as parquet:
+        with path.open("wb") as stream, pq.ParquetWriter(stream, schema) as parquet:
             yield _ParquetWriter(parquet)
 
 

@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from envs.toml_reader import unknown
+from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key, one_line
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key
 from policysim.files.columns_file import lines_of, open_columns, places_of
-from policysim.question.progress import SILENT, Progress
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 BoolArray = NDArray[np.bool_]
 

@@ -1,4 +1,8 @@
-"""Results on disk and screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values."""
+"""Results on disk and screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values.
+
+Locks are `flock`'s, which the system lets go when a process ends, however it ends; where there is none (Windows),
+nothing is locked and leftovers stay.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +21,15 @@ from tqdm import tqdm
 
 from envs.records import Level
 from policysim.files.bad_rows import level_of
-from policysim.question.progress import Progress
+from policysim.question import OutputError, say
+from policysim.question.protocol import Progress
 
-
-class OutputError(OSError):
-    """An output folder that cannot be written; str() is one line for the user."""
+try:
+    import fcntl
+except ImportError:
+    LOCKS = False
+else:
+    LOCKS = True
 
 
 def check_writable(folder: Path) -> None:
@@ -29,15 +37,63 @@ def check_writable(folder: Path) -> None:
 
     Folders that were not there are removed again: `write_files` makes them when there is something to write.
     """
+    with _made(folder):
+        pass
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """A folder that is made and can be written, and that no other run writes at the same time.
+
+    Folders that were not there, and in which nothing is written, are removed again.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written, or another run is at work in it.
+    """
+    with _made(folder):
+        handle = os.open(folder, os.O_RDONLY) if LOCKS else None
+        try:
+            if handle is not None and not _locked(handle):
+                raise OutputError(f"another run is writing to {folder}: let it end first, or name another folder")
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-        for place in made:
-            place.rmdir()
     except OSError as error:
+        _remove_empty(made)
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        _remove_empty(made)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    with suppress(OSError):  # the first that is not empty, or was never made, ends it
+        for folder in folders:
+            folder.rmdir()
+
+
+def _locked(handle: int) -> bool:
+    """Whether an open file or folder could be locked; where the file system knows no locks, as if it was."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -48,43 +104,75 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     folder : Path
         Made if needed.
     contents : mapping of relative path to bytes
-        Other files in the folder stay as they are.
+        Other files in the folder stay as they are, and so does one that has this content.
 
     Raises
     ------
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
-    finished: list[tuple[Path, Path]] = []
     try:
-        for name, content in contents.items():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            finished.append((_write_beside(target, content), target))
-        while finished:
-            part, target = finished[-1]
-            part.replace(target)
-            finished.pop()
+        with ExitStack() as parts:
+            finished = []
+            for name, content in contents.items():
+                target = folder / name
+                if not _has(target, content):
+                    part = parts.enter_context(part_beside(target))
+                    _write(part, content)
+                    finished.append((part, target))
+            for part, target in reversed(finished):
+                part.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
-    finally:
-        for part, _ in finished:
-            part.unlink(missing_ok=True)
 
 
-def _write_beside(target: Path, content: bytes) -> Path:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.part-", dir=target.parent)
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except OSError:
+        return False
+
+
+@contextmanager
+def part_beside(target: Path) -> Iterator[Path]:
+    """An empty file beside another one, to be written and to take its name; removed if it has not.
+
+    What runs that were killed left there of the same file is removed first.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{target.name}.part-"
+    for path in target.parent.iterdir() if LOCKS else ():
+        if path.name.startswith(prefix):
+            _remove_abandoned(path)
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     part = Path(name)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        if LOCKS:
+            _locked(handle)  # as long as this process lives
         part.chmod(0o666 & ~_umask())
-    except BaseException:
+        yield part
+    finally:
         part.unlink(missing_ok=True)
-        raise
-    return part
+        os.close(handle)
+
+
+def _remove_abandoned(part: Path) -> None:
+    """Remove a part of a file unless its writer is still alive."""
+    with suppress(OSError), part.open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _umask() -> int:
@@ -97,7 +185,6 @@ def _umask() -> int:
 PATIENCE_SECONDS = 2
 # More steps are shown as 1.2k.
 MOST_COUNTED = 100_000
-EXIT_CHECK = 4
 
 
 @contextmanager
@@ -115,7 +202,7 @@ def progress_bar(unit: str = "step") -> Iterator[Progress]:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document as the only thing on stdout."""
-    sys.stdout.write(json_text(document))
+    say(json_text(document))
 
 
 def json_text(document: Mapping[str, Any]) -> str:

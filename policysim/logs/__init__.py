@@ -3,9 +3,8 @@
 log_source      LogSource: what a study says about its log; a feature's declared levels or cuts
 data_section    the same, read from a study file's table [data]
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
-treatments      which treatment each row got, and what came of it
+treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
 outcomes        which columns are outcomes, and how they are read
-propensities    how probable the treatment was: known or estimated
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates

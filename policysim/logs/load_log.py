@@ -20,13 +20,17 @@ from policysim.logs.log_frame import PROPENSITY, LoggedData
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
-from policysim.logs.propensities import (
+from policysim.logs.treatments import (
+    Taken,
     equal_propensities,
     estimate_propensities,
     observed_propensities,
+    one_hot_columns,
     read_propensities,
+    read_rewards,
+    taken_in_column,
+    taken_one_hot,
 )
-from policysim.logs.treatments import Taken, one_hot_columns, read_rewards, taken_in_column, taken_one_hot
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +166,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class LoggedDecisions:
     """Arrays with an entry for each row of a log, in the order of its features.
 
     Attributes
@@ -206,7 +210,7 @@ class Decisions:
         return tuple(np.bincount(self.actions[self.missing], minlength=len(self.names)).tolist())
 
 
-def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> Decisions:
+def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedDecisions:
     """Read treatments, propensities and outcomes, and join them to the features.
 
     Raises
@@ -232,7 +236,7 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> Decisio
         )
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
     of_actions, of_outcomes = tables.matched(bad)
-    return Decisions(
+    return LoggedDecisions(
         actions=taken.codes[of_actions],
         names=taken.names,
         propensities=None if propensities is None else propensities[of_actions],

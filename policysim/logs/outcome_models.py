@@ -12,6 +12,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import REWARD, one_of
+from policysim.question.extras import optional
 
 # With fewer rows of an action there is nothing to fit but a mean.
 FEWEST_ROWS = 10
@@ -93,12 +94,14 @@ def _constant(value: float) -> Callable[[FloatArray], FloatArray]:
 def _fit(name: str, covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
     """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
     if name == LINEAR:
-        from sklearn.linear_model import RidgeCV  # noqa: PLC0415
+        with optional():
+            from sklearn.linear_model import RidgeCV  # noqa: PLC0415
 
         ridge = RidgeCV(PENALTIES).fit(covariates, rewards)
         return lambda rows: np.asarray(ridge.predict(rows))
     if name == LOGISTIC:
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+        with optional():
+            from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
         logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
@@ -107,8 +110,9 @@ def _fit(name: str, covariates: FloatArray, rewards: FloatArray, seed: int) -> C
 
 def _fit_trees(covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
     """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
-    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+    with optional():
+        from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     def predict(rows: FloatArray) -> FloatArray:
         with threadpool_limits(1):

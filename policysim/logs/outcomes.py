@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from envs.toml_lines import line_numbers
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, one_line
 from policies.arrays import IntArray
-from policysim.files.bad_rows import one_line
 from policysim.files.data_table import DataTable
 from policysim.files.output import toml_list, toml_text
 from policysim.logs import guess_columns as names

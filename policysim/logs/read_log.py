@@ -13,11 +13,11 @@ import pandas as pd
 
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
-from policysim.logs.load_log import Columns, Decisions, read_decisions
+from policysim.logs.load_log import Columns, LoggedDecisions, read_decisions
 from policysim.logs.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, covariate_matrix, known_before, one_of
 from policysim.logs.log_source import EQUAL, ESTIMATE, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
 from policysim.logs.log_tables import LogTables
-from policysim.logs.propensities import estimate_propensities
+from policysim.logs.treatments import estimate_propensities
 
 Data: TypeAlias = str | Path | pd.DataFrame
 
@@ -196,7 +196,7 @@ def _covariates(tables: LogTables, columns: Columns) -> pd.DataFrame:
     return frame.set_index(table[tables.id]) if tables.id else frame
 
 
-def _finished(decisions: Decisions, covariates: pd.DataFrame) -> pd.DataFrame:
+def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame) -> pd.DataFrame:
     kept = decisions.kept()
     covariates, actions = covariates.iloc[kept], decisions.actions[kept]
     propensities = decisions.known_propensities()

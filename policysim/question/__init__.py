@@ -1,10 +1,31 @@
 """What every question has in common, whatever it is about; it knows no study.
 
-protocol   a question knows its study, the options that it refuses, and how to answer
+protocol   a question knows its study, the options that it refuses, and how to answer; how work tells its progress
 answer     what comes out of it: sentences, tables, drawings with their data, pages, and what the manifest says
-progress   how work tells how much of it there is, and how much is done
+neighbours  whether `envs` and `policies` are ours: PyPI has other packages of these names
+extras     packages that only some questions need, and the extra to install for each
 words      numbers in words, lines of text, and the names that tables share: all patients, groups, the limit's bounds
 shown      numbers in the prose of pages, with the number itself beside them for machines
 
 `policysim.report` makes screen, JSON document, page and folder of any answer.
 """
+
+import sys
+
+# How a run ends: a bug, a command line or study file that is wrong, data that are, a check that did not hold, Ctrl-C.
+EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+
+
+class OutputError(OSError):
+    """Output that cannot be written; str() is one line for the user."""
+
+
+def say(text: str) -> None:
+    """Print a text; OutputError if standard output cannot be written. That its reader is gone is no such error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write to standard output: {error.strerror}") from None

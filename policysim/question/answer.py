@@ -1,6 +1,6 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `DataTable`:
+An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `TextTable`:
 what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
 """
 
@@ -9,14 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
+from policysim.question.words import DIGITS_OF_FILES, in_digits, steady
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The columns that hold what is proven: a lower bound is rounded down, an upper one up.
+BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING}
 # What a figure is laid out for.
 SizeName: TypeAlias = Literal["page", "column", "slide"]
 
@@ -33,7 +38,7 @@ class Drawing:
         What it is about; what is in it, for readers who cannot see it.
     draw : callable
         The figure, laid out for a size.
-    data : DataTable or None
+    data : TextTable or None
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
@@ -47,7 +52,7 @@ class Drawing:
     title: str
     description: str
     draw: Callable[[SizeName], Figure]
-    data: DataTable | None = None
+    data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
     section: str = ""
     table: str = "comparison.csv"
@@ -119,7 +124,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Panel:
+class ColumnGroup:
     """Columns of a data table that belong together.
 
     Attributes
@@ -141,7 +146,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class DataTable:
+class TextTable:
     """Text in rows.
 
     Attributes
@@ -163,26 +168,26 @@ class DataTable:
 
 
 def wide(
-    panels: Sequence[Panel], *, index: str, columns: str, name_index: Callable[[float], str], note: str = ""
-) -> DataTable:
+    panels: Sequence[ColumnGroup], *, index: str, columns: str, name_index: Callable[[float], str], note: str = ""
+) -> TextTable:
     """A row for each entry of `index`, and in each panel a column for each entry of `columns`.
 
     Parameters
     ----------
-    panels : sequence of Panel
+    panels : sequence of ColumnGroup
         From left to right.
     index, columns : str
         The columns of their rows that name the table's rows and columns.
     name_index : callable
         How an entry of `index` is written.
     note : str, optional
-        See `DataTable`.
+        See `TextTable`.
     """
     grids = [panel.rows.pivot_table(index=index, columns=columns, values=panel.values, sort=False) for panel in panels]
     cells = [grid.map(panel.write, na_action="ignore") for panel, grid in zip(panels, grids, strict=True)]
     joined = pd.concat(cells, axis=1).sort_index().fillna("–")
     rows = zip(joined.index, joined.to_numpy().tolist(), strict=True)
-    return DataTable(
+    return TextTable(
         headings=("ε" if index == "epsilon" else index, *map(str, joined.columns)),
         rows=tuple((name_index(key), *texts) for key, texts in rows),
         spans=tuple((panel.title, grid.shape[1]) for panel, grid in zip(panels, grids, strict=True)),
@@ -190,20 +195,44 @@ def wide(
     )
 
 
-def tidy(table: pd.DataFrame) -> DataTable:
+def tidy(table: pd.DataFrame) -> TextTable:
     """The rows of a figure's own table, its columns as headings, numbers to four digits."""
     cells = table.map(_written)
     rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
-    return DataTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
+    return TextTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
 
 
 def _written(value: object) -> str:
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.4g}".replace("-", "−")
+        return "–" if math.isnan(value) else f"{steady(value):.4g}".replace("-", "−")
     return str(value)
 
 
 def to_csv(table: pd.DataFrame) -> bytes:
-    """A table as a CSV file, the same bytes for the same table."""
-    # Twelve digits: more are rounding, and would differ from machine to machine.
-    return table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode()
+    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`."""
+    text = written(table).to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n")
+    return text.encode()
+
+
+def written(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the numbers that its file has, and so with the same bits on all machines, or nearly all.
+
+    What is drawn or put in order by them does not depend on the machine either. Bounds are rounded so that they claim
+    less.
+    """
+    floats = table.select_dtypes("float")
+    return table.assign(**{str(name): floats[name].map(_rounding(str(name)), na_action="ignore") for name in floats})
+
+
+def _rounding(column: str) -> Callable[[float], float]:
+    side = BOUNDS.get(column)
+    return (lambda value: _bound(value, side)) if side else lambda value: float(in_digits(value))
+
+
+def _bound(value: float, side: str) -> float:
+    """A bound in as many digits, and no more than thirteen decimals: what rounding leaves of 0 is below."""
+    if not math.isfinite(value) or value == 0 or value == float(in_digits(value)):
+        return value
+    exact = Decimal(value)
+    places = min(DIGITS_OF_FILES - 1 - exact.adjusted(), 13)
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=side))

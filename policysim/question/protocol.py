@@ -1,12 +1,61 @@
-"""The protocol that every question follows."""
+"""The protocol that every question follows, and how its work tells how much there is to do and how much is done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import ClassVar
 
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+
+
+def _nothing(steps: int) -> object:
+    return steps
+
+
+class Progress:
+    """Told by whoever works: first what to expect, then every step.
+
+    Work knows its own size only: it calls `expect` before it begins and `advance` on the way, so that nobody has to
+    count the steps of somebody else's work beforehand. A step is whatever takes about as long as others of its kind.
+
+    Parameters
+    ----------
+    on_advance : callable, optional
+        Called with the number of steps that are done; by default nobody listens.
+    on_expect : callable, optional
+        Called with the number of steps that will be done in addition to all that were expected before.
+
+    Examples
+    --------
+    >>> progress = Progress(on_advance=print)
+    >>> progress.expect(2)
+    >>> progress.advance()
+    1
+    """
+
+    def __init__(
+        self, on_advance: Callable[[int], object] = _nothing, on_expect: Callable[[int], object] = _nothing
+    ) -> None:
+        self._on_advance, self._on_expect = on_advance, on_expect
+
+    @classmethod
+    def of(cls, advance: Callable[[], object] | Progress) -> Progress:
+        """A progress as it is; a function that is called without arguments after each step."""
+        return advance if isinstance(advance, Progress) else cls(lambda steps: [advance() for _ in range(steps)])
+
+    def expect(self, steps: int) -> None:
+        """So many steps more will be done."""
+        self._on_expect(steps)
+
+    def advance(self, steps: int = 1) -> None:
+        """So many steps are done."""
+        self._on_advance(steps)
+
+
+SILENT = Progress()
+
 
 # Why a question about one decision, or about something else than days, does not take these.
 ONLY_OVER_DAYS = dict.fromkeys(("total_epsilon", "delta", "length_public"), "only goes with --horizon")
@@ -16,30 +65,31 @@ class UsageError(Exception):
     """Something that cannot be asked; str() is one line for the user."""
 
 
-class Question(Protocol):
+class Question(ABC):
     """Something that can be asked and answered.
 
     Attributes
     ----------
-    name : str
-        Of its folder among the reports.
     refuses : mapping of option to str
         Options of the command line that it does not take, and why; by their names in Python.
     unit : str
         What a step of its progress is, in a word.
     """
 
-    refuses: ClassVar[Mapping[str, str]]
-    unit: ClassVar[str]
+    refuses: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    unit: ClassVar[str] = "run"
 
     @property
     def writes(self) -> bool:
         """Whether the answer surely leaves files, so that a folder that cannot be written is found out first."""
+        return False
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Of its folder among the reports."""
 
+    @abstractmethod
     def answer(self, progress: Progress) -> Answer:
         """Compute everything; nothing is printed or written."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from html import unescape
 
 from markupsafe import Markup
 
@@ -10,8 +12,15 @@ from policysim.question import words
 
 
 def six_digits(value: float) -> str:
-    """The number to six significant digits; empty for NaN."""
-    return "" if math.isnan(value) else f"{value:.6g}"
+    """The number of the files to six significant digits; empty for NaN, 0 for what rounding leaves of it."""
+    if abs(value) < words.NEGLIGIBLE:
+        return "0"
+    return "" if math.isnan(value) else f"{float(words.in_digits(value)):.6g}"
+
+
+def unmarked(text: Markup) -> str:
+    """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
+    return unescape(re.sub(r"<[^>]*>", "", text))
 
 
 def shown(value: float, text: str) -> Markup:

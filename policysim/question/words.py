@@ -6,12 +6,15 @@ Numbers have no more digits than the inputs support, which is two; bounds are ro
 from __future__ import annotations
 
 import math
+import shutil
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 DIGITS = 2
+# Numbers in files for machines: more would differ from one processor to another.
+DIGITS_OF_FILES = 8
 # Of a sensitivity, parts of which are said beside it in per cent.
 SENSITIVITY_DIGITS = 3
 MOST_COUNTED = 10_000_000
@@ -25,7 +28,25 @@ ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
-DISCLAIMER = "A model with illustrative effects, not medical advice."
+NO_ADVICE = "not medical advice"
+
+
+def steady(value: float) -> float:
+    """A number to eleven digits: one half way between two texts gets the same text whatever its last bits are.
+
+    Examples
+    --------
+    >>> [f"{value:.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.13']
+    >>> [f"{steady(value):.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.12']
+    """
+    return float(f"{value:.11g}")
+
+
+def in_digits(value: float) -> str:
+    """A number as files for machines have it."""
+    return f"{value:.{DIGITS_OF_FILES}g}"
 
 
 def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
@@ -36,6 +57,7 @@ def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
         return "0"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    value = steady(value)
     near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
     if abs(value) < 1e-4:
         return _minus(f"{value:{'+' if sign else ''}.1e}")
@@ -103,13 +125,13 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
 
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
-    return "–" if math.isnan(share) else _minus(f"{round(100 * share)}\u00a0%")
+    return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
 
 
 def percent_1(share: float) -> str:
     """A share in per cent, to a tenth."""
     # The z: what rounds to nothing has no sign.
-    return "–" if math.isnan(share) else _minus(f"{100 * share:z.1f}\u00a0%")
+    return "–" if math.isnan(share) else _minus(f"{steady(100 * share):z.1f}\u00a0%")
 
 
 def plain(value: float) -> str:
@@ -133,7 +155,7 @@ def interval(low: float, high: float, *, sign: bool = False) -> str:
     if max(abs(low), abs(high)) < NEGLIGIBLE:
         return "0"
     shown = decimals((high - low) / 2)
-    return _minus(f"{low:{'+' if sign else ''}.{shown}f} to {high:{'+' if sign else ''}.{shown}f}")
+    return " to ".join(_minus(f"{steady(end):{'+' if sign else ''}.{shown}f}") for end in (low, high))
 
 
 def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
@@ -142,7 +164,7 @@ def estimate(value: float, low: float, high: float, *, sign: bool = False) -> st
         return "–"
     if abs(value) < NEGLIGIBLE:
         return "0"
-    return _minus(f"{value:{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
+    return _minus(f"{steady(value):{'+' if sign else ''}.{decimals((high - low) / 2)}f}")
 
 
 def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
@@ -216,8 +238,10 @@ def unused(features: Iterable[str]) -> str:
 
 
 def level_name(group: str, level: str) -> str:
-    """A group of patients in words."""
+    """A group of patients in words; without a level, the group is one that the scenario has words for."""
     name = group.replace("_", " ")
+    if not level:
+        return group
     return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
 
 
@@ -252,12 +276,35 @@ class Group:
     share: float
 
 
-WIDTH = 100
+# Characters of a line: as many as the terminal has, within these; the most where there is none.
+NARROWEST, WIDEST = 40, 100
 
 
-def wrap(text: str) -> list[str]:
-    """Lines of at most WIDTH characters."""
-    return textwrap.wrap(text, WIDTH)
+def line_width() -> int:
+    """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
+
+
+def wrap(text: str, first: str = "", others: str = "") -> list[str]:
+    """Lines that the terminal has room for, which begin with these; no name of a mechanism or file is broken."""
+    return textwrap.wrap(text, line_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+
+
+def fitted(line: str) -> list[str]:
+    """A line of a screen, broken if the terminal is too narrow for it.
+
+    A row of a table, told by its gaps, is not, nor is a command that may be copied.
+    """
+    bare = line.lstrip()
+    if len(line) <= line_width() or "   " in bare or "policysim " in bare:
+        return [line]
+    indent = line[: len(line) - len(bare)]
+    return wrap(bare, indent, indent)
+
+
+def left_out_lines(reasons: Iterable[str]) -> list[str]:
+    """Which policies could not be used, and why."""
+    return [line for reason in reasons for line in wrap(f"Left out: {reason}")]
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

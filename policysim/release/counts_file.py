@@ -12,7 +12,7 @@ import numpy as np
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, as_written, read_table
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 
 # Counts up to here are exact in floating point.
 MOST_PEOPLE = 2**53

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from secrets import token_hex
 
 import numpy as np
-import pyarrow as pa
 
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns, open_writer
-from policysim.files.output import OutputError, check_writable
-from policysim.question.progress import SILENT, Progress
+from policysim.files.output import check_writable, part_beside
+from policysim.question import OutputError
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
 from policysim.release.privatize_codes import Codes
 from policysim.release.privatize_ledger import Ledger, RepeatedReleaseError, open_ledger
-from policysim.release.privatize_note import Note, Part, Plan, note_path, note_text, read_note
+from policysim.release.privatize_note import Note, Part, Randomization, note_path, note_text, read_note
+
+with optional():
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable:
+class EstimatedTable:
     """The estimated counts of the values of one part.
 
     Attributes
@@ -73,11 +76,11 @@ class _Tally:
         """Add reports that were drawn before."""
         self.reports += np.bincount(self._joined(codes), minlength=len(self.reports))
 
-    def table(self, plan: Plan, *, keep_true: bool = False) -> PrivateTable:
+    def table(self, plan: Randomization, *, keep_true: bool = False) -> EstimatedTable:
         """The estimate from all reports so far."""
         labels = tuple(product(*(plan.levels[column] for column in self.part.columns)))
         found = estimate(self.reports, self.part.channel)
-        return PrivateTable(self.part, labels, self.reports, found, self.truth if keep_true else None)
+        return EstimatedTable(self.part, labels, self.reports, found, self.truth if keep_true else None)
 
     def _joined(self, codes: dict[str, IntArray]) -> IntArray:
         joined: IntArray = np.ravel_multi_index([codes[column] for column in self.part.columns], self.sizes)
@@ -87,14 +90,14 @@ class _Tally:
 def privatize_file(
     file: ColumnsFile,
     out: Path,
-    plan: Plan,
+    plan: Randomization,
     *,
     rng: np.random.Generator | None = None,
     keep_true: bool = False,
     ledger: Ledger | None = None,
     again: bool = False,
     progress: Progress = SILENT,
-) -> tuple[Note, tuple[PrivateTable, ...]]:
+) -> tuple[Note, tuple[EstimatedTable, ...]]:
     """Write a copy of a file whose private columns hold reports, and its note beside it.
 
     Parameters
@@ -103,7 +106,7 @@ def privatize_file(
         From `open_columns`; read once, a batch at a time.
     out : Path
         Ends as the file does, and is not the file. It and its note appear together, or nothing does.
-    plan : Plan
+    plan : Randomization
         From `make_plan`.
     rng : numpy.random.Generator, optional
         For simulation only, and the note says so. By default the operating system's randomness, for a release.
@@ -120,7 +123,7 @@ def privatize_file(
     Returns
     -------
     note : Note
-    tables : tuple of PrivateTable
+    tables : tuple of EstimatedTable
         One for each part of the plan.
 
     Raises
@@ -159,7 +162,7 @@ def privatize_file(
     return note, tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[PrivateTable, ...]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[EstimatedTable, ...]]:
     """Estimate the true counts from a private file and the note beside it.
 
     Raises
@@ -186,7 +189,7 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[P
     return note, tuple(tally.table(plan) for tally in tallies)
 
 
-def _tallies(plan: Plan) -> list[_Tally]:
+def _tallies(plan: Randomization) -> list[_Tally]:
     return [_Tally(part, plan.sizes(part)) for part in plan.parts]
 
 
@@ -247,24 +250,24 @@ def _appearing_together(data: Path, note: Path) -> Iterator[tuple[Path, Path, li
     Files of the list take their names before these do, and keep them.
     """
     before: list[tuple[Path, Path]] = []
-    parts = tuple(target.with_name(f".{target.name}.part-{token_hex(4)}") for target in (data, note))
     moved: list[Path] = []
     try:
-        data.parent.mkdir(parents=True, exist_ok=True)
-        yield parts[0], parts[1], before
-        for part in parts:
-            with part.open("rb") as stream:
-                os.fsync(stream.fileno())
-        for part, target in before:
-            part.replace(target)
-        # The old note goes first: at no time does a file stand beside a note that is not its own.
-        note.unlink(missing_ok=True)
-        for part, target in zip(parts, (data, note), strict=True):
-            moved.append(target)
-            part.replace(target)
-        moved.clear()
+        with ExitStack() as stack:
+            parts = [stack.enter_context(part_beside(target)) for target in (data, note)]
+            yield parts[0], parts[1], before
+            for part in parts:
+                with part.open("rb") as stream:
+                    os.fsync(stream.fileno())
+            for part, target in before:
+                part.replace(target)
+            # The old note goes first: at no time does a file stand beside a note that is not its own.
+            note.unlink(missing_ok=True)
+            for part, target in zip(parts, (data, note), strict=True):
+                moved.append(target)
+                part.replace(target)
+            moved.clear()
     except OSError as error:
         raise OutputError(f"cannot write {data.as_posix()}: {error.strerror or error}") from None
     finally:
-        for path in (*parts, *moved, *(part for part, _ in before)):
+        for path in (*moved, *(part for part, _ in before)):
             path.unlink(missing_ok=True)

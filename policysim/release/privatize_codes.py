@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, got
 from policysim.files.columns_file import ColumnsFile
-from policysim.question.progress import SILENT, Progress
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 # A column with more different values than this is no category.
 MOST_LEVELS = 1_000

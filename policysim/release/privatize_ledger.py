@@ -29,7 +29,8 @@ from typing import Any
 
 from envs.toml_reader import is_number
 from policysim.files.bad_rows import DataError
-from policysim.files.output import OutputError, check_writable, json_text
+from policysim.files.output import check_writable, json_text
+from policysim.question import OutputError
 
 SUFFIX = ".releases.json"
 FORMAT = 1

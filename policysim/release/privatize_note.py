@@ -42,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Randomization:
     """What is done to which columns.
 
     Attributes
@@ -71,7 +71,7 @@ class Plan:
 class Note:
     """What is known of a private file: the plan, other columns, number of rows, how it was drawn, earlier releases."""
 
-    plan: Plan
+    plan: Randomization
     unchanged: tuple[str, ...]
     n_rows: int
     release: bool
@@ -85,7 +85,7 @@ class Note:
 
 def make_plan(
     levels: Mapping[str, Sequence[str]], epsilon: float, *, separately: bool = False, from_data: Sequence[str] = ()
-) -> Plan:
+) -> Randomization:
     """k-ary response over all combinations of the columns' levels, or for each column with an even share of epsilon.
 
     Parameters
@@ -127,7 +127,7 @@ def make_plan(
         channel = KAry(size, _even_share(epsilon, len(groups)))
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
         parts.append(Part(columns, channel))
-    return Plan(checked, epsilon, tuple(parts), tuple(from_data))
+    return Randomization(checked, epsilon, tuple(parts), tuple(from_data))
 
 
 def _even_share(epsilon: float, parts: int) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from policies.local import expected_errors
 from policysim.question.words import cells, wrap
-from policysim.release.privatize import PrivateTable
+from policysim.release.privatize import EstimatedTable
 from policysim.release.privatize_note import Note, Part, note_document, note_path
 
 COLUMNS = (44, 12, 12, 26)
@@ -35,7 +35,7 @@ class TrueErrors:
     expected_l2: float
 
 
-def true_errors(table: PrivateTable) -> TrueErrors:
+def true_errors(table: EstimatedTable) -> TrueErrors:
     """The errors of a table that was made with `keep_true`, beside what is expected of such estimates."""
     assert table.truth is not None
     errors = table.estimate.shares * table.estimate.n - table.truth
@@ -69,7 +69,7 @@ def warnings(note: Note) -> list[str]:
     return lines
 
 
-def private_screen(path: Path, note: Note, tables: Sequence[PrivateTable]) -> str:
+def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> str:
     """The screen: what the file is, what to beware of, and the estimated tables; at most 100 columns wide.
 
     Parameters
@@ -78,7 +78,7 @@ def private_screen(path: Path, note: Note, tables: Sequence[PrivateTable]) -> st
         The private file.
     note : Note
         Its note.
-    tables : sequence of PrivateTable
+    tables : sequence of EstimatedTable
         From `privatize_file` or `read_private`.
     """
     lines = wrap(f"{path.as_posix()}: {note.n_rows:,} rows, {_done(note)}.")
@@ -93,7 +93,7 @@ def private_screen(path: Path, note: Note, tables: Sequence[PrivateTable]) -> st
     return "\n".join([*lines, f"Note: {note_path(path).as_posix()}"])
 
 
-def private_document(path: Path, note: Note, tables: Sequence[PrivateTable]) -> dict[str, Any]:
+def private_document(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> dict[str, Any]:
     """The same for --json; what is not private is below the key "not_private"."""
     document: dict[str, Any] = {
         "file": path.as_posix(),
@@ -145,7 +145,7 @@ def _response(part: Part) -> str:
     return f"{part.channel.name} response over {part.channel.n_values:,} values"
 
 
-def _rows(table: PrivateTable) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
+def _rows(table: EstimatedTable) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
     found = table.estimate
     ends = [(low, high) for low, high in found.interval.tolist()]
     return list(
@@ -160,7 +160,7 @@ def _rows(table: PrivateTable) -> list[tuple[tuple[str, ...], int, float, float,
     )
 
 
-def _estimates(table: PrivateTable) -> list[str]:
+def _estimates(table: EstimatedTable) -> list[str]:
     n = table.estimate.n
     heading = cells(["Estimated from the private file", "reports", "estimate", "95 % interval"], COLUMNS)
     rows = [
@@ -170,7 +170,7 @@ def _estimates(table: PrivateTable) -> list[str]:
     return [heading, *_few(rows)]
 
 
-def _truth(table: PrivateTable) -> list[str]:
+def _truth(table: EstimatedTable) -> list[str]:
     assert table.truth is not None
     n, errors = table.estimate.n, true_errors(table)
     rows = [
@@ -184,7 +184,7 @@ def _truth(table: PrivateTable) -> list[str]:
     return [cells(["", "true", "estimate", "error"], COLUMNS), *_few(rows), total]
 
 
-def _label(table: PrivateTable, label: Sequence[str]) -> str:
+def _label(table: EstimatedTable, label: Sequence[str]) -> str:
     text = ", ".join(f"{column} {level}" for column, level in zip(table.part.columns, label, strict=True))
     return text if len(text) < COLUMNS[0] else f"{text[: COLUMNS[0] - 2]}…"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from policies.exponential import Exponential
 from policies.selection import MOST_CANDIDATES, Selection
-from policysim.question.words import WIDTH, cells, wrap
+from policysim.question.words import cells, line_width, wrap
 from policysim.release.counts_file import Counts
 from policysim.release.select_private import REPLACE, GroupChoice, Terms
 
@@ -46,7 +46,7 @@ def select_screen(
     if grouped:
         lines += wrap(_groups(terms, found))
     if analysis:
-        lines += ["", NOT_A_RELEASE.center(WIDTH, "─")]
+        lines += ["", NOT_A_RELEASE.center(line_width(), "─")]
         for choice in found:
             lines += ["", *_analysis(choice)]
     return "\n".join(lines)

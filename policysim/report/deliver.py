@@ -1,15 +1,246 @@
-"""Any question asked and answered: printed, or as one JSON document, and written as a folder."""
+"""A question asked, and its answer delivered: printed, or as one JSON document, and as a folder of files.
+
+A folder has tables, figures, pages from templates, and the manifest of what they depend on. Templates escape what is
+inserted, and write numbers with the filters of `policysim.question.shown`.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import hashlib
+import platform
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from policysim.files.output import check_writable, print_json, progress_bar, write_files
-from policysim.question.answer import Answer
-from policysim.question.protocol import Question
-from policysim.report.folder import DEFAULT, MANIFEST, FigureFiles, folder_files, manifest_of
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from policysim.files.output import alone_in, json_text, json_values, print_json, progress_bar, write_files
+from policysim.question import OutputError, say, words
+from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
+from policysim.question.protocol import SILENT, Progress, Question
+from policysim.question.shown import FILTERS
+from policysim.question.words import fitted
+from policysim.report.differences import agree
+from policysim.study.basis import hidden
+from policysim.study.study_file import STUDY
+from policysim.study.sweep import benefit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policysim.figures.saving import Marker
+
+MANIFEST = "manifest.json"
+LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
+FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
+FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A drawing as SVG, and where the page's markers of epsilon stand in it."""
+
+    svg: str
+    markers: Sequence[Marker]
+
+    @classmethod
+    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
+        """A figure of the drawing, with its words."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim.figures.saving import epsilon_markers, to_svg  # noqa: PLC0415
+
+        svg = to_svg(figure, title=drawing.title, description=drawing.description)
+        # Only a figure that has been drawn knows where its axes are.
+        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
+
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """The kinds of files, and what the figures are sized for; the page always has figures for a page."""
+
+    formats: tuple[FileFormat, ...] = ("svg", "png")
+    size: SizeName = "page"
+
+    def of(self, drawing: Drawing, on_page: Vector) -> dict[str, bytes]:
+        """The files of one drawing, by relative path; what the page has is not drawn again."""
+        from policysim import figures  # noqa: PLC0415 - matplotlib, as above
+
+        figure = drawing.at(self.size)
+        kinds: dict[FileFormat, Callable[[Figure], bytes]] = {
+            "svg": lambda figure: (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode(),
+            "png": figures.to_png,
+            "pdf": figures.to_pdf,
+        }
+        return {f"figures/{drawing.name}.{kind}": kinds[kind](figure) for kind in self.formats}
+
+
+DEFAULT = FigureFiles()
+
+
+def folder_files(
+    answer: Answer,
+    command: Sequence[str],
+    wanted: FigureFiles = DEFAULT,
+    folder: Path | None = None,
+    progress: Progress = SILENT,
+) -> dict[str, bytes]:
+    """Everything that an answer leaves behind, by relative path, in the order of the page.
+
+    Parameters
+    ----------
+    answer : Answer
+        What a question found.
+    command : sequence of str
+        What asks it again, after "policysim"; the same in any folder.
+    wanted : FigureFiles, optional
+        The figure files; SVG and PNG for a page by default.
+    folder : Path, optional
+        Where an earlier run may have left the same files: one that agrees (`differences.agree`) is taken as it is, so
+        that the last bit of another processor's logarithm changes no file.
+    progress : Progress, optional
+        Told of each drawing and page.
+    """
+
+    def settled(name: str, content: bytes) -> bytes:
+        old = _content(folder / name) if folder else None
+        return old if old is not None and agree(name, old, content) else content
+
+    said = what_it_says(answer)
+    files = {name: to_csv(table) for name, table in answer.tables.items()}
+    progress.expect(len(answer.drawings) + len(answer.pages))
+    vectors = {}
+    for drawing in answer.drawings:
+        vectors[drawing.name] = Vector.of(drawing, drawing.at("page"))
+        files |= wanted.of(drawing, vectors[drawing.name])
+        progress.advance()
+    for name, page in answer.pages.items():
+        files[name] = render(page, answer, command, said, vectors).encode()
+        progress.advance()
+    files = {**{name: settled(name, content) for name, content in files.items()}, **answer.files}
+    if answer.depends is not None:
+        files[MANIFEST] = settled(MANIFEST, json_text(manifest_of(answer, command, files)).encode())
+    return files
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def manifest_of(answer: Answer, command: Sequence[str], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the manifest says: the command, what the numbers depend on, the answer, and the digest of each result.
+
+    Parameters
+    ----------
+    answer : Answer
+        What a question found.
+    command : sequence of str
+        As for `folder_files`.
+    files : mapping of str to bytes
+        From `folder_files`; of these, neither the manifest itself nor what the answer keeps beside is a result.
+    """
+    results = {name: digest(content) for name, content in files.items() if name not in (MANIFEST, *answer.files)}
+    manifest: dict[str, Any] = json_values({"command": list(command), **what_it_says(answer), "results": results})
+    return manifest
+
+
+def what_it_says(answer: Answer) -> dict[str, Any]:
+    """The manifest but for the command and the digests of the results: the same in every run on one machine."""
+    return {
+        **(answer.depends or {}),
+        "versions": {
+            "python": platform.python_version(),
+            **_versions(),
+            **answer.packages,
+        },
+        "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
+    }
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that are installed: not everybody has those of an extra."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def render(
+    page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any], vectors: Mapping[str, Vector]
+) -> str:
+    """A page: one file, nothing fetched from anywhere."""
+    return (
+        page_environment()
+        .get_template(page.template)
+        .render(
+            answer=answer.sentences,
+            figures={
+                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
+                for place, drawing in enumerate(answer.drawings)
+            },
+            # Text to be copied: nothing in it is tied.
+            manifest=escape(json_text(said)),
+            versions=said["versions"],
+            command=shlex.join(["policysim", *command]),
+            # Whether it can be run where the manifest is.
+            beside=STUDY in answer.files or STUDY not in command,
+            words=words,
+            **page.values,
+        )
+    )
+
+
+def markup(vector: Vector, position: int, prefix: str) -> Markup:
+    """A drawing as a part of a page.
+
+    Parameters
+    ----------
+    vector : Vector
+        The figure for a page.
+    position : int
+        Of the slider: where the markers of epsilon stand.
+    prefix : str
+        Begins the names within it, so that no two drawings of a page share one.
+    """
+    from policysim.figures.saving import inline  # noqa: PLC0415 - matplotlib, as above
+
+    return inline(vector.svg, prefix, markers=vector.markers, position=position)
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def page_environment() -> Environment:
+    """Templates of policysim, read once; what is inserted is escaped, and a name that is missing is an error."""
+    environment = Environment(
+        loader=PackageLoader("policysim.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_tied,
+    )
+    environment.filters.update(FILTERS, named=words.level_name)
+    environment.globals.update(hidden_by=hidden, about_benefit=benefit)
+    return environment
+
+
+def _tied(value: object) -> object:
+    """Text in which "ε = 1" is never broken into two lines; markup and numbers as they are."""
+    return value.replace(" = ", "\u00a0=\u00a0") if type(value) is str else value
+
 
 REPORTS = Path("reports")
 
@@ -40,16 +271,19 @@ def deliver(
     Raises
     ------
     OutputError
-        If the folder cannot be written; found out before anything is computed where the question surely writes.
+        If the folder cannot be written, or another run is writing to it; found out before anything is computed where
+        the question surely writes.
     """
     folder = REPORTS / question.name if out is None else out
-    if question.writes:
-        check_writable(folder)
-    with progress_bar(question.unit) as progress:
-        answer = question.answer(progress)
-        files = folder_files(answer, command, wanted)
-    if files:
-        check_writable(folder)
+    with ExitStack() as claims:
+        if question.writes:
+            claims.enter_context(alone_in(folder))
+        with progress_bar(question.unit) as progress:
+            answer = question.answer(progress)
+            files = folder_files(answer, command, wanted, folder, progress)
+        if files and not question.writes:
+            claims.enter_context(alone_in(folder))
+        _refuse_to_replace(folder, answer.files)
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
@@ -60,9 +294,18 @@ def deliver(
     return answer.exit_code
 
 
+def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
+    """OutputError if a study or scenario that no run of ours put there would be lost."""
+    for name, content in kept.items():
+        path = folder / name
+        if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
+            raise OutputError(f"{path} is there, and is another one than the report keeps: name another folder")
+
+
 def _print(answer: Answer, paths: dict[str, str]) -> None:
-    lines = [*answer.screen, *(f"{label}: {path}" for label, path in paths.items())]
-    sys.stdout.write("\n".join(lines) + "\n")
+    screen = (part for line in answer.screen for part in fitted(line))
+    lines = [*screen, *(f"{label}: {path}" for label, path in paths.items())]
+    say("\n".join(lines) + "\n")
 
 
 def _key(label: str) -> str:

@@ -1,26 +1,34 @@
-"""Where two runs of a study differ: cells of their tables, and what their manifests say."""
+"""Where two runs of a study differ: cells of their tables, what their manifests say, and whether files agree.
+
+NumPy's logarithm and exponential may differ in the last bit from one processor to another. So a number agrees with
+another that is one unit of the last written digit away, and a file with one that says the same but for such numbers.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from envs.toml_reader import InputFileError
 
-# Tables are written with twelve significant digits, so one unit of the last is at most 1e-11 of a number; the rest is
+# Tables are written with eight significant digits, so one unit of the last is at most 1e-7 of a number; the rest is
 # for the rounding of this comparison itself.
-LAST_DIGIT = 1.5e-11
+LAST_DIGIT = 1.5e-7
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True)
-class Table:
+class TextRows:
     """A CSV file as text: its header and its rows."""
 
     columns: tuple[str, ...]
@@ -33,7 +41,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CellDifference:
     """One cell that differs.
 
     Attributes
@@ -56,7 +64,7 @@ class Difference:
     new: str
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TextRows:
     """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
     try:
         table = as_written(path.read_bytes())
@@ -72,42 +80,42 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def as_written(content: bytes) -> Table:
+def as_written(content: bytes) -> TextRows:
     """A CSV file's content."""
     header, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
-    return Table(tuple(header), tuple(tuple(row) for row in rows))
+    return TextRows(tuple(header), tuple(tuple(row) for row in rows))
 
 
-def differences(name: str, old: Table, new: Table) -> list[Difference]:
+def differences(name: str, old: TextRows, new: TextRows) -> list[CellDifference]:
     """Where two tables differ: in columns or the number of rows, or else cell by cell.
 
     Cells agree if their texts do, or if both are numbers that one unit of the last printed digit may separate.
 
     Examples
     --------
-    >>> old, new = (Table(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
+    >>> old, new = (TextRows(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
     >>> differences("t.csv", old, new)
-    [Difference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
+    [CellDifference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
     """
     if old.columns != new.columns:
-        return [Difference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
+        return [CellDifference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
     if len(old.rows) != len(new.rows):
-        return [Difference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
+        return [CellDifference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
     if old == new:
         return []
     keys = key_columns(old)
     return [
-        Difference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
+        CellDifference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
         for place, column, was, now in _unequal_cells(old, new)
     ]
 
 
-def key_columns(table: Table) -> list[int]:
+def key_columns(table: TextRows) -> list[int]:
     """The first columns that tell the rows apart; those that tell nothing beyond the ones before are left out.
 
     Examples
     --------
-    >>> key_columns(Table(("policy", "title", "epsilon", "loss"), (("a", "A", "1", "3"), ("a", "A", "2", "1"))))
+    >>> key_columns(TextRows(("policy", "title", "epsilon", "loss"), (("a", "A", "1", "3"), ("a", "A", "2", "1"))))
     [2]
     """
     keys: list[int] = []
@@ -120,7 +128,7 @@ def key_columns(table: Table) -> list[int]:
     return keys
 
 
-def _unequal_cells(old: Table, new: Table) -> Iterator[tuple[int, str, str, str]]:
+def _unequal_cells(old: TextRows, new: TextRows) -> Iterator[tuple[int, str, str, str]]:
     for place, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
         if before == after:
             continue
@@ -134,6 +142,59 @@ def _equal_numbers(one: str, other: str) -> bool:
     if left is None or right is None:
         return False
     return math.isclose(left, right, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
+
+
+def agree(name: str, old: bytes, new: bytes) -> bool:
+    """Whether two versions of a file say the same, but for what another processor's rounding may change.
+
+    In a table, cells as in `differences`. In text (a page, an SVG, JSON), numbers of six significant digits and more
+    may be one unit of the last digit apart, and all else is the same: what is written with fewer digits does not change
+    by rounding. In a picture, no pixel may differ by more than one of 255 levels.
+
+    Examples
+    --------
+    >>> agree("page.html", b"x=0.123456", b"x=0.123457"), agree("page.html", b"x=0.12", b"x=0.13")
+    (True, False)
+    """
+    if old == new:
+        return True
+    try:
+        if name.endswith(".csv"):
+            return not differences(name, as_written(old), as_written(new))
+        if name.endswith(".png"):
+            return _same_picture(old, new)
+        return _same_text(old.decode(), new.decode())
+    except (ValueError, SyntaxError, OSError):  # the last two from pictures
+        return False  # whatever stands there is not what a run writes
+
+
+_DECIMAL = re.compile(r"(\d+\.\d+(?:e[-+]?\d+)?)")
+LEAST_DIGITS = 6
+
+
+def _same_text(old: str, new: str) -> bool:
+    # With a group in the pattern, every second part is a number.
+    parts = [_DECIMAL.split(text) for text in (old, new)]
+    if len(parts[0]) != len(parts[1]):
+        return False
+    places = enumerate(zip(*parts, strict=True))
+    return all(was == now or (place % 2 == 1 and _same_decimal(was, now)) for place, (was, now) in places)
+
+
+def _same_decimal(old: str, new: str) -> bool:
+    written = [Decimal(text) for text in (old, new)]
+    if max(len(number.as_tuple().digits) for number in written) < LEAST_DIGITS:
+        return False
+    unit = min(Decimal(1).scaleb(int(number.as_tuple().exponent)) for number in written)
+    return abs(written[0] - written[1]) <= unit
+
+
+def _same_picture(old: bytes, new: bytes) -> bool:
+    # matplotlib is the slowest import of all, and mostly all bytes are the same.
+    from matplotlib.image import imread  # noqa: PLC0415
+
+    one, other = (np.asarray(imread(io.BytesIO(content), format="png")) for content in (old, new))
+    return one.shape == other.shape and bool(np.abs(one - other).max() < 1.5 / 255)
 
 
 def _number(text: str) -> float | None:

@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, peek
-from policysim.report.folder import MANIFEST, STUDY
+from policysim.report.deliver import MANIFEST
+from policysim.study.study_file import STUDY
 
 COMMAND = "compare"
 # A report of an experiment names the script that makes it: a file of the repository, run from there.

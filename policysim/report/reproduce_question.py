@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from policysim.files.output import EXIT_CHECK
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
-from policysim.question.words import WIDTH
-from policysim.report.differences import Difference
-from policysim.report.reproduction import Ask, Reproduction, reproduce
+from policysim.question.protocol import Progress, Question
+from policysim.question.words import wrap
+from policysim.report.differences import CellDifference
+from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
 MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class ReproduceQuestion:
+class ReproduceQuestion(Question):
     """Make a report again.
 
     Attributes
@@ -33,9 +31,7 @@ class ReproduceQuestion:
 
     manifest: Path
     ask: Ask
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "step"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -62,28 +58,28 @@ def reproduction_screen(found: Reproduction) -> list[str]:
         if len(found.differences) > MOST_SHOWN:
             lines += [f"  and {len(found.differences) - MOST_SHOWN:,} more"]
     else:
-        lines += _wrap(f"All {numbers:,} numbers in {_count(len(files), 'file')} agree: {', '.join(files)}.")
+        lines += wrap(f"All {numbers:,} numbers in {_count(len(files), 'file')} agree: {', '.join(files)}.")
     if found.statements:
         lines.append("The manifest does not say what the run does:")
         lines += [f"  {statement.key}: {statement.old}; now {statement.new}" for statement in found.statements]
     for name in found.missing:
-        lines += _wrap(f"{name} is missing: the manifest says that the run made it.")
+        lines += wrap(f"{name} is missing: the manifest says that the run made it.")
     for name in found.edited:
-        lines += _wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
+        lines += wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
     if found.same_bytes:
         lines.append(f"The same bytes: {_page_and_figures(found.same_bytes)}.")
     if found.other_bytes:
-        lines += _wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
+        lines += wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
     if found.inputs:
         changes = ", ".join(
-            f"{name} {_short(then)} then, {_short(now)} now" for name, (then, now) in found.inputs.items()
+            f"{name} {short(then)} then, {short(now)} now" for name, (then, now) in found.inputs.items()
         )
         reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
-        lines += _wrap(f"Not as it was{reason}: {changes}.")
+        lines += wrap(f"Not as it was{reason}: {changes}.")
     return lines
 
 
-def difference_words(difference: Difference) -> str:
+def difference_words(difference: CellDifference) -> str:
     """One difference in one line."""
     if difference.row == 0:
         return f"{difference.file}: {difference.column}: {difference.old}; now {difference.new}"
@@ -109,11 +105,6 @@ def reproduction_document(found: Reproduction) -> dict[str, Any]:
     }
 
 
-def _wrap(text: str) -> list[str]:
-    """Lines in which no file name is broken."""
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
-
-
 def _page_and_figures(names: tuple[str, ...]) -> str:
     pages = [name for name in names if name.endswith(".html")]
     figures = len(names) - len(pages)
@@ -122,8 +113,3 @@ def _page_and_figures(names: tuple[str, ...]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _short(text: str) -> str:
-    """A version as it is, a digest by its beginning."""
-    return text if len(text) <= 20 else f"{text[:12]}…"

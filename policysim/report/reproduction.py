@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
-from policysim.question.progress import SILENT, Progress
-from policysim.question.protocol import Question
-from policysim.report.differences import Difference, Statement, Table, as_written, differences, read_table, statements
-from policysim.report.folder import STUDY, FigureFiles, digest, folder_files, manifest_of
+from policysim.question.protocol import SILENT, Progress, Question
+from policysim.report.deliver import FigureFiles, digest, folder_files, manifest_of
+from policysim.report.differences import (
+    CellDifference,
+    Statement,
+    TextRows,
+    as_written,
+    differences,
+    read_table,
+    statements,
+)
 from policysim.report.manifest import Manifest, copy_under_its_name, file_digest, named_files, read_manifest
-from policysim.study.study_file import study_names, study_path
+from policysim.study.study_file import STUDY, study_names, study_path
 
 SCENARIO = "scenario"
 # From a command line, without the program's name, to what it asks and which figures it wants.
@@ -32,7 +39,7 @@ class Reproduction:
         What was run again.
     n_numbers : mapping of str to int
         How many numbers were compared in each CSV file.
-    differences : tuple of Difference
+    differences : tuple of CellDifference
         The cells that differ.
     statements : tuple of Statement
         What the manifest itself says and the new one does not.
@@ -47,7 +54,7 @@ class Reproduction:
 
     manifest: Manifest
     n_numbers: dict[str, int]
-    differences: tuple[Difference, ...]
+    differences: tuple[CellDifference, ...]
     statements: tuple[Statement, ...]
     same_bytes: tuple[str, ...]
     other_bytes: tuple[str, ...]
@@ -114,7 +121,7 @@ def answered_again(manifest: Manifest, ask: Ask, progress: Progress) -> tuple[di
             line = shlex.join(["policysim", *manifest.command])
             raise InputFileError(f"{manifest.path.as_posix()}: command cannot be run: {line}") from None
         answer = question.answer(progress)
-        files = folder_files(answer, manifest.command, wanted)
+        files = folder_files(answer, manifest.command, wanted, manifest.folder, progress)
         return files, manifest_of(answer, manifest.command, files)
 
 
@@ -135,7 +142,7 @@ def _find_study(manifest: Manifest) -> Path:
     if found != manifest.study_digest:
         raise InputFileError(
             f"{path.as_posix()}: is not the study of {manifest.path.as_posix()}: "
-            f"SHA-256 {_short(found)}, there {_short(manifest.study_digest)}"
+            f"SHA-256 {short(found)}, there {short(manifest.study_digest)}"
         )
     return path
 
@@ -151,25 +158,26 @@ def _check_data(manifest: Manifest, study: Path) -> None:
         if found != wanted:
             raise ValueError(
                 f"{path.as_posix()}: is not the data of {manifest.path.as_posix()}: "
-                f"SHA-256 {_short(found)}, there {_short(wanted)}"
+                f"SHA-256 {short(found)}, there {short(wanted)}"
             )
 
 
-def _short(text: str) -> str:
-    return f"{text[:12]}…"
+def short(text: str) -> str:
+    """A version as it is, a digest by its beginning."""
+    return text if len(text) <= 20 else f"{text[:12]}…"
 
 
 def _compare(
-    manifest: Manifest, old: Mapping[str, Table], files: Mapping[str, bytes], document: Mapping[str, Any]
+    manifest: Manifest, old: Mapping[str, TextRows], files: Mapping[str, bytes], document: Mapping[str, Any]
 ) -> Reproduction:
     results = document["results"]
     tables = {name: as_written(content) for name, content in files.items() if name.endswith(".csv")}
-    found: list[Difference] = []
+    found: list[CellDifference] = []
     for name in dict.fromkeys([*old, *tables]):
         if name in old and name in tables:
             found += differences(name, old[name], tables[name])
         else:
-            found.append(Difference(name, 0, {}, "file", *_there(name in old), *_there(name in tables)))
+            found.append(CellDifference(name, 0, {}, "file", *_there(name in old), *_there(name in tables)))
     others = [name for name in dict.fromkeys([*manifest.results, *results]) if not name.endswith(".csv")]
     as_said = [name for name in others if manifest.results.get(name) == results.get(name)]
     missing, edited = _spoiled(manifest)

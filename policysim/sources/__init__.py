@@ -6,9 +6,9 @@ counts, what the source declares, and its figures in quotes, with the digits pri
 printed   what such a file quotes, read with its mistakes; whether a number of ours is the one printed, to its digits
 chances   exact probabilities: a private choice from counts, its privacy loss, and where a single run lies
 engine    Findings: lead sentences, a Row per figure with its verdict and erratum, Sections with tables and drawings
-source_study, source_question   the documents by name, one read; the question, with its files, screen and JSON
+source_question   the documents by name, one read; the question, with its files, screen and JSON
 
-A document is one module, a class that is read from the file and computes `findings(seed)`, and a line in source_study:
+A document is a module, a class read from the file that computes `findings(seed)`, and a line in source_question:
 
 sock_groups      the exponential mechanism on a small and a large group
 adult_age_sex    k-ary response on two columns; two_coins: what the coins of another report cost, a part of it

@@ -11,10 +11,10 @@ import pandas as pd
 from envs.toml_reader import Table
 from policies.local import METHODS, KAry, TwoCoin, error_bands, estimate, expected_errors
 from policies.local.estimation import shares_of, variances
-from policysim.figures.described import EPSILON, Drawing, Lines, grid
+from policysim.figures.described import EPSILON, Described, Lines, grid
 from policysim.sources.chances import SingleRun, report_run
-from policysim.sources.engine import OUTSIDE, Findings, Judgement, Row, Section, claim_rows, figure_rows, number
-from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
+from policysim.sources.engine import OUTSIDE, Judgement, Row, Section, SourceFindings, claim_rows, figure_rows, number
+from policysim.sources.printed import Claim, PrintedCounts, Quote, read_claims, read_counts, read_quotes
 from policysim.sources.two_coins import COIN_SUBJECTS, coin_drawing, coin_judgements, read_coins
 
 CLIP, CUT = "estimates clipped to [0, 1]", "ε of the cut of age"
@@ -35,7 +35,7 @@ RUNS, FIGURE_RUNS = 100_000, 20_000
 class AdultAgeSex:
     """What the study file holds."""
 
-    counts: Counts  # people by category
+    counts: PrintedCounts  # people by category
     coins: TwoCoin  # of the report behind the covid study
     people: tuple[Quote, ...]  # the source's figures
     errors: tuple[Quote, ...]
@@ -112,7 +112,7 @@ class AdultAgeSex:
         given, share = float(variances(shares, self.channel(epsilon), self.counts.n)[place]), float(shares[place])
         return given**0.5, (given + share * (1 - share) / self.counts.n) ** 0.5
 
-    def findings(self, seed: int) -> Findings:
+    def findings(self, seed: int) -> SourceFindings:
         """All that the page shows; the bands are simulated with the seed."""
         least = min((quote.epsilon for quote in self.errors), default=0.1)
         estimators = self.simulated(least, runs=RUNS, seed=seed)
@@ -126,7 +126,7 @@ class AdultAgeSex:
         )
         channel = self.channel(1.0)
         given, population = (f"{100 * error:.3f} %" for error in self.standard_errors(5.0, self.rarest))
-        return Findings(
+        return SourceFindings(
             lead=self._lead(rows, estimators, least),
             rows=rows,
             sections=(
@@ -237,7 +237,7 @@ class AdultAgeSex:
         title = f"What its reports at ε = {quote.epsilon:g} say"
         return Section(title, (text,), (*headings, "projected", "maximum likelihood"), cells)
 
-    def _errors_drawing(self, seed: int) -> Drawing:
+    def _errors_drawing(self, seed: int) -> Described:
         """Expected errors over epsilon with the band of single runs, and the runs of the source."""
         points = [(epsilon, EXPECTED, name, "") for epsilon in EPSILONS for name in ERRORS]
         points += [(quote.epsilon, PRINTED, *item) for quote in self.errors for item in quote.printed.items()]
@@ -264,9 +264,9 @@ class AdultAgeSex:
             )
             for error in ERRORS
         )
-        return Drawing(ERRORS_NAME, description, table, panels, height=4.6)
+        return Described(ERRORS_NAME, description, table, panels, height=4.6)
 
-    def _estimators_drawing(self, seed: int) -> Drawing:
+    def _estimators_drawing(self, seed: int) -> Described:
         """The estimators' errors relative to the unbiased one, and what the estimated counts sum to."""
         frames = []
         for epsilon in SMALL_EPSILONS:
@@ -283,9 +283,9 @@ class AdultAgeSex:
             Lines(title, EPSILON, y, y="error", bands=False, limits=(0, 1.05)),
             Lines("What the estimates sum to", EPSILON, "sum of the estimated shares", y="sum"),
         )
-        return Drawing(ESTIMATORS, description, pd.concat(frames, ignore_index=True), panels)
+        return Described(ESTIMATORS, description, pd.concat(frames, ignore_index=True), panels)
 
-    def _sampled_drawing(self) -> Drawing:
+    def _sampled_drawing(self) -> Described:
         """Standard errors for these people and for a population, over epsilon."""
         names = ("of these people (the source's formula)", "of a population that they are a sample of")
         rows = [
@@ -298,4 +298,4 @@ class AdultAgeSex:
             "part vanishes as ε grows; that of sampling does not."
         )
         panel = Lines("Standard error of one share", EPSILON, "standard error (log scale)", log="xy")
-        return Drawing(SAMPLED, description, pd.DataFrame(rows), (panel,), height=3.8)
+        return Described(SAMPLED, description, pd.DataFrame(rows), (panel,), height=3.8)

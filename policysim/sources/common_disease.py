@@ -10,12 +10,12 @@ import numpy as np
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
-from policysim.figures.described import EPSILON, Drawing, Lines, curve_drawing, grid
+from policysim.figures.described import EPSILON, Described, Lines, curve_drawing, grid
 from policysim.question.words import guesses, rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, choice, largest_loss, loss_at
-from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
+from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
 from policysim.sources.largest_industry import Larger
-from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
+from policysim.sources.printed import Claim, PrintedCounts, Quote, read_claims, read_counts, read_quotes
 
 SENSITIVITY, REPEATED, ZERO = "sensitivity of a count", "repeated use", "ε = 0"
 PROBABILITIES, RELIABILITY = "probabilities-vs-epsilon", "reliability-vs-epsilon"
@@ -27,7 +27,7 @@ EPSILONS = grid(0.01, 10, 61)
 class CommonDisease:
     """What the study file holds."""
 
-    counts: Counts  # people by candidate; the score is the count
+    counts: PrintedCounts  # people by candidate; the score is the count
     sensitivity: float  # as the source declares it
     probabilities: tuple[Quote, ...]  # its figures
     weights: tuple[Quote, ...]
@@ -54,10 +54,10 @@ class CommonDisease:
         """The probability of each candidate, (k,), if all counts are so many times as large."""
         return choice(epsilon, self.sensitivity, mechanism=mechanism, monotone=monotone)(times * self.counts.table)
 
-    def findings(self, seed: int) -> Findings:
+    def findings(self, seed: int) -> SourceFindings:
         """All that the page shows; nothing is drawn at random."""
         all_candidates, right_one = self._drawings()
-        return Findings(
+        return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
             sections=(
@@ -135,7 +135,7 @@ class CommonDisease:
             tuple((f"{uses:,}", f"{uses * epsilon:g}", _of_100(uses * epsilon)) for uses in (1, 10, 100, 1000)),
         )
 
-    def _drawings(self) -> tuple[Drawing, Drawing]:
+    def _drawings(self) -> tuple[Described, Described]:
         """Over epsilon: the probability of each candidate, and of the right one by other mechanisms."""
         name, k = self.counts.commonest, len(self.counts.people)
         there = [quote for quote in self.probabilities if quote.epsilon > 0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from policysim.figures.described import Drawing
+from policysim.figures.described import Described
 from policysim.sources.chances import SingleRun
 from policysim.sources.printed import Claim, Quote, as_printed, cut_to, rounds_to
 
@@ -138,11 +138,11 @@ class Section:
     text: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     cells: tuple[tuple[str, ...], ...] = ()
-    drawing: Drawing | None = None
+    drawing: Described | None = None
 
 
 @dataclass(frozen=True)
-class Findings:
+class SourceFindings:
     """All that a study of a source found."""
 
     lead: tuple[str, ...]  # the answer in plain words, with numbers
@@ -156,7 +156,7 @@ class Findings:
         return tuple(row.erratum for row in self.rows if row.erratum is not None)
 
     @property
-    def drawings(self) -> tuple[Drawing, ...]:
+    def drawings(self) -> tuple[Described, ...]:
         """The drawings of all sections."""
         return tuple(section.drawing for section in self.sections if section.drawing is not None)
 

@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
-from policysim.figures.described import Drawing, Lines
+from policysim.figures.described import Described, Lines
 from policysim.sources.chances import CONFIDENCE
 from policysim.sources.engine import Judgement, Row, Section
 from policysim.sources.printed import read_whole
@@ -110,7 +110,7 @@ class Larger:
         )
         return Section("The larger table", text, drawing=self._drawing(fewest, gap))
 
-    def _drawing(self, fewest: int, one: float) -> Drawing:
+    def _drawing(self, fewest: int, one: float) -> Described:
         """Number of candidates and gap to the runner-up."""
         numbers = range(fewest, fewest + MORE_CANDIDATES + 1)
         found = {candidates: agreeing_gaps(self, candidates) for candidates in numbers}
@@ -136,7 +136,7 @@ class Larger:
         x, y = "candidates in all (a public number)", "gap to the runner-up, people"
         limits = (0, 1.2 * float(table["high"].max()))
         panel = Lines(title, x, y, "candidates", columns=lines, log="", limits=limits, band=band, first=1)
-        return Drawing(NAME, description, table, (panel,))
+        return Described(NAME, description, table, (panel,))
 
 
 def possible(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:

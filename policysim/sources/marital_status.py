@@ -11,11 +11,11 @@ import pandas as pd
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
-from policysim.figures.described import EPSILON, Drawing, Intervals, Lines, curve_drawing, grid
+from policysim.figures.described import EPSILON, Described, Intervals, Lines, curve_drawing, grid
 from policysim.question.words import rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Choice, binomial_run, choice, draws_of, largest_loss
-from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
-from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
+from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
+from policysim.sources.printed import Claim, PrintedCounts, Quote, read_claims, read_counts, read_quotes
 
 SENSITIVITY = "sensitivity of the score"
 COST = "privacy cost whatever the number of candidates"
@@ -30,7 +30,7 @@ NUMBERS = (2, 7, 100, 1000)
 class MaritalStatus:
     """What the study file holds."""
 
-    counts: Counts  # people by candidate
+    counts: PrintedCounts  # people by candidate
     divisor: float  # the score is count / divisor
     sensitivity: float  # as the source declares it
     epsilon: float
@@ -80,9 +80,9 @@ class MaritalStatus:
         k = candidates or len(self.counts.people)
         return largest_loss(self.counts.n, k, self.choice(self.epsilon), adjacency)
 
-    def findings(self, seed: int) -> Findings:
+    def findings(self, seed: int) -> SourceFindings:
         """All that the page shows; nothing is drawn at random."""
-        return Findings(
+        return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
             sections=(
@@ -172,7 +172,7 @@ class MaritalStatus:
             ),
         )
 
-    def _one_run(self) -> Drawing:
+    def _one_run(self) -> Described:
         """How often each candidate was drawn, beside what to expect."""
         quote = self.draws[0]
         exact = self.counts.named(self.probabilities(quote.epsilon))
@@ -192,9 +192,9 @@ class MaritalStatus:
             "the source drew."
         )
         panel = Intervals(f"One run of {quote.runs:,} draws", "draws (log scale above 1)", "candidate", PRINTED)
-        return Drawing(DRAWS, description, table, (panel,), height=3.6)
+        return Described(DRAWS, description, table, (panel,), height=3.6)
 
-    def _over_epsilon(self) -> Drawing:
+    def _over_epsilon(self) -> Described:
         """How often the right candidate is chosen, over epsilon."""
         true, name = f"Δ = {self.true_sensitivity:g}", self.counts.commonest
         return curve_drawing(
@@ -213,7 +213,7 @@ class MaritalStatus:
             ],
         )
 
-    def _over_candidates(self) -> Drawing:
+    def _over_candidates(self) -> Described:
         """What candidates that nobody has cost in reliability, at the same epsilon."""
         own, once = len(self.counts.people), self.epsilon / self.overstated
 

@@ -33,7 +33,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Counts:
+class PrintedCounts:
     """How many people a source counts for each value."""
 
     people: Mapping[str, int]
@@ -97,7 +97,7 @@ def _at_digits(value: float, printed: str, rounding: str) -> Decimal:
     return Decimal(value).quantize(Decimal(1).scaleb(int(exponent)), rounding)
 
 
-def read_counts(table: Table, name: str) -> Counts:
+def read_counts(table: Table, name: str) -> PrintedCounts:
     """A table of whole numbers, at least two of them and not all 0."""
     inner = table.table(name)
     counts = {key: inner.integer(key, 0) for key in inner.values}
@@ -107,7 +107,7 @@ def read_counts(table: Table, name: str) -> Counts:
         table.fail(f"must count at least 2 values, got {len(counts)}", name)
     elif not any(counts.values()) and all(type(value) is int and value >= 0 for value in inner.values.values()):
         table.fail("must count somebody, got only 0", name)
-    return Counts(counts)
+    return PrintedCounts(counts)
 
 
 def read_whole(table: Table, name: str, *, least: int = 0) -> int:

@@ -11,11 +11,11 @@ from scipy.optimize import brentq, minimize_scalar
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray, IntArray
-from policysim.figures.described import EPSILON, Drawing, Lines, curve_drawing, grid
+from policysim.figures.described import EPSILON, Described, Lines, curve_drawing, grid
 from policysim.question.words import rounded
 from policysim.sources.chances import REPLACE_ONE, choice, draws_of, largest_loss
-from policysim.sources.engine import Findings, Judgement, Row, Section, claim_rows, figure_rows
-from policysim.sources.printed import Claim, Counts, Quote, read_claims, read_counts, read_quotes
+from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
+from policysim.sources.printed import Claim, PrintedCounts, Quote, read_claims, read_counts, read_quotes
 
 ALL = "all"
 EPSILON_TEXT, SENSITIVITY = "ε of the figures per group", "sensitivity of a proportion"
@@ -48,7 +48,7 @@ class Outcome:
 class SockGroups:
     """What the study file holds."""
 
-    groups: Mapping[str, Counts]  # the small one and the large one; of two candidates, the rare one first
+    groups: Mapping[str, PrintedCounts]  # the small one and the large one; of two candidates, the rare one first
     sensitivity: float  # as the source declares it
     epsilon: float  # what it shares out among the groups
     text_epsilon: float  # what its text says that it was
@@ -78,7 +78,9 @@ class SockGroups:
         candidates.sort(key=lambda candidate: sum(counts.people.get(candidate, 0) for counts in groups.values()))
         ordered = sorted(groups, key=lambda name: groups[name].n)
         return cls(
-            groups={name: Counts({one: groups[name].people.get(one, 0) for one in candidates}) for name in ordered},
+            groups={
+                name: PrintedCounts({one: groups[name].people.get(one, 0) for one in candidates}) for name in ordered
+            },
             sensitivity=table.number("sensitivity", low=1e-9),
             epsilon=epsilon,
             text_epsilon=text_epsilon,
@@ -89,12 +91,12 @@ class SockGroups:
             claims=read_claims(table, (EPSILON_TEXT, SENSITIVITY, DISJOINT, COEFFICIENT, WHO, WHY)),
         )
 
-    def counts(self, data: str) -> Counts:
+    def counts(self, data: str) -> PrintedCounts:
         """Of one group or of all."""
         if data != ALL:
             return self.groups[data]
         small, large = self.groups.values()
-        return Counts({name: people + large.people[name] for name, people in small.people.items()})
+        return PrintedCounts({name: people + large.people[name] for name, people in small.people.items()})
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -139,9 +141,9 @@ class SockGroups:
             return disparity(peak), peak, 0.0
         return disparity(peak), peak, float(brentq(lambda epsilon: disparity(epsilon) - NOTABLE, peak, 1e4))
 
-    def findings(self, seed: int) -> Findings:
+    def findings(self, seed: int) -> SourceFindings:
         """All that the page shows; nothing is drawn at random."""
-        return Findings(
+        return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
             sections=(
@@ -266,7 +268,7 @@ class SockGroups:
             ),
         )
 
-    def _over_epsilon(self) -> Drawing:
+    def _over_epsilon(self) -> Described:
         """Disparity between the groups over epsilon, a line per calibration."""
         (name, other), rare, people = self.groups, self.candidates[0], self.counts(ALL).n
         declared = partial(rarely, sensitivity=self.sensitivity)
@@ -294,7 +296,7 @@ class SockGroups:
     def _disparity(self, reported: Callable[[IntArray, float], float]) -> Callable[[float], float]:
         return lambda epsilon: reported(self.tables[0], epsilon) - reported(self.tables[1], epsilon)
 
-    def _over_size(self) -> Drawing:
+    def _over_size(self) -> Described:
         """Disparity over the size of the small group, one of whom has the rare value; the large group as it is."""
         (small, large), rare = self.groups, self.candidates[0]
         people, other = (group.n for group in self.groups.values())

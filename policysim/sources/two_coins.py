@@ -7,7 +7,7 @@ import pandas as pd
 
 from envs.toml_reader import Table
 from policies.local import TwoCoin
-from policysim.figures.described import Drawing, Lines
+from policysim.figures.described import Described, Lines
 from policysim.sources.engine import Judgement
 
 TRUTH, LOSS = "two coins: probability of the truth", "two coins: ε"
@@ -46,7 +46,7 @@ def coin_judgements(coins: TwoCoin) -> dict[str, Judgement]:
     }
 
 
-def coin_drawing(coins: TwoCoin) -> Drawing:
+def coin_drawing(coins: TwoCoin) -> Described:
     """The loss over the probability of the truth."""
     truth = float(coins.matrix[1, 1])
     # At 1 the loss is infinite.
@@ -63,4 +63,4 @@ def coin_drawing(coins: TwoCoin) -> Drawing:
     notes = ((truth, coins.epsilon, f"these coins: {coins.epsilon:.4f}"), (truth, 0.0, f"{CLAIMED}: 0"))
     title, x = "What a yes-or-no answer costs", "probability of the truth"
     panel = Lines(title, x, "ε", x="truth", stars=(CLAIMED,), log="", first=1, notes=notes)
-    return Drawing(COINS, description, pd.DataFrame(rows), (panel,), height=3.8)
+    return Described(COINS, description, pd.DataFrame(rows), (panel,), height=3.8)

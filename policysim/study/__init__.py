@@ -1,9 +1,12 @@
-"""What was asked: the study, its file, and the problem made from it.
+"""What was asked: the study, its file, and the problem made from it; and what every kind of question says of a problem.
 
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
-sweep          which policies at which epsilon, and what is gained
+sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most
+example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
+slider         the numbers that follow epsilon and policy on a page, and which policy is shown first
+checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
 basis          what the numbers of a study rest on, and what it hides, in words
 registration   the environments' names in Gymnasium
 """

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policysim.question.words import ASSUMED_PUBLIC, DISCLAIMER
-from policysim.study.declared import LoggedStudy, ScenarioStudy, Study
+import pandas as pd
+
+from envs.records import RecordSpace
+from envs.scenario import ILLUSTRATIVE
+from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE
+from policysim.study.declared import LoggedStudy, Study, require_scenario
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,8 @@ class Basis:
     ----------
     disclaimer : str
         What every reader must know first.
+    effects : str
+        What the treatments' effects are called.
     utilities : str
         Where the utilities come from, for a paper.
     public : str
@@ -27,6 +33,7 @@ class Basis:
     """
 
     disclaimer: str
+    effects: str
     utilities: str
     public: str
     untreated: str
@@ -37,19 +44,25 @@ def basis(study: Study) -> Basis:
     """The sentences about a study."""
     if isinstance(study, LoggedStudy):
         return _of_log(study)
-    scenario = study.scenario.name if isinstance(study, ScenarioStudy) else study.name
+    scenario = require_scenario(study).scenario
+    model, effects = {
+        ILLUSTRATIVE: ("a model with illustrative effects", "are illustrative"),
+        "": ("a model", "are those of the scenario, which names no source"),
+    }.get(scenario.source, (f"a model with effects from {scenario.source}", f"are those of {scenario.source}"))
     return Basis(
-        disclaimer=DISCLAIMER,
-        utilities=f"Utilities are expectations under the scenario “{scenario}”, a model with illustrative effects",
+        disclaimer=f"A{model[1:]}, {NO_ADVICE}.",
+        effects="illustrative effects" if scenario.source == ILLUSTRATIVE else "effects of the treatments",
+        utilities=f"Utilities are expectations under the scenario “{scenario.name}”, {model}",
         public=ASSUMED_PUBLIC,
         untreated="no treatment",
-        not_guaranteed=("Effects of treatments are illustrative: another scenario has another price, at the same ε.",),
+        not_guaranteed=(f"Effects of treatments {effects}: another scenario has another price, at the same ε.",),
     )
 
 
 def _of_log(study: LoggedStudy) -> Basis:
     model = study.log.outcome_model
     return Basis(
+        effects="fitted scores",
         disclaimer="Prices are under scores fitted to a log: estimates, not medical advice.",
         utilities=f"Utilities are scores fitted to a log (a {model} outcome model), the prior is that of its patients",
         public=PUBLIC_OF_LOG,
@@ -58,6 +71,19 @@ def _of_log(study: LoggedStudy) -> Basis:
             "Patients of the log, to which scores and prior were fitted, are not protected: ε hides those treated now.",
             "Prices are under scores fitted to a log; policysim compare sets estimates with intervals beside them.",
         ),
+    )
+
+
+def in_words(table: pd.DataFrame, space: RecordSpace) -> pd.DataFrame:
+    """A comparison as people read it: groups that the scenario has words for are called so, and have no level."""
+    called = {
+        (feature.name, str(level)): words
+        for feature in space.features
+        for level, words in zip(feature.levels, feature.words, strict=False)
+    }
+    pairs = list(zip(table["group"], table["level"], strict=True))
+    return table.assign(
+        group=[called.get(pair, pair[0]) for pair in pairs], level=["" if pair in called else pair[1] for pair in pairs]
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,8 +47,9 @@ class Study:
         The file's name without its ending, or its folder's if the file is called study.toml.
     text : str
         The file as it was read.
-    portable : bool
-        Whether the file means the same in another folder: it names no other file.
+    files : mapping of relative path to bytes
+        What is kept with a report so that its folder can be run again: the study, and the scenario if that is a file
+        of its own. Empty where they would not find each other there, and for data of patients, who are not copied.
     title : str
         The question, in words.
     space : RecordSpace
@@ -73,7 +74,7 @@ class Study:
 
     name: str
     text: str
-    portable: bool
+    files: Mapping[str, bytes]
     title: str
     hidden_from: str
     adjacency: str
@@ -88,6 +89,11 @@ class Study:
     def space(self) -> RecordSpace:
         """All records that patients may have."""
         raise NotImplementedError
+
+    @property
+    def illness(self) -> tuple[str, ...]:
+        """The flags among the features that make a patient ill: every flag, where no model says more."""
+        return tuple(feature.name for feature in self.space.features if feature.flag)
 
     @property
     def digest(self) -> str:
@@ -111,11 +117,6 @@ class Study:
             "by": list(self.by),
             "seed": self.seed,
         }
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        """The study, to be kept with its report so that the folder can be run again; not where it would lose files."""
-        return {"study.toml": self.text.encode()} if self.portable else {}
 
     def with_choices(
         self: AnyStudy,
@@ -211,6 +212,15 @@ class ScenarioStudy(Study):
     def space(self) -> RecordSpace:
         """The scenario's records."""
         return self.scenario.space
+
+    @property
+    def illness(self) -> tuple[str, ...]:
+        """What treatment can change, and what makes death likelier."""
+        return tuple(
+            name
+            for name in super().illness
+            if name in self.scenario.transient or name in self.scenario.death.relative_risk
+        )
 
     @property
     def identity(self) -> dict[str, Any]:

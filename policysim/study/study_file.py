@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, unknown_policy
+from policysim.files.output import json_text, write_files
 from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
@@ -22,6 +25,7 @@ from policysim.study.declared import (
     nearest_epsilon,
 )
 
+STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
 # What was asked beyond the studies: scripts of the repository answer it.
 EXPERIMENTS = {
@@ -45,7 +49,7 @@ def study_path(name: str | Path) -> Path:
         line = f"python {EXPERIMENTS[str(name)]}"
         raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
     known = unknown("study", str(name), study_names())
-    folder = Path(name) / "study.toml"
+    folder = Path(name) / STUDY
     hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
     raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
 
@@ -70,6 +74,45 @@ def load_study(name: str | Path) -> Study:
     return study  # noqa: RET504
 
 
+def keep_study_of(log: Path, name: str, study: Study) -> None:
+    """Write beside a simulated log from which study it is, for `study_of`; OutputError if that fails."""
+    place = name if name in study_names() else os.path.relpath(study_path(name), log.parent)
+    document = {"made_by": "policysim simulate", "study": place, "sha256": study.digest}
+    write_files(log.parent, {_beside(log).name: json_text(document).encode()})
+
+
+def study_of(log: Path) -> Study | None:
+    """The study that a log was simulated from; None for a log of which nothing is known.
+
+    Raises
+    ------
+    InputFileError
+        If the study is not there any more, or is not what it was.
+    """
+    beside = _beside(log)
+    try:
+        document = json.loads(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputFileError(f"{beside.as_posix()}: cannot be read: {error}") from None
+    name = document.get("study") if isinstance(document, dict) else None
+    if not isinstance(name, str):
+        raise InputFileError(f"{beside.as_posix()}: must name the study that {log.name} was simulated from")
+    study = load_study(name if name in study_names() else log.parent / name)
+    if study.digest != document.get("sha256"):
+        raise InputFileError(
+            f"{os.path.normpath(log.parent / name)}: is not what it was when {log.as_posix()} was simulated from it; "
+            "name the --study yourself",
+            located=False,
+        )
+    return study
+
+
+def _beside(log: Path) -> Path:
+    return log.with_name(f"{log.name}.study.json")
+
+
 def _read(table: Table, path: Path) -> Study:
     if "analysis" in table:
         raise InputFileError(
@@ -77,6 +120,12 @@ def _read(table: Table, path: Path) -> Study:
         )
     if "data" in table:
         return _read_logged(table, path)
+    if "scenario" not in table and "features" in table and "treatments" in table:
+        raise InputFileError(
+            f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
+            f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
+            located=False,
+        )
     scenario = _read_scenario(table, path)
     shared = _read_shared(table, path, list(scenario.space.names) if scenario else None)
     utility = _read_utility(table.table("utility"), scenario)
@@ -85,7 +134,7 @@ def _read(table: Table, path: Path) -> Study:
     assert scenario is not None  # or there was a mistake
     return ScenarioStudy(
         **shared,
-        portable=not table.text("scenario").endswith(".toml"),
+        files=_kept_files(table, path),
         scenario=scenario,
         scenario_source=_scenario_source(table, path),
         utility=utility,
@@ -104,7 +153,7 @@ def _read_logged(table: Table, path: Path) -> Study:
     shared = _read_shared(table, path, features)
     table.close()
     table.mistakes.raise_if_any()
-    return LoggedStudy(**shared, portable=False, log=log)
+    return LoggedStudy(**shared, files={}, log=log)
 
 
 def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[str, Any]:
@@ -139,12 +188,14 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
 
 def name_of_study(path: Path) -> str:
     """What the study of a file is called: its folder's name if the file is called study.toml."""
-    return path.parent.resolve().name if path.name == "study.toml" else path.stem
+    return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
 def _read_scenario(table: Table, path: Path) -> Scenario | None:
     name = table.text("scenario")
     if not name:
+        if "scenario" in table:
+            table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
         return None
     try:
         return load_scenario(_scenario_source(table, path))
@@ -157,6 +208,18 @@ def _scenario_source(table: Table, path: Path) -> str:
     """The built-in name of the study's scenario, or the path of its file."""
     name = table.text("scenario")
     return str(path.parent / name) if name.endswith(".toml") else name
+
+
+def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
+    """The study, and its scenario under the name that the study has for it, if that is a place below the study's."""
+    name = table.text("scenario")
+    study = {STUDY: table.mistakes.text.encode()}
+    if not name.endswith(".toml"):
+        return study
+    folder, scenario = path.parent.resolve(), (path.parent / name).resolve()
+    if Path(name).is_absolute() or not scenario.is_relative_to(folder) or scenario == folder / STUDY:
+        return {}
+    return {**study, scenario.relative_to(folder).as_posix(): scenario.read_bytes()}
 
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...]]:

@@ -1,92 +1,40 @@
-"""What every comparison over epsilon shares: which policies at which epsilon, how many at a time, what is gained."""
+"""What every comparison over epsilon shares: which policies at which epsilon, beside which references, what is gained.
+
+The gain is that of choosing for each patient over one treatment for all; a proof says what no private policy keeps.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from policies.arrays import ROUNDING, SUM_TOLERANCE, FloatArray, blocks
+from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
 from policies.distinct import once_each
+from policies.optimal.certificate import optimal_certificate, rounded_down
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, Policy
-from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
+from policies.reference import BestFixed, Greedy, Uniform
 from policysim.question.words import rounded
 from policysim.study.declared import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
+# What policies are measured against.
+REFERENCES = (Greedy(), BestFixed(), Uniform())
 # Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
 LEAST_SHARE = 0.1
 # What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
 NO_BENEFIT = 1e-9
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
-
-    A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
-    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
-    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
-    itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
-
-    Attributes
-    ----------
-    best, fixed, by_lot : float
-        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
-    rounding : float
-        What the rounding of sums may make of equal values, in units of utility.
-    """
-
-    best: float
-    fixed: float
-    by_lot: float
-    rounding: float
-
-    @classmethod
-    def of(cls, problem: DecisionProblem) -> Gain:
-        """The gain in a problem, under its prior."""
-        values = problem.fixed_values
-        return cls(
-            best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=float(values.max()),
-            by_lot=float(values.mean()),
-            rounding=ROUNDING * float(problem.prior @ np.abs(problem.utilities).max(axis=1)),
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is more than rounding."""
-        return self.best - self.fixed > self.rounding
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
-        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
-
-    @property
-    def beaten_from(self) -> float:
-        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
-        if not self.exists:
-            return np.inf
-        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
-
-    def kept(self, value: float) -> float:
-        """The share that a policy of this value keeps; NaN where there is nothing to gain."""
-        return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
-
-
-# Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
-
-
-class ClaimError(Exception):
-    """A policy reveals more than it claims; str() says which, and how much."""
+# Half the distance from 1 to the next float.
+HALF_ULP = Fraction(1, 2**53)
 
 
 def asked_for(
@@ -146,6 +94,11 @@ def usable_policies(
     return tuple(kept), tuple(left_out)
 
 
+def with_references(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with those of `REFERENCES` before them: what others are measured against is in every table."""
+    return tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *names]))
+
+
 def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
     """The problem of the distinct rows where a policy is the same on it (`policies.distinct`), else the problem itself.
 
@@ -154,58 +107,80 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
     return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
 
 
-def within_claim(exact: float, claimed: float) -> bool:
-    """Whether an exact privacy loss is at most the claimed one, up to rounding."""
-    return exact <= claimed * (1 + RELATIVE) + ABSOLUTE
+def applies(policy: Policy, problem: DecisionProblem) -> bool:
+    """Whether a policy can be used on a problem."""
+    try:
+        policy.check(problem)
+    except NotApplicableError:
+        return False
+    return True
 
 
-def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-    """log p(a|x) and p(a|x) of a policy; what is not built in is not trusted, but checked on this problem.
+@dataclass(frozen=True)
+class Gain:
+    """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
 
-    Raises
-    ------
-    ValueError
-        If what it gives is no table of probabilities.
-    ClaimError
-        If its exact privacy loss exceeds its guarantee.
+    A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
+    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
+    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
+    itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
+
+    Attributes
+    ----------
+    best, fixed, by_lot : float
+        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
+    rounding : float
+        What the rounding of sums may make of equal values, in units of utility.
     """
-    logs, probabilities = policy.tables(problem)
-    if type(policy) in CATALOGUE.built_in.values():
-        return logs, probabilities
-    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
-    fault = table_fault(logs, problem)
-    if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
-        fault = "its probabilities are not those of its logarithms"
-    if fault:
-        raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
-    exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
-    if not within_claim(exact, policy.guarantee):
-        raise ClaimError(
-            f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}; "
-            "audit names the two records that show it"
+
+    best: float
+    fixed: float
+    by_lot: float
+    rounding: float
+
+    @classmethod
+    def of(cls, problem: DecisionProblem) -> Gain:
+        """The gain in a problem, under its prior."""
+        values = problem.fixed_values
+        return cls(
+            best=float(problem.prior @ problem.utilities.max(axis=1)),
+            fixed=float(values.max()),
+            by_lot=float(values.mean()),
+            rounding=ROUNDING * float(problem.prior @ np.abs(problem.utilities).max(axis=1)),
         )
-    return logs, probabilities
 
+    @property
+    def exists(self) -> bool:
+        """Whether it is more than rounding."""
+        return self.best - self.fixed > self.rounding
 
-def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
-    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
-    if np.shape(logs) != problem.utilities.shape:
-        return f"its table has shape {np.shape(logs)} instead of {problem.utilities.shape}"
-    for rows in blocks(problem.n_records):
-        # Rows of NaN or of huge logs fail the comparison too.
-        with np.errstate(over="ignore"):
-            sums = np.exp(logs[rows]).sum(axis=1)
-        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
-        if bad.size:
-            record = problem.records.describe(rows.start + int(bad[0]))
-            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
-    return ""
+    @property
+    def has_shares(self) -> bool:
+        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
+        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
+
+    @property
+    def beaten_from(self) -> float:
+        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
+        if not self.exists:
+            return np.inf
+        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
+
+    def kept(self, value: float) -> float:
+        """The share that a policy of this value keeps; NaN where there is nothing to gain."""
+        return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
     """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values), or not finite."""
     ratios = np.full_like(part, np.nan)
     return np.divide(part, whole, out=ratios, where=(whole > ROUNDING * scale) & np.isfinite(whole))
+
+
+def excess(one: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
+    """One − other, arrays of means; 0 where that is no more than the rounding of such sums, at their scale."""
+    difference: FloatArray = one - other
+    return np.where((np.abs(difference) <= ROUNDING * scale) & np.isfinite(scale), 0.0, difference)
 
 
 def benefit(gain: Gain) -> str:
@@ -219,3 +194,66 @@ def benefit(gain: Gain) -> str:
         f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to say shares "
         "of it."
     )
+
+
+@once_per_problem
+def weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
+    """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
+    return tuple(_lost_by_each(problem))
+
+
+def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
+    best = problem.utilities.max(axis=1)
+    yield from (problem.prior * (best - column) for column in problem.utilities.T)
+
+
+@once_per_problem
+def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+    """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
+    return tuple(Fraction(math.fsum(lost)) for lost in _lost_by_each(problem))
+
+
+class Proof(NamedTuple):
+    """What every epsilon-private policy loses at least, by a proof that was checked; NaN where there is none.
+
+    Attributes
+    ----------
+    least_loss : float
+        Against the best action for each record, under the problem's prior, in units of utility; rounded down.
+    most_kept : float
+        The share of the benefit that this leaves to a policy, rounded up; NaN where there is no benefit to keep.
+    """
+
+    least_loss: float = math.nan
+    most_kept: float = math.nan
+
+
+def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
+    """The bound of `optimal_certificate`, after rational arithmetic has accepted it (`Certificate.holds`).
+
+    The benefit is summed from differences of utilities record by record, each term with two roundings, so that no
+    offset of the utilities takes its digits.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> [round(number, 6) for number in prove_loss(problem, 1.0)]  # 1 / (1 + e), of 1 / 2
+    [0.268941, 0.462117]
+    """
+    try:
+        certificate = optimal_certificate(problem, epsilon)
+    except NotApplicableError:
+        return Proof()
+    if not certificate.holds(problem):
+        return Proof()
+    # That nobody loses less than 0 needs no proof.
+    least = max(0.0, certificate.bound)
+    gained = _gain_rounded_up(problem)
+    return Proof(least, -rounded_down(Fraction(least) / gained - 1)) if gained else Proof(least)
+
+
+@once_per_problem
+def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
+    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
+    return min(fixed_losses(problem)) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)

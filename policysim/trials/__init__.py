@@ -10,6 +10,6 @@ splits           policies from one part of a log, evaluated on the other; means 
 held_out         policies compared on held-out patients
 trial_findings, trial_screen, trial_drawings   what a comparison found, and what people see of it
 trial_question   the same as a question
-evaluated_log, evaluated_policy   a log and a policy made elsewhere, ready for each other
-log_evaluation, evaluation_screen, evaluation_question   what the log says about the policy
+evaluated_log, evaluated_policy   a log and a policy made elsewhere, and what the one says about the other
+evaluation_question   the same as a question, and what it prints
 """

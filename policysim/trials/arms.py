@@ -16,9 +16,10 @@ from scipy.special import stdtrit
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import FEWEST_ROWS
+from policysim.study.checks import Z
 from policysim.trials.caveats import overlap_caveats
 from policysim.trials.estimate_value import CrossFit, estimator_named
-from policysim.trials.estimators import Moments, Z, importance_weights, moments, snips
+from policysim.trials.estimators import Moments, importance_weights, moments, snips
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:

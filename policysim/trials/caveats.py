@@ -12,7 +12,7 @@ import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, is_real
-from policysim.trials.estimators import Moments, Weights, largest_weights
+from policysim.trials.estimators import ImportanceWeights, Moments, largest_weights
 
 # What the interval of the direct method leaves out, whatever the log.
 MODEL_BIAS = (
@@ -62,7 +62,7 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     return said
 
 
-def weight_caveats(weights: Weights, clip: float | None) -> list[str]:
+def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
     """Too few effective rows; clipping."""
     said = []
     if weights.ess < SMALLEST_ESS:

@@ -17,21 +17,19 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import UPPER, Z
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
+    ImportanceWeights,
     Moments,
     OffPolicyEstimate,
-    Weights,
-    Z,
     doubly_robust,
     importance_weights,
     ips,
     moments,
     snips,
 )
-
-UPPER = 0.975  # of a 95 % interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +175,7 @@ class Estimator:
         return self.folds > 0
 
     def contributions(
-        self, log: LoggedData, probabilities: FloatArray, weights: Weights, fitted: CrossFit | None
+        self, log: LoggedData, probabilities: FloatArray, weights: ImportanceWeights, fitted: CrossFit | None
     ) -> FloatArray:
         """What each row adds: the estimate is their mean, (n_rows,).
 
@@ -193,7 +191,7 @@ class Estimator:
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        weights: Weights,
+        weights: ImportanceWeights,
         fitted: CrossFit | None,
         clip: float | None,
     ) -> Estimated:
@@ -235,7 +233,7 @@ class DirectMethod(Estimator):
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        weights: Weights,
+        weights: ImportanceWeights,
         fitted: CrossFit | None,
         clip: float | None,
     ) -> Estimated:

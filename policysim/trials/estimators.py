@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from statistics import NormalDist
 
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.html_table import html_table
 from policysim.logs.log_frame import LoggedData
-
-Z = NormalDist().inv_cdf(0.975)  # of a 95 % interval
+from policysim.study.checks import Z
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def moments(contributions: FloatArray) -> Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class ImportanceWeights:
     """Importance weights of a log's rows under an evaluated policy.
 
     Attributes
@@ -123,7 +121,7 @@ class Weights:
         return 1 - float(self.used.sum()) / total if self.used is not self.raw and total > 0 else 0.0
 
 
-def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> Weights:
+def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> ImportanceWeights:
     """The weights of a log's rows for p(a|x) of the evaluated policy, (n_rows, k).
 
     Parameters
@@ -139,7 +137,7 @@ def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float |
     if clip is not None and not _is_bound(clip):
         raise ValueError(f"clip must be > 0 and finite, got clip={clip!r}.")
     raw = log.of_taken(probabilities) / log.propensities
-    return Weights(raw, raw if clip is None else np.minimum(raw, clip))
+    return ImportanceWeights(raw, raw if clip is None else np.minimum(raw, clip))
 
 
 def largest_weights(log: LoggedData, weights: FloatArray) -> FloatArray:

@@ -1,12 +1,9 @@
-"""A log, from a study file or a single file, ready for a policy to be evaluated on.
-
-What is evaluated: actions, and their probabilities for the rows of a log.
-"""
+"""A log, from a study file or a single file, ready for a policy made elsewhere; and all it says about that policy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -18,8 +15,15 @@ from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import COLUMNS, PROPENSITY, LoggedData, covariate_matrix, known_before, read_log_frame
 from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE
+from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy
+from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
+from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
+from policysim.trials.estimators import OffPolicyEstimate, importance_weights
+from policysim.trials.holes import where_caveats
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,3 +184,76 @@ class Target(Protocol):
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log, (n_rows, n_actions); ValueError lists rows that it does not cover."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A policy on a log.
+
+    Attributes
+    ----------
+    arms : DataFrame
+        See `arms.arm_means`.
+    estimate : OffPolicyEstimate
+        The policy's value.
+    difference : ArmDifference
+        From the best single arm.
+    agreement : Agreement or None
+        The estimate beside the exact value, where that is known.
+    """
+
+    arms: pd.DataFrame
+    estimate: OffPolicyEstimate
+    difference: ArmDifference
+    agreement: Agreement | None
+
+
+def evaluate(
+    log: EvaluatedLog,
+    target: Target,
+    *,
+    estimator: str,
+    outcome_model: str,
+    clip: float | None,
+    seed: int,
+    progress: Progress = SILENT,
+) -> Evaluation:
+    """Evaluate a policy on a log.
+
+    The estimate agrees with the exact value if they are at most five standard errors apart, or by no more than outcomes
+    can explain that are too rare to be in the log (`Agreement`): one row may count as often as the largest
+    importance weight says.
+    """
+    data = extended(log, target.actions)
+    order = [target.actions.index(name) for name in data.names]
+    probabilities = target.probabilities(log.table)[:, order]
+    fitted = None
+    kind = estimator_named(estimator)
+    if kind.needs_model:
+        check_outcome_model(outcome_model, data.rewards, log.table)
+        covariates = covariate_matrix(log.known[list(log.predictors)])
+        folds = min(kind.folds, data.n_rows)
+        fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed, progress=progress)
+    estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
+    estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
+    difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
+    return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
+
+
+def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:
+    """To which patients the log seems never to give what the policy would."""
+    weights = importance_weights(data, probabilities)
+    looked_at = log.known if log.looked_at is None else log.looked_at
+    return where_caveats(data, probabilities, weights.raw, looked_at)
+
+
+def _agreement(estimate: OffPolicyEstimate, target: Target) -> Agreement | None:
+    if target.exact is None:
+        return None
+    return Agreement(
+        patients=estimate.n_rows,
+        mean=estimate.value,
+        standard_error=estimate.standard_error,
+        exact=target.exact.value,
+        spread=target.exact.spread * max(1.0, estimate.largest_weight),
+    )

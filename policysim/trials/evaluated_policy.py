@@ -15,7 +15,6 @@ import pandas as pd
 from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policysim.course.simulation import spread_of_returns
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import DataTable, coded, codes_among
 from policysim.files.probability_table import PREFIX, ProbabilityTable
@@ -162,7 +161,7 @@ class CataloguePolicy:
     @property
     def exact(self) -> Exact:
         """Its value to the cohort of the scenario."""
-        return Exact(self._table_and_value[1], spread_of_returns(self.study, 1))
+        return Exact(self._table_and_value[1], self.study.utility.spread(1))
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log; DataError lists rows that are no records of the scenario."""

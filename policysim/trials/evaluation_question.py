@@ -1,24 +1,161 @@
-"""What a policy is worth to the patients of a log in which another policy chose."""
+"""What a policy is worth to the patients of a log in which another policy chose: the question, and what it prints.
+
+The data come before any model, then the policy; `evaluation_document` is the same for --json.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from policysim.files.output import EXIT_CHECK
+import pandas as pd
+
+from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
+from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress, Question
+from policysim.question.words import NO_ADVICE, cells, estimate, interval, percent, rounded, with_interval, wrap
+from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
-from policysim.trials.evaluated_log import Target, read_log_file, read_study_log
-from policysim.trials.evaluation_screen import evaluation_document, evaluation_screen
-from policysim.trials.log_evaluation import evaluate
+from policysim.trials.arms import ArmDifference
+from policysim.trials.estimate_value import ESTIMATORS
+from policysim.trials.estimators import OffPolicyEstimate
+from policysim.trials.evaluated_log import EvaluatedLog, Evaluation, Target, evaluate, read_log_file, read_study_log
+
+ARMS = ("Before any model", "rows", "mean", "95 % interval")
+ARM_COLUMNS = (34, 12, 12, 26)
+MISSING = {
+    EXCLUDE: "left out, right only if they are missing by chance within each arm",
+    WORST: "counted with the lowest reward of the declared range",
+}
+PRIVATE = (
+    "Private is the treated patient's record, through the published action: that is what ε protects. Not private are "
+    "the log and all that is computed from it: the outcome model and the numbers above."
+)
+
+
+def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
+    """An evaluation as text, at most 100 columns wide."""
+    lines = [*wrap(rows_words(log)), "", *_arm_lines(found), ""]
+    lines += wrap(f"Policy: {target.title}.")
+    if ESTIMATORS[found.estimate.estimator].needs_model:
+        lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
+    lines += ["", *_value_lines(found.estimate)]
+    if found.agreement is not None:
+        lines += wrap(_agreement_words(found.agreement, found.estimate))
+    for warning in found.estimate.warnings:
+        lines += wrap(f"Warning: {warning}")
+    lines += ["", *_difference_lines(found.difference)]
+    return [*lines, "", *wrap(f"{PRIVATE} {target.privacy}")]
+
+
+def rows_words(log: EvaluatedLog) -> str:
+    """How many rows, what is done with those without an outcome, and where propensities come from."""
+    n_missing = sum(log.missing)
+    by_arm = ", ".join(f"{name} {count:,}" for name, count in zip(log.data.names, log.missing, strict=False) if count)
+    what = (
+        f"{n_missing:,} without an outcome ({by_arm}), {MISSING[log.missing_rule]}"
+        if n_missing
+        else "all with an outcome"
+    )
+    known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
+    return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_rows:,} are used.{known}"
+
+
+def _arm_lines(found: Evaluation) -> list[str]:
+    lines = [cells(list(ARMS), ARM_COLUMNS)]
+    for arm, rows, mean, low, high in found.arms.itertuples(index=False):
+        lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
+    return lines
+
+
+def _value_lines(found: OffPolicyEstimate) -> list[str]:
+    clipped = f", {percent(found.clipped_share)} of the weight clipped" if found.clipped_share else ""
+    return [
+        f"Value ({ESTIMATORS[found.estimator].title})   {with_interval(found.value, *found.interval)}",
+        *wrap(
+            f"Standard error {rounded(found.standard_error)}, effective sample size {found.ess:,.0f} of "
+            f"{found.n_rows:,} rows, largest weight {rounded(found.largest_weight)}{clipped}."
+        ),
+    ]
+
+
+def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
+    if found.errors_apart <= MOST_ERRORS:
+        verdict = "they agree"
+    elif found.agrees:
+        verdict = "no verdict, as outcomes may matter that are too rare to be in so small a log"
+    else:
+        verdict = f"they DISAGREE, as more than {MOST_ERRORS:g} is no chance. {_why(estimated)}"
+    exact = f"{found.exact:.6f}".replace("-", "−")
+    return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
+
+
+def _why(estimated: OffPolicyEstimate) -> str:
+    """What may be behind an estimate that is not the exact value."""
+    if estimated.clipped_share:
+        return "Clipping biases the estimate"
+    return ESTIMATORS[estimated.estimator].doubt
+
+
+def _difference_lines(found: ArmDifference) -> list[str]:
+    low, high = found.interval
+    verdict = "better" if low > 0 else "worse" if high < 0 else "no difference is shown"
+    lines = wrap(f"Minus the best single arm   {with_interval(found.value, low, high, sign=True)}: {verdict}.")
+    lines += wrap(
+        f"Estimated best arm: {found.arm}; the interval allows for any other arm of the log being the best one."
+    )
+    for warning in found.warnings:
+        lines += wrap(f"Warning: {warning}")
+    return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing but the arm"
+
+
+def _not_used(log: EvaluatedLog) -> str:
+    others = [_with_gaps(str(name), column) for name, column in log.table.frame.items() if name not in log.predictors]
+    return f" Not used: {', '.join(others)}." if others else ""
+
+
+def _with_gaps(name: str, column: pd.Series) -> str:
+    gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
+    return f"{name} (no value in {gaps:,} rows)" if gaps else name
+
+
+def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> dict[str, Any]:
+    """The same numbers as on the screen, all digits."""
+    models = ESTIMATORS[found.estimate.estimator].needs_model
+    return {
+        "log": log.table.name,
+        "rows_read": log.n_read,
+        "missing": dict(zip(log.data.names, log.missing, strict=True)),
+        "missing_rule": log.missing_rule,
+        "estimated_propensities": log.estimated_propensities,
+        "arms": found.arms.to_dict(orient="records"),
+        "policy": target.title,
+        "outcome_model": outcome_model if models else None,
+        "predictors": list(log.predictors) if models else None,
+        "estimate": asdict(found.estimate),
+        "exact": _exact(found),
+        "best_single_arm": asdict(found.difference),
+        "privacy": f"{PRIVATE} {target.privacy}",
+    }
+
+
+def _exact(found: Evaluation) -> dict[str, Any] | None:
+    agreement = found.agreement
+    if agreement is None:
+        return None
+    return {"value": agreement.exact, "errors_apart": agreement.errors_apart, "agrees": agreement.agrees}
 
 
 @dataclass(frozen=True)
-class EvaluationQuestion:
+class EvaluationQuestion(Question):
     """Estimate the value of a policy.
 
     Attributes
@@ -43,9 +180,7 @@ class EvaluationQuestion:
     model: str | None = None
     clip: float | None = None
     seed: int | None = None
-    refuses: ClassVar[Mapping[str, str]] = {}
     unit: ClassVar[str] = "fold"
-    writes: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -17,12 +17,12 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.reference import Greedy, Uniform
 from policysim.logs.load_log import Log
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each
 from policysim.trials.arms import AgainstBest, against_best
-from policysim.trials.splits import REPEATS, Estimate, HeldOut, Split, mean, minus, over_repeats, share, split_log
+from policysim.trials.splits import REPEATS, HeldOut, Split, SplitMean, mean, minus, over_repeats, share, split_log
 
 # A number with the ends of its 95 % interval; there is none where a percentage is refused.
 Triple = tuple[float, float, float]
@@ -90,7 +90,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
 class _Together:
     """What all splits say of one policy in one group."""
 
-    estimates: dict[str, Estimate]
+    estimates: dict[str, SplitMean]
     n_arms: int
 
     @classmethod
@@ -109,7 +109,7 @@ class _Together:
 
 
 def _rows(
-    log: Log, policy: Policy, epsilon: float, groups: list[Group], measured: list[Measured]
+    log: Log, policy: Policy, epsilon: float, groups: list[GroupRows], measured: list[Measured]
 ) -> list[dict[str, object]]:
     """One policy at one epsilon, a row for each group."""
     together = [_Together.of(measured, place, log.data.n_actions) for place in range(len(groups))]
@@ -148,7 +148,7 @@ def _ends(triple: Triple) -> list[tuple[str, float]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class GroupRows:
     """Some of a log's patients: those with a level of a feature, or everyone ("all", "all"); `rows` are theirs."""
 
     feature: str
@@ -156,13 +156,13 @@ class Group:
     rows: IntArray
 
 
-def groups_of(log: Log, by: tuple[str, ...]) -> list[Group]:
+def groups_of(log: Log, by: tuple[str, ...]) -> list[GroupRows]:
     """Everyone, and the patients with each level of some features."""
-    groups = [Group(ALL, ALL, np.arange(log.data.n_rows))]
+    groups = [GroupRows(ALL, ALL, np.arange(log.data.n_rows))]
     for feature in by:
         codes, labels = log.space.groups(feature)
         mine = codes[log.records]
-        groups += [Group(feature, label, np.flatnonzero(mine == level)) for level, label in enumerate(labels)]
+        groups += [GroupRows(feature, label, np.flatnonzero(mine == level)) for level, label in enumerate(labels)]
     return groups
 
 
@@ -170,7 +170,7 @@ def groups_of(log: Log, by: tuple[str, ...]) -> list[Group]:
 class Measured:
     """One policy on one split, group by group: estimates by name, and means of what has no interval."""
 
-    estimates: list[dict[str, Estimate]]
+    estimates: list[dict[str, SplitMean]]
     means: list[dict[str, float]]
     epsilon_spent: float
 
@@ -200,11 +200,11 @@ class Measure:
     ----------
     split : Split
         A log, and the scores that were fitted without each part of it.
-    groups : list of Group
+    groups : list of GroupRows
         Whose patients are measured one by one.
     """
 
-    def __init__(self, split: Split, groups: list[Group]) -> None:
+    def __init__(self, split: Split, groups: list[GroupRows]) -> None:
         self._split, self._groups = split, groups
         for problem in split.problems:
             _ = problem.sensitivity, problem.best_actions  # computed once, before threads share them
@@ -223,7 +223,7 @@ class Measure:
             held_out.epsilon_spent,
         )
 
-    def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, Estimate]:
+    def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, SplitMean]:
         mine, greedy, uniform = contributions[rows], self._greedy[rows], self._uniform[rows]
         loss, whole = minus(greedy, mine), minus(greedy, uniform)
         found = {

@@ -17,7 +17,8 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
-from policysim.question.progress import SILENT, Progress
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import UPPER
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
 from policysim.trials.estimate_value import row_values
@@ -132,11 +133,8 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
         yield Split(log, folds, tuple(problems), scores)
 
 
-UPPER = 0.975  # of a 95 % interval
-
-
 @dataclass(frozen=True)
-class Estimate:
+class SplitMean:
     """A number with its standard error.
 
     Attributes
@@ -179,7 +177,7 @@ class Estimate:
         return self.standard_error * self.quantile / float(stdtrit(self.n - 1, UPPER)) if self.n > 1 else np.nan
 
 
-NOTHING = Estimate(np.nan, np.nan, 0)
+NOTHING = SplitMean(np.nan, np.nan, 0)
 
 
 def minus(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -189,26 +187,26 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-def mean(contributions: FloatArray) -> Estimate:
+def mean(contributions: FloatArray) -> SplitMean:
     """The mean of contributions, (m,); the standard error is that of a mean."""
     n = len(contributions)
     if n < 2:
-        return Estimate(float(contributions[0]), np.nan, 1) if n else NOTHING
+        return SplitMean(float(contributions[0]), np.nan, 1) if n else NOTHING
     found = moments(contributions)
-    return Estimate(found.mean, found.standard_error, n, found.skewness, found.kurtosis)
+    return SplitMean(found.mean, found.standard_error, n, found.skewness, found.kurtosis)
 
 
-def share(part: FloatArray, whole: FloatArray) -> Estimate:
+def share(part: FloatArray, whole: FloatArray) -> SplitMean:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
     below = float(whole.mean()) if len(whole) else 0.0
     if below == 0:
         return NOTHING
     ratio = float(part.mean()) / below
     apart = mean(minus(part, ratio * whole))
-    return Estimate(ratio, abs(apart.standard_error / below), apart.n, apart.skewness, apart.kurtosis)
+    return SplitMean(ratio, abs(apart.standard_error / below), apart.n, apart.skewness, apart.kurtosis)
 
 
-def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
+def over_repeats(estimates: Sequence[SplitMean]) -> SplitMean:
     """What independent random splits of the same patients say together.
 
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
@@ -222,7 +220,7 @@ def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
     centre = float(values.mean())
     # The mean of equal numbers is off by rounding.
     apart = minus(values, np.full_like(values, centre))
-    return Estimate(
+    return SplitMean(
         centre,
         float(np.sqrt(np.mean(errors**2 + apart**2))),
         estimates[0].n,

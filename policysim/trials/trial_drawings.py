@@ -6,7 +6,7 @@ import pandas as pd
 
 from policysim import figures
 from policysim.question import words
-from policysim.question.answer import DataTable, Drawing, Panel, wide
+from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
 
 
@@ -43,16 +43,16 @@ def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         "Privacy spent against privacy claimed",
         "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
         lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-        DataTable(("ε", *map(str, grid.columns)), rows),
+        TextTable(("ε", *map(str, grid.columns)), rows),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )
 
 
-def choices_drawing(probabilities: pd.DataFrame, policy: str) -> Drawing:
-    """What example patients get under one policy."""
-    mine = probabilities[probabilities["policy"] == policy]
+def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
+    """What example patients get under one policy; `mine` is from `example_probabilities`, of this policy alone."""
     panels = [
-        Panel(str(patient), rows, "probability", words.percent) for patient, rows in mine.groupby("patient", sort=False)
+        ColumnGroup(str(patient), rows, "probability", words.percent)
+        for patient, rows in mine.groupby("patient", sort=False)
     ]
     return Drawing(
         "action-probabilities",
@@ -81,7 +81,7 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
     )
 
 
-def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, write: str = "{}") -> DataTable:
+def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, write: str = "{}") -> TextTable:
     """A row for each entry of `index`, and for each policy the estimate with its interval."""
     names = [str(name) for name in dict.fromkeys(table["policy"])]
     rows = []
@@ -89,7 +89,7 @@ def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, 
         of = {str(row["policy"]): row for _, row in group.iterrows()}
         cells = [_with_ends(of[name], column) if name in of else "–" for name in names]
         rows.append((write.format(key), *cells))
-    return DataTable((heading, *names), tuple(rows))
+    return TextTable((heading, *names), tuple(rows))
 
 
 def _with_ends(row: pd.Series, column: str) -> str:

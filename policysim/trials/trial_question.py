@@ -9,32 +9,28 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE, make_policy, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
-from policysim.decision.comparison import REFERENCES, applies
-from policysim.decision.example_patients import example_patients, example_probabilities
-from policysim.decision.limit import prove_loss
-from policysim.decision.page_values import mechanism_words, witness_rows
-from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.logs.load_log import load_log
 from policysim.question import words
-from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.progress import Progress
-from policysim.question.protocol import ONLY_OVER_DAYS
-from policysim.question.words import ALL, wrap
+from policysim.question.answer import Answer, Drawing, Page, written
+from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
+from policysim.question.words import ALL, left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
+from policysim.study.example_patients import witness_rows
+from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
-from policysim.study.sweep import usable_policies
+from policysim.study.sweep import Proof, applies, prove_loss, usable_policies, with_references
 from policysim.trials.held_out import compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
 
 @dataclass(frozen=True)
-class TrialQuestion:
+class TrialQuestion(Question):
     """Compare policies on the patients of a log.
 
     Attributes
@@ -51,8 +47,7 @@ class TrialQuestion:
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
     }
-    unit: ClassVar[str] = "run"
-    writes: ClassVar[bool] = True
+    writes = True
 
     @property
     def name(self) -> str:
@@ -67,10 +62,12 @@ class TrialQuestion:
         bounded = [name for name in policies if not applies(make_policy(name), problem)]
         left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
-        # What others are measured against is in every table and figure.
-        evaluated = tuple(dict.fromkeys([*(policy.name for policy in REFERENCES), *study.policies]))
-        table = compare_log(replace(study, policies=evaluated), log, progress)
-        return answer_of_log(study, problem, table, find(study, log, table), left_out=left_out, progress=progress)
+        table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)
+        proof = prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None
+        findings = find(study, log, table)
+        table = written(table)
+        shown = show(study, problem, table, progress)
+        return answer_of_log(study, problem, table, findings, shown, proof=proof, left_out=left_out)
 
 
 def answer_of_log(
@@ -78,9 +75,10 @@ def answer_of_log(
     problem: DecisionProblem,
     table: pd.DataFrame,
     findings: LoggedFindings,
+    shown: Shown,
     *,
+    proof: Proof | None,
     left_out: tuple[str, ...] = (),
-    progress: Progress,
 ) -> Answer:
     """What a comparison on a log says, shows and keeps.
 
@@ -94,26 +92,24 @@ def answer_of_log(
         From `compare_log`, with greedy, best-fixed and uniform.
     findings : LoggedFindings
         From `find`.
+    shown : Shown
+        From `show`.
+    proof : Proof or None
+        What no policy loses less than by the fitted scores, if the optimum is among the policies.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
-    progress : Progress
-        Told of the example patients.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.trials.trial_drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing  # noqa: PLC0415
 
-    examples = example_patients(study, problem)
-    probabilities = example_probabilities(problem, examples, choosable(table), study.epsilons, progress)
-    policy = first_policy(table, study.epsilon)
+    slider = shown.slider
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     drawings: list[Drawing | None] = [
         gain_drawing(table, study.epsilon),
-        choices_drawing(probabilities, policy),
+        choices_drawing(shown.first, slider.policy),
         spending_drawing(table, study.epsilon),
         groups_drawing(at_epsilon),
     ]
-    described = {example.label: problem.records.describe(example.record) for example in examples}
-    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy)
     values = {
         "study": study,
         "problem": problem,
@@ -127,11 +123,11 @@ def answer_of_log(
         "private": PRIVATE,
         "witness": witness_rows(problem, problem.sensitivity.witness),
         "labels": LABELS,
-        "proof": prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None,
+        "proof": proof,
         "method": _method(study),
     }
     return Answer(
-        screen=[*logged_screen(study, findings), *(line for why in left_out for line in wrap(f"Left out: {why}"))],
+        screen=[*logged_screen(study, findings), *left_out_lines(left_out)],
         document={
             "unread_checks": study.log.unread,
             "findings": asdict(findings),
@@ -141,7 +137,7 @@ def answer_of_log(
         tables={
             "comparison.csv": table,
             "arms.csv": pd.DataFrame(findings.arms),
-            "examples.csv": probabilities,
+            "examples.csv": shown.probabilities,
             "findings.csv": findings_table(findings, problem),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],

@@ -61,7 +61,11 @@ UNKNOWN_KEYS = [
     ('title = "Small"', 'titel = "Small"', "titel: unknown key 'titel'; did you mean 'title'? known: death, features,"),
     ("shares = [0.7", "share = [0, 1], shares = [0.7", "features.vaccine.share: unknown key 'share'; did you mean 's"),
     ("scale = 11", "scale = 11, cut = 3", "features.age.gamma.cut: unknown key 'cut'; did you mean 'cuts'? known: cut"),
-    ("[30, 60] }", "[30, 60] }, shares = [1]", "features.age.shares: unknown key 'shares'; known: gamma, levels"),
+    (
+        "[30, 60] }",
+        "[30, 60] }, shares = [1]",
+        "features.age.shares: unknown key 'shares'; known: gamma, levels, words",
+    ),
     (
         'flags = ["asthma"]',
         'flags = ["asthma"]\nsett = {}',
@@ -447,3 +451,32 @@ def test_a_scenario_is_called_after_its_file(small_path, tmp_path):
     path.write_text(small_path.read_text(encoding="utf-8"), encoding="utf-8")
     assert envs.load_scenario(path).name == "ward 7"
     assert envs.load_scenario(str(path)) == envs.load_scenario(path)
+
+
+VACCINE = 'vaccine = { levels = ["none", "v1"]'
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ('["one"]', "features.vaccine.words: must be a different text for each level (2), got ['one']"),
+        ('["one", "one"]', "features.vaccine.words: must be a different text for each level (2), got ['one', 'one']"),
+        ('["one", 2]', "features.vaccine.words[1]: must be text in quotes, got 2"),
+        ('["one", " "]', "features.vaccine.words[1]: must be text in quotes, got ' '"),
+        ('"one"', "features.vaccine.words: must be a list of text in quotes, got 'one'"),
+    ],
+)
+def test_words_are_one_text_for_each_level(small_path, tmp_path, words, message):
+    check(small_path, tmp_path, [(VACCINE, f"{VACCINE}, words = {words}")], [(VACCINE, message)])
+
+
+def test_patients_are_called_what_the_scenario_calls_them(small_path, tmp_path):
+    text = edited(
+        small_path.read_text(encoding="utf-8"), [(VACCINE, f'{VACCINE}, words = ["unprotected", "protected"]')]
+    )
+    path = tmp_path / "s.toml"
+    path.write_text(text, encoding="utf-8")
+    space = envs.load_scenario(path).space
+    assert "unprotected" in space.describe(0)
+    # The levels themselves, in data and tables, stay what they are.
+    assert space.groups("vaccine")[1] == ("none", "v1")

@@ -99,8 +99,8 @@ def test_the_value_is_that_of_the_full_linear_programme(name, seed, n_actions, e
 @pytest.mark.parametrize(
     ("adjacency", "shape", "n_actions"),
     [
-        (AnyRecord(), (300,), 3),
-        (OneFeature((5, 5, 4, 3)), (5, 5, 4, 3), 4),
+        (AnyRecord(), (200,), 3),
+        (OneFeature((4, 4, 4, 3)), (4, 4, 4, 3), 4),
         (Sensitive((60, 5), (1,)), (60, 5), 5),
         (Sensitive((20, 15), (1,)), (20, 15), 3),
     ],

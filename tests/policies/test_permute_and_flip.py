@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem
 from policies.exponential import Exponential, ExponentialBoundedRange
-from policies.permute_and_flip import PermuteAndFlip
+from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)

@@ -21,7 +21,7 @@ from policies import AnyRecord, DecisionProblem, make_policy, selection_release
 from policies.selection import MECHANISMS, MOST_CANDIDATES, select
 from policies.selection_release import (
     K,
-    Weights,
+    WholeWeights,
     by_flips,
     by_noise,
     by_weights,
@@ -460,7 +460,7 @@ def test_bits_that_depend_on_the_scores_would_be_noticed():
     low=st.integers(0, 40),
 )
 def test_weights_fall_by_at_most_the_rate_in_exact_arithmetic(rate, part, low):
-    weights = Weights(rate)
+    weights = WholeWeights(rate)
     longest = 2**weights.gap_bits - 1
     # Gaps whose lower bits are all set: at the next one, all factors of the product are others.
     carry = int(part * weights.reach) | (1 << low) - 1
@@ -478,7 +478,7 @@ def test_weights_fall_by_at_most_the_rate_in_exact_arithmetic(rate, part, low):
 @settings(max_examples=50)
 @given(rate=st.fractions(Fraction(1, 100), Fraction(2), max_denominator=1000))
 def test_the_noise_has_tails_that_fall_by_at_most_the_rate_in_exact_arithmetic(rate):
-    weights = Weights(rate)
+    weights = WholeWeights(rate)
 
     def tail(i):
         """P(N >= i), where N is n or -1 - n at even odds and P(n >= i) = f(i) / f(0)."""

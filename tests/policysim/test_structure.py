@@ -9,23 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# A row imports only rows above it, and the two leaves nothing of each other.
+# The floors: a package imports only packages of rows above its own, and nothing of those beside it.
 ROWS = (
-    ("envs", "policies"),
-    ("policysim.question",),
-    ("policysim.files",),
-    ("policysim.figures",),
-    ("policysim.logs",),
+    ("envs", "policies", "policysim.question"),
+    ("policysim.files", "policysim.figures"),
+    ("policysim.logs", "policysim.release"),
     ("policysim.study",),
-    ("policysim.release",),
-    ("policysim.course",),
-    ("policysim.decision",),
-    ("policysim.trials",),
-    ("policysim.sources",),
-    ("policysim.report",),
+    # The four kinds of question, and what makes a report of any answer.
+    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.sources", "policysim.report"),
     ("policysim.cli",),
     ("policysim",),
 )
+KINDS = {"policysim.course", "policysim.decision", "policysim.trials", "policysim.sources"}
 TOPS = ("envs", "policies", "policysim")
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -93,6 +88,13 @@ def test_a_row_imports_only_rows_above_it(module):
         assert row < number or its_package == package, f"{module} imports {other}"
 
 
+def test_the_four_kinds_of_question_import_nothing_of_each_other():
+    mine = {name: home(name)[1] for name in FILES if home(name)[1] in KINDS}
+    assert set(mine.values()) == KINDS
+    for name, kind in mine.items():
+        assert {home(other)[1] for other in imported(name)} & KINDS <= {kind}, name
+
+
 def test_only_the_whole_house_has_the_last_row():
     assert {name for name in FILES if home(name)[1] == "policysim"} == {"policysim", "policysim.__main__"}
 
@@ -132,7 +134,8 @@ def test_every_public_name_can_be_loaded():
     import policysim as ps  # noqa: PLC0415
 
     for name in ps.__all__:
-        assert getattr(ps, name).__name__ == name
+        # A package among them has the name of where it is.
+        assert getattr(ps, name).__name__.rpartition(".")[2] == name
     assert set(ps.__all__) <= set(dir(ps))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ps.nothing

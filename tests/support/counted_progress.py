@@ -1,6 +1,6 @@
 """A progress that remembers what it was told."""
 
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 
 
 class CountedProgress(Progress):

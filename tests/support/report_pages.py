@@ -8,11 +8,10 @@ import pandas as pd
 from small_studies import write_small_study
 
 import policysim as ps
-from policysim.decision.decision_question import answer_of
+from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import Findings, find
 from policysim.decision.prices import price_list
-from policysim.question.progress import SILENT
-from policysim.report.folder import folder_files
+from policysim.report.deliver import folder_files
 from policysim.study.declared import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]
@@ -40,7 +39,7 @@ def make_report(folder, text, *, prices=False):
     table = ps.compare(problem, policies=policies, epsilons=study.epsilons, by=study.by)
     findings = find(study, problem, table)
     listed = price_list(study, problem) if prices else None
-    answer = answer_of(study, problem, table, findings, listed, progress=SILENT)
+    answer = answer_of(study, compared(study, problem, table, findings, prices=listed))
     return Report(study, problem, table, findings, folder_files(answer, ["compare", "study.toml"]))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 SCENARIO = """\
 title = "Two symptoms"
+source = "illustrative"
 
 [features]
 infected = {}

@@ -64,7 +64,7 @@ def small_study(**choices: object) -> LoggedStudy:
     study = LoggedStudy(
         name="trial",
         text="",
-        portable=False,
+        files={},
         title="A small trial",
         hidden_from="the insurer",
         adjacency="any-record",

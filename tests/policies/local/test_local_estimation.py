@@ -200,7 +200,7 @@ def test_the_sources_single_runs_lie_in_their_bands(epsilon):
 
 
 def test_bands_do_not_build_all_runs_of_many_categories_at_once(monkeypatch):
-    monkeypatch.setattr("policies.local.errors.CELLS", 1000)
+    monkeypatch.setattr("policies.local.estimation.CELLS", 1000)
     bands = error_bands([10] * 300, KAry(300, 2.0), runs=50, rng=np.random.default_rng(0))
     assert 0 < bands.l2[0] < bands.l2[1]
 

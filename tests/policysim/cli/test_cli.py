@@ -214,7 +214,7 @@ BUG = "policysim: this is a bug in policysim, please report it: "
     ],
 )
 def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkeypatch, broken, words):
-    monkeypatch.setattr("policysim.decision.decision_question.compare", lambda *_, **__: broken())
+    monkeypatch.setattr("policysim.decision.decision_question.compare_problem", lambda *_, **__: broken())
     code, out, err = run(capsys, "compare", study, "--out", f"{study}.out")
     assert (code, out) == (1, "")
     first, *_, last = err.splitlines()
@@ -307,13 +307,15 @@ def test_it_runs_as_a_module_and_closes_quietly_when_nobody_reads():
 
 def test_the_packages_resolve_inside_this_repository():
     root = Path(__file__).parents[3]
-    script = "import envs, policies, policysim; print(envs.__file__, policies.__file__, policysim.__file__, sep='\\n')"
+    names = ("envs", "policies", "policysim")
+    script = f"from importlib.util import find_spec\nfor name in {names}: print(find_spec(name).origin)"
     out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert [Path(line).parent.parent for line in out.splitlines()] == [root] * 3
 
 
 @pytest.mark.usefixtures("blank_drawings")
-def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, study, tmp_path):
+def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, study, tmp_path, monkeypatch):
+    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 20)
     code, out, err = run(capsys, "compare", study, "--policy", "all", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
     assert "Left out: exponential-monotone, as the scores are not monotone" in out
@@ -378,16 +380,31 @@ def test_a_table_that_holds_no_probabilities_is_exit_three_with_its_lines(capsys
     assert [line.split(":")[2] for line in err.splitlines()] == ["2", "3"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["sensitivity", "STUDY"], ["choose", "STUDY", "--keep", "0.5"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_closed_pipe_ends_quietly(study, arguments, unbuffered):
-    command = [sys.executable, "-m", "policysim", *(study if part == "STUDY" else part for part in arguments)]
+def test_a_closed_pipe_ends_the_process_quietly(unbuffered):
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "policysim"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("arguments", [["sensitivity", "STUDY"], ["choose", "STUDY", "--keep", "0.5"]])
+@pytest.mark.parametrize("unbuffered", [False, True])
+def test_a_closed_pipe_ends_a_command_quietly(capsys, monkeypatch, study, arguments, unbuffered):
+    """In this process, whose standard output is made as Python makes it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    binary = open(writer, "wb", buffering=0 if unbuffered else -1)  # noqa: PTH123, SIM115 - a pipe has no path
+    with io.TextIOWrapper(binary, encoding="utf-8", write_through=unbuffered) as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main([study if part == "STUDY" else part for part in arguments]) == 0
+        # Nothing is left that would fail when the process ends and flushes.
+        closed.flush()
+        monkeypatch.undo()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_full_disk_is_one_line():
@@ -397,13 +414,15 @@ def test_a_full_disk_is_one_line():
     assert done.stderr == b"policysim: cannot write to standard output: No space left on device\n"
 
 
-def test_a_terminal_without_greek_letters_gets_question_marks(study):
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "policysim", "sensitivity", study]
-    done = subprocess.run(command, capture_output=True, env=environment, check=True)
-    assert b"Sensitivity ? = " in done.stdout
+def test_a_terminal_without_greek_letters_gets_question_marks(study, monkeypatch):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert main(["sensitivity", study]) == 0
+    assert b"Sensitivity ? = " in shown.buffer.getvalue()
 
 
+# With drawings in tests/policysim/report/test_without_deaths.py.
+@pytest.mark.usefixtures("blank_drawings")
 def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]
     for part in (", death = 0.001", ", death = 0.05", "death = 10\n"):

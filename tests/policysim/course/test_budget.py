@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.accounting import concentrated_rho
-from policies.permute_and_flip import PermuteAndFlip
+from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.course import allocation
 from policysim.course.allocation import ENOUGH, MAX_TRIES, most_affordable, spend

@@ -5,6 +5,7 @@ import math
 import re
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,8 @@ from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policysim.cli.main import main
 from policysim.course import allocation
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.course_question import best_mechanisms
 from policysim.course.days import DaysQuestion, _Search, compare_days
-from policysim.course.days_screen import best_mechanisms
 from policysim.course.planning import policy_value
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
@@ -261,7 +262,7 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
-def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_path):
+def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_path, draw_only):
     out = tmp_path / "out"
     arguments = ("compare", str(path), "--horizon", "3", "--total-epsilon", "1,4", "--delta", "1e-6", "--out", str(out))
     code, text, err = run(capsys, *arguments)
@@ -277,6 +278,15 @@ def test_the_command_prints_the_totals_and_writes_the_report(capsys, path, tmp_p
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     )
+    # The page of several totals: its words are the same in another run, and so is every number.
+    draw_only()
+    other = tmp_path / "other"
+    assert run(capsys, *arguments[:-1], str(other))[0] == 0
+    again = {file.relative_to(other): file.read_bytes() for file in other.rglob("*.*")}
+    assert set(again) == set(first)
+    assert [name for name in first if name.suffix == ".csv" and first[name] != again[name]] == []
+    words = [re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL) for text in (page, again[Path("report.html")].decode())]
+    assert words[0] == words[1]
 
 
 def days_command(path, out, *options):

@@ -8,7 +8,7 @@ from small_processes import all_policies, dense_value, expected_by_paths, random
 
 from policies import CATALOGUE, make_policy
 from policies.masked import masked_problem
-from policysim.course.planning import occupancy, plan, policy_value, policy_values
+from policysim.course.planning import plan, policy_value, policy_values
 from policysim.course.step_problems import decision, optimal_course, reference_priors
 from policysim.course.tabular import TabularMDP
 
@@ -56,10 +56,18 @@ def test_the_value_of_a_policy_is_that_of_its_paths(seed, masked):
     assert policy_value(mdp, daily[0].tolist()) == policy_value(mdp, daily[0])
 
 
+def days_of(mdp, daily):
+    """The mass of each state on each day, (H, n), as the process pushes it."""
+    mass = [mdp.initial]
+    for table in daily[:-1]:
+        mass.append(mdp.push(mass[-1], table))
+    return np.array(mass)
+
+
 def test_the_distribution_of_each_day_adds_up_to_the_value():
     moves, rewards, _, mdp = small(7)
     table = random_table(np.random.default_rng(1), 3, 2)
-    mass = occupancy(mdp, table)
+    mass = days_of(mdp, [table] * HORIZON)
     by_hand = [mdp.initial]
     for _ in range(HORIZON - 1):
         by_hand.append(np.einsum("s,sa,sat->t", by_hand[-1], table, moves))
@@ -91,7 +99,7 @@ def test_a_policy_without_noise_plans_as_the_optimum_does():
 
 def test_the_reference_priors_are_the_states_under_optimal_actions():
     *_, mdp = small(11)
-    mass = occupancy(mdp, np.eye(2)[plan(mdp).actions])
+    mass = days_of(mdp, np.eye(2)[plan(mdp).actions])
     expected = mass / mass.sum(axis=1, keepdims=True)
     assert np.array(reference_priors(mdp)) == pytest.approx(expected)
     course = optimal_course(mdp)

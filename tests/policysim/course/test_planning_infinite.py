@@ -18,8 +18,8 @@ from small_processes import (
 )
 
 from policysim.course import chain
-from policysim.course.chain import EndlessError
-from policysim.course.planning import occupancy, plan, policy_value, policy_values
+from policysim.course.chain import EndlessError, chain_visits
+from policysim.course.planning import plan, policy_value, policy_values
 from policysim.course.planning_infinite import solve_infinite
 from policysim.course.tabular import TabularMDP
 
@@ -184,9 +184,9 @@ def test_masked_actions_are_never_taken():
 def test_sparse_and_dense_solvers_agree(monkeypatch):
     mdp = TabularMDP.from_env(gymnasium.make("Taxi-v4"))
     table = random_table(np.random.default_rng(0), 500, 6)
-    dense = plan(mdp).values, policy_values(mdp, table), occupancy(mdp, table)
+    dense = plan(mdp).values, policy_values(mdp, table), chain_visits(mdp, table)
     monkeypatch.setattr(chain, "DENSE", 0)
-    for one, other in zip(dense, (plan(mdp).values, policy_values(mdp, table), occupancy(mdp, table)), strict=True):
+    for one, other in zip(dense, (plan(mdp).values, policy_values(mdp, table), chain_visits(mdp, table)), strict=True):
         assert one == pytest.approx(other, rel=1e-9)
 
 
@@ -219,15 +219,15 @@ def test_visits_times_rewards_are_the_value(discount):
     moves, rewards, initial, last = random_arrays(np.random.default_rng(4), 5, 3, ends=0.2)
     mdp = TabularMDP(moves, rewards, initial, discount, ends=last)
     table = random_table(np.random.default_rng(5), 5, 3)
-    shares = occupancy(mdp, table)
+    visits = chain_visits(mdp, table)
     decisions = policy_value(TabularMDP(moves, np.ones((5, 3)), initial, discount, ends=last), table)
-    assert shares.sum() == pytest.approx(1)
-    assert decisions * float(shares @ (table * rewards).sum(axis=1)) == pytest.approx(policy_value(mdp, table))
+    assert visits.sum() == pytest.approx(decisions)
+    assert float(visits @ (table * rewards).sum(axis=1)) == pytest.approx(policy_value(mdp, table))
 
 
-def test_a_process_that_rests_at_once_has_its_initial_distribution():
+def test_a_process_that_rests_at_once_decides_nothing():
     mdp = TabularMDP(np.tile(np.eye(2)[:, None], (1, 2, 1)), np.zeros((2, 2)), [0.3, 0.7])
-    assert occupancy(mdp, np.full((2, 2), 0.5)).tolist() == [0.3, 0.7]
+    assert chain_visits(mdp, np.full((2, 2), 0.5)).tolist() == [0, 0]
     assert plan(mdp).values.tolist() == [0, 0]
 
 

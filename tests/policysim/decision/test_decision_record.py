@@ -20,7 +20,7 @@ from policysim.decision.choice_screen import answer, choices_screen, worse
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of, shown
 from policysim.question.words import events, percent, rounded, rounded_down, rounded_up
-from policysim.report.folder import folder_files
+from policysim.report.deliver import folder_files
 from policysim.study.declared import LoggedStudy
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
@@ -250,7 +250,7 @@ def logged(tmp_path):
     study = LoggedStudy(
         name="trial",
         text="a trial",
-        portable=False,
+        files={},
         title="A trial",
         hidden_from="the insurer",
         adjacency="sensitive",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from random_problems import problems
 
 import policysim as ps
-from policysim.decision.example_patients import losses_of, patient_losses
+from policysim.study.example_patients import losses_of, patient_losses
 
 LEVELS = (np.arange(50) + 0.5) / 50
 

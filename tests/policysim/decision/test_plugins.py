@@ -1,14 +1,18 @@
-"""Mechanisms of other packages: installed, they work everywhere; broken, they are named and break nothing."""
+"""Mechanisms of other packages: installed, they work everywhere; broken, they are named and break nothing.
+
+A comparison, the lines on standard error and what is imported are asked of a process of its own. Otherwise the folder
+of the installed package is put before the others in this process, which saves the imports of policysim.
+"""
 
 import json
 import math
-import shutil
+import sys
 from importlib.metadata import EntryPoint
 
 import pandas as pd
 import pytest
 from small_studies import write_small_study
-from toy_package import COIN, install, run
+from toy_package import COIN, install, run, unpack
 
 from policies.catalogue import CATALOGUE, Catalogue, PluginError, _loaded
 from policies.literature import Work
@@ -17,6 +21,37 @@ from policies.reference import Uniform
 from policysim.cli.main import main
 
 CLI = ("-m", "policysim")
+TOYS = ("toy_coin", "toy_exit", "toy_broken")
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    """Put packages where this process finds them, as if it had begun with them; until the end of the test."""
+
+    def put(*folders):
+        for folder in folders:
+            monkeypatch.syspath_prepend(folder)
+        monkeypatch.setattr(CATALOGUE, "_plugins", None)
+
+    yield put
+    for module in TOYS:
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def with_toys(packages, toys):
+    packages(toys)
+
+
+@pytest.fixture
+def ask(capsys):
+    """Exit code, standard output and standard error of one command, in this process."""
+
+    def ask(*arguments):
+        capsys.readouterr()
+        return (main(list(map(str, arguments))), *capsys.readouterr())
+
+    return ask
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +71,7 @@ def compared(toys, study, tmp_path_factory):
     """The folder of a comparison with the toy mechanism, and what was printed."""
     out = tmp_path_factory.mktemp("compared")
     policies = [part for name in ("toy-coin", "randomized-response", "optimal") for part in ("--policy", name)]
-    done = run(toys, *CLI, "compare", study, *policies, "--out", str(out))
+    done = run(toys, *CLI, "compare", study, *policies, "--out", str(out), "--format", "svg")
     assert (done.returncode, done.stderr) == (0, "")
     return out, done.stdout
 
@@ -60,22 +95,30 @@ def test_compare_and_its_report_have_the_mechanism(compared):
     assert json.loads((out / "manifest.json").read_text())["versions"]["toy-mechanisms"] == "1.2"
 
 
-def test_its_report_comes_out_again_where_the_package_is(toys, compared, tmp_path):
-    folder = shutil.copytree(compared[0], tmp_path / "again")
+@pytest.mark.usefixtures("with_toys", "blank_drawings")
+def test_its_report_comes_out_again_where_the_package_is(ask, tmp_path, monkeypatch):
+    folder = tmp_path / "again"
     write_small_study(folder).rename(folder / "study.toml")
-    done = run(toys, *CLI, "reproduce", str(folder / "manifest.json"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "unknown policy 'toy-coin'" in run((), *CLI, "reproduce", str(folder / "manifest.json")).stderr
+    code, _, error = ask("compare", folder / "study.toml", "--policy", "toy-coin", "--out", folder)
+    assert (code, error) == (0, "")
+    assert '"toy-mechanisms": "1.2"' in (folder / "manifest.json").read_text()
+    monkeypatch.setattr(CATALOGUE, "_plugins", None)
+    code, said, error = ask("reproduce", folder / "manifest.json")
+    assert (code, error) == (0, "")
+    assert "agree" in said
+    monkeypatch.setattr(CATALOGUE, "_plugins", {})
+    assert "unknown policy 'toy-coin'" in ask("reproduce", folder / "manifest.json")[2]
 
 
-def test_choose_writes_a_decision_record_and_a_methods_paragraph(toys, study, tmp_path):
+@pytest.mark.usefixtures("with_toys")
+def test_choose_writes_a_decision_record_and_a_methods_paragraph(ask, study, tmp_path):
     options = ("--keep", "80%", "--policy", "toy-coin", "--decision-record", "--json", "--out", str(tmp_path))
-    done = run(toys, *CLI, "choose", study, *options)
-    assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
+    code, printed, error = ask("choose", study, *options)
+    assert (code, error) == (0, "")
+    document = json.loads(printed)
     (row,) = document["rows"]
-    plain = run(toys, *CLI, "choose", study, "--keep", "80%", "--policy", "randomized-response", "--json")
-    (other,) = json.loads(plain.stdout)["rows"]
+    _, plain, _ = ask("choose", study, "--keep", "80%", "--policy", "randomized-response", "--json")
+    (other,) = json.loads(plain)["rows"]
     assert row["epsilon"] == pytest.approx(2 * other["epsilon"], rel=1e-3)
     paragraph = document["methods"]["paragraph"]
     assert "chosen by the mechanism “toy-coin” (The best treatment, more often" in paragraph
@@ -85,13 +128,14 @@ def test_choose_writes_a_decision_record_and_a_methods_paragraph(toys, study, tm
     assert "the mechanism “toy-coin”" in page and "toy-mechanisms 1.2" in page
 
 
-def test_audit_and_simulate_and_python_have_it(toys, study):
-    done = run(toys, *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1,4", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    findings = json.loads(done.stdout)["findings"]
+@pytest.mark.usefixtures("with_toys")
+def test_audit_and_simulate_and_python_have_it(ask, toys, study):
+    code, printed, error = ask("audit", study, "--policy", "toy-coin", "--epsilon", "1,4", "--json")
+    assert (code, error) == (0, "")
+    findings = json.loads(printed)["findings"]
     assert [found["exact"] for found in findings] == pytest.approx([0.5, 2.0])
     options = ("--policy", "toy-coin", "--epsilon", "1", "--patients", "2000")
-    assert run(toys, *CLI, "simulate", study, *options).returncode == 0
+    assert ask("simulate", study, *options)[0] == 0
     script = (
         "import sys, policysim as ps\n"
         "assert 'numpy' not in sys.modules\n"
@@ -102,28 +146,30 @@ def test_audit_and_simulate_and_python_have_it(toys, study):
     assert run(toys, "-c", script).stderr == ""
 
 
+@pytest.mark.usefixtures("with_toys")
 @pytest.mark.parametrize("command", [("compare",), ("choose", "--keep", "80%")])
-def test_a_mechanism_that_reveals_more_than_it_claims_is_told_and_not_compared(toys, study, tmp_path, command):
+def test_a_mechanism_that_reveals_more_than_it_claims_is_told_and_not_compared(ask, study, tmp_path, command):
     verb, *options = command
-    done = run(toys, *CLI, verb, study, *options, "--policy", "toy-liar", "--out", str(tmp_path / "out"))
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith("policysim: toy-liar at ε = ")
-    assert "claims a privacy loss of at most" in done.stderr
-    assert done.stderr.count("\n") == 1
+    code, printed, error = ask(verb, study, *options, "--policy", "toy-liar", "--out", tmp_path / "out")
+    assert (code, printed) == (4, "")
+    assert error.startswith("policysim: toy-liar at ε = ")
+    assert "claims a privacy loss of at most" in error
+    assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_audit_shows_who_reveals_more_than_is_claimed_and_who_gives_no_probabilities(toys, study, tmp_path):
-    done = run(
-        toys, *CLI, "audit", study, "--policy", "toy-liar", "--policy", "toy-crooked", "--epsilon", "1", "--json"
+@pytest.mark.usefixtures("with_toys")
+def test_audit_shows_who_reveals_more_than_is_claimed_and_who_gives_no_probabilities(ask, study, tmp_path):
+    code, printed, _ = ask(
+        "audit", study, "--policy", "toy-liar", "--policy", "toy-crooked", "--epsilon", "1", "--json"
     )
-    assert done.returncode == 4
-    liar, crooked = json.loads(done.stdout)["findings"]
+    assert code == 4
+    liar, crooked = json.loads(printed)["findings"]
     assert (liar["claimed"], liar["exact"], liar["holds"]) == (1.0, pytest.approx(2.0), False)
     assert "sum to 0.904837418" in crooked["fault"]
-    done = run(toys, *CLI, "compare", study, "--policy", "toy-crooked", "--out", str(tmp_path / "out"))
-    assert done.returncode == 3
-    assert "toy-crooked at ε = " in done.stderr and "gives no table of probabilities" in done.stderr
+    code, _, error = ask("compare", study, "--policy", "toy-crooked", "--out", tmp_path / "out")
+    assert code == 3
+    assert "toy-crooked at ε = " in error and "gives no table of probabilities" in error
 
 
 BROKEN = """\
@@ -190,10 +236,11 @@ REFUSED = {
 }
 
 
-def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, study, tmp_path):
+def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, study, tmp_path, request, caplog):
+    packages, ask = request.getfixturevalue("packages"), request.getfixturevalue("ask")
     entries = {**{name: value for name, (value, _) in REFUSED.items()}, "l-good": "toy_broken:Good"}
     modules = {"toy_import": "import nowhere", "toy_exit": "raise SystemExit(3)", "toy_broken": BROKEN}
-    broken = install(tmp_path, "broken-mechanisms", entries, modules)
+    broken = unpack(tmp_path, "broken-mechanisms", entries, modules)
     done = run((broken, toys), *CLI, "audit", study, "--policy", "toy-coin", "--epsilon", "1", "--json")
     assert done.returncode == 0
     assert [found["policy"] for found in json.loads(done.stdout)["findings"]] == ["toy-coin"]
@@ -202,11 +249,13 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
         for name, (value, why) in REFUSED.items()
     ]
     # Who asks for none of them is not told, and --help imports none.
-    quiet = run(broken, *CLI, "audit", study, "--policy", "optimal", "--epsilon", "1")
-    assert (quiet.returncode, quiet.stderr) == (0, "")
-    unknown = run(broken, *CLI, "audit", study, "--policy", "twise")
-    assert unknown.returncode == 2
-    assert "unknown policy 'twise'; did you mean 'twice'?" in unknown.stderr.splitlines()[-1]
+    packages(broken)
+    code, _, error = ask("audit", study, "--policy", "optimal", "--epsilon", "1")
+    assert (code, error, caplog.messages) == (0, "", [])
+    code, _, error = ask("audit", study, "--policy", "twise")
+    assert code == 2
+    assert "unknown policy 'twise'; did you mean 'twice'?" in error.splitlines()[-1]
+    assert caplog.messages == done.stderr.splitlines()
     script = (
         "import sys\n"
         "from policysim.cli.main import main\n"
@@ -216,8 +265,12 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
     assert run(broken, "-c", script).stderr == ""
 
 
+# What is drawn, and so what looks for a policy's colours, does not depend on how the policies were named.
 @pytest.mark.parametrize("policies", [[], ["--policy", "best-fixed"]])
-def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, capsys, study, tmp_path, policies):
+def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, draw_only, study, tmp_path, policies):
+    if policies:
+        draw_only()
+
     def fail(**_):
         raise AssertionError("looked for other packages")
 
@@ -225,7 +278,6 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, caps
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
     assert main(["compare", study, *policies, "--out", str(tmp_path / "out")]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
-    capsys.readouterr()
 
 
 def test_a_class_that_says_nothing_of_itself_is_described_by_its_docstring():

@@ -7,8 +7,8 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
-from policysim.decision.example_patients import patient_losses
 from policysim.decision.prices import sensitivity_by_outcome
+from policysim.study.example_patients import patient_losses
 
 EPSILONS = [0.1, 1.0, 5.0, 20.0]
 

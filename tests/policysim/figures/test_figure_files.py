@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -11,20 +12,20 @@ from matplotlib.image import imread
 from svg_boxes import text_boxes
 
 import policysim as ps
-from policysim import figures
-from policysim.decision.decision_question import answer_of
+from policysim import figures, report
+from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
 from policysim.figures.looks import canvas
 from policysim.question.answer import Drawing
-from policysim.question.progress import SILENT
-from policysim.report.folder import folder_files
+from policysim.report.deliver import folder_files
 
 
 @every_figure
 def test_the_same_table_gives_the_same_bytes(request, drawn, draw, name):
     one, other = drawn(draw, name, "page"), draw(request.getfixturevalue(name).copy())
     assert figures.to_svg(one) == figures.to_svg(other)
-    if draw in (figures.loss_by_group, figures.sensitivity_by_weight):
+    # One for all: which letters and lines there are is in the SVG.
+    if draw is figures.sensitivity_by_weight:
         assert figures.to_pdf(one) == figures.to_pdf(other)
         assert figures.to_png(one) == figures.to_png(other)
 
@@ -78,7 +79,14 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
     assert ">age 日本語 (" in figures.to_svg(groups)
 
 
-def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study):
+def test_every_page_with_figures_has_a_place_for_new_ones():
+    pages = [path.read_text() for path in Path(report.__file__).with_name("templates").glob("*.html")]
+    shown = [page for page in pages if "parts.figure(" in page]
+    assert len(shown) == 4
+    assert all(page.count("{{ parts.other_figures(figures) }}<h2>") == 1 for page in shown)
+
+
+def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study, draw_only):
     """Its files, its place on the page and its words come from the drawing alone."""
 
     def draw(size):
@@ -88,7 +96,8 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study)
 
     mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
     table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
-    found = answer_of(study, problem, table, find(study, problem, table), progress=SILENT)
+    found = answer_of(study, compared(study, problem, table, find(study, problem, table)))
+    draw_only(mine.name)
     assert "of-my-own" not in folder_files(found, ["compare"])["report.html"].decode()
     files = folder_files(replace(found, drawings=[*found.drawings, mine]), ["compare"])
     assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)

@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 
 from policysim import figures
 from policysim.figures.layout import spread
-from policysim.figures.lettering import width_of, wrapped
-from policysim.figures.ticks import set_log_ticks, thin_ticks
+from policysim.figures.lettering import set_log_ticks, thin_ticks, width_of, wrapped
 
 FONT = FontProperties(size=9)
 boxes = st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 20)), min_size=1, max_size=12)

@@ -1,10 +1,13 @@
 """Files appear whole or not at all."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from policysim.files.output import OutputError, check_writable, write_files
+from policysim.files.output import alone_in, check_writable, write_files
+from policysim.question import OutputError
 
 
 def test_files_are_written_and_others_stay(tmp_path):
@@ -49,3 +52,67 @@ def test_a_file_in_the_way_is_named(tmp_path):
         check_writable(tmp_path / "file")
     with pytest.raises(OutputError, match=r"cannot write to .*: Not a directory"):
         check_writable(tmp_path / "file" / "below")
+
+
+def test_a_file_that_has_its_content_is_not_written_again(tmp_path):
+    write_files(tmp_path, {"a.txt": b"A", "b.txt": b"B"})
+    before = [(tmp_path / name).stat() for name in ("a.txt", "b.txt")]
+    write_files(tmp_path, {"a.txt": b"A", "b.txt": b"C"})
+    after = [(tmp_path / name).stat() for name in ("a.txt", "b.txt")]
+    assert [one.st_ino == other.st_ino for one, other in zip(before, after, strict=True)] == [True, False]
+
+
+# What a child says before it waits to be killed, with a part of a.txt beside it.
+KILLED = """
+import sys, time
+from pathlib import Path
+from policysim.files.output import alone_in, part_beside
+with alone_in(Path(sys.argv[1])), part_beside(Path(sys.argv[1]) / "a.txt") as part:
+    part.write_text("half")
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def at_work(tmp_path):
+    """A process that writes a.txt in the folder, and does not end by itself."""
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        yield child
+        child.kill()
+
+
+@pytest.mark.usefixtures("at_work")
+def test_a_second_run_in_one_folder_says_so_and_leaves_the_first_alone(tmp_path):
+    with pytest.raises(OutputError, match=r"another run is writing to .*: let it end first"), alone_in(tmp_path):
+        pytest.fail("not alone")
+    write_files(tmp_path, {"b.txt": b"B"})
+    assert len(list(tmp_path.glob(".a.txt.part-*"))) == 1
+    with alone_in(tmp_path / "below"):
+        pass
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, at_work):
+    at_work.kill()
+    at_work.wait()
+    (tmp_path / ".b.txt.part-0").write_text("of another file")
+    assert len(list(tmp_path.iterdir())) == 2
+    with alone_in(tmp_path):
+        write_files(tmp_path, {"a.txt": b"A"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".b.txt.part-0", "a.txt"]
+
+
+@pytest.mark.usefixtures("at_work")
+def test_the_part_of_a_run_that_lives_is_not_removed(tmp_path):
+    write_files(tmp_path, {"a.txt": b"A"})
+    assert [path.read_text() for path in tmp_path.glob(".a.txt.part-*")] == ["half"]
+
+
+def test_folders_in_which_nothing_is_written_vanish(tmp_path):
+    with alone_in(tmp_path / "deep" / "deeper"):
+        assert (tmp_path / "deep" / "deeper").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with alone_in(tmp_path / "deep" / "deeper"):
+        write_files(tmp_path / "deep" / "deeper", {"a.txt": b"A"})
+    assert (tmp_path / "deep" / "deeper" / "a.txt").read_bytes() == b"A"

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from policysim.files.bad_rows import DataError
-from policysim.logs.propensities import FOLDS, estimate_propensities
+from policysim.logs.treatments import FOLDS, estimate_propensities
 
 
 def logged(n=600, seed=1):

@@ -16,7 +16,7 @@ from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, writ
 
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.release.privatize import privatize_file, read_private
 from policysim.release.privatize_codes import levels_in
 from policysim.release.privatize_note import make_plan

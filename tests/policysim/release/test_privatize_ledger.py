@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from private_files import COLUMNS, DECLARED, counted, run, write_people
 
 from policysim.files.columns_file import open_columns
-from policysim.files.output import OutputError
+from policysim.question import OutputError
 from policysim.release.privatize import privatize_file
 from policysim.release.privatize_ledger import Earlier, ledger_path, open_ledger, total
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note

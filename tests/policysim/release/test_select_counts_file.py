@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysim.files.bad_rows import DataError
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.release.counts_file import MOST_PEOPLE, read_counts
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_pages import readable
 
-from policysim.decision.findings import Findings, Row
+from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.summary import answer
 from policysim.study.sweep import Gain
 
@@ -30,7 +30,9 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
 
     `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
     """
-    listed = [Row(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)]
+    listed = [
+        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)
+    ]
     findings = Findings(
         1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used
     )
@@ -183,7 +185,10 @@ def test_where_two_digits_do_not_tell_the_deaths_apart_it_is_still_said_which_ar
 
 
 def test_where_one_for_all_saves_lives_the_best_is_said_to_save_fewer():
-    listed = [Row("optimal", 0.3, -0.0001, 0.8, 1.0, 0.0, 2.9), Row("best-fixed", 0.0, -0.0003, 0.8, 0.0, NAN, NAN)]
+    listed = [
+        PolicyRow("optimal", 0.3, -0.0001, 0.8, 1.0, 0.0, 2.9),
+        PolicyRow("best-fixed", 0.0, -0.0003, 0.8, 0.0, NAN, NAN),
+    ]
     findings = Findings(1.0, {"untreated": 0.01}, "a3", listed, 0.73, None, 0.1, {}, None, GAIN, (), used=True)
     rows = [{"policy": r.policy, "value": r.benefit_kept, "extra_deaths": r.extra_deaths} for r in listed]
     table = pd.DataFrame(rows).assign(epsilon=1.0, group="all", loss=0.1, most_kept=0.3)

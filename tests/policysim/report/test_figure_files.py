@@ -3,27 +3,25 @@
 import struct
 
 import pytest
-from matplotlib.figure import Figure
 from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
 from policysim.figures import SIZES
-from policysim.question.answer import Drawing
 
 DRAWN = "loss-vs-epsilon"
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return str(write_small_study(tmp_path_factory.mktemp("study"), STUDY.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0]")))
+    # Nothing is redrawn unless the whole record is hidden.
+    text = STUDY.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0]").replace("any-record", "one-feature")
+    return str(write_small_study(tmp_path_factory.mktemp("study"), text))
 
 
 @pytest.fixture(autouse=True)
-def one_drawing(monkeypatch):
+def one_drawing(draw_only):
     """One figure is drawn and the others are blank: their files are made all the same."""
-    whole = Drawing.at
-    blank = Figure(figsize=(1, 1))
-    monkeypatch.setattr(Drawing, "at", lambda self, size: whole(self, size) if self.name == DRAWN else blank)
+    draw_only(DRAWN)
 
 
 def figures_of(folder):

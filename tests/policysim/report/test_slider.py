@@ -8,8 +8,8 @@ import re
 import pandas as pd
 import pytest
 
-from policysim.decision.slider import choosable, first_policy, make_slider
 from policysim.question.words import odds, policy_odds
+from policysim.study.slider import choosable, first_policy, make_slider
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from policysim import figures
-from policysim.figures.embed import epsilon_markers, inline
+from policysim.figures.saving import epsilon_markers, inline
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 72 36">'
 

@@ -67,8 +67,8 @@ def test_no_heading_stands_over_nothing(tmp_path, capsys, old, new, says):
 @pytest.mark.usefixtures("blank_drawings")
 def test_the_page_says_the_command_that_made_it(tmp_path, capsys):
     _, text, _ = compared(tmp_path, QUICK, SCENARIO, capsys, "--seed", "5")
-    # A study with a scenario of its own is not beside the manifest, but has to be put there.
-    assert "With the study’s file beside manifest.json as study.toml" in text
+    # The study and its scenario are kept beside the manifest.
+    assert "Run it again in this folder: policysim reproduce manifest.json" in text
     assert "policysim compare study.toml --seed 5 --format svg made this page." in text
     assert "policysim compare study.toml --seed 5 --format svg --price-list adds it here" in text
     assert "make report" not in text

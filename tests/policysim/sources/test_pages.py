@@ -11,21 +11,17 @@ import pandas as pd
 import pytest
 
 from policysim.cli.main import main
-from policysim.figures.described import Drawing, Lines
-from policysim.report.folder import folder_files
-from policysim.sources.engine import Findings, Judgement, Row
-from policysim.sources.source_question import answer_about_source
-from policysim.sources.source_study import Subject
+from policysim.figures.described import Described, Lines
+from policysim.report.deliver import folder_files
+from policysim.sources.engine import Judgement, Row, SourceFindings
+from policysim.sources.source_question import Subject, answer_about_source
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
 
 @pytest.fixture(scope="module")
 def written(studies, findings):
-    return {
-        name: folder_files(answer_about_source(studies[name], findings[name], studies[name].seed), ["compare", name])
-        for name in NAMES
-    }
+    return {name: folder_files(answer_about_source(studies[name], findings[name]), ["compare", name]) for name in NAMES}
 
 
 def readable(page):
@@ -60,9 +56,9 @@ def test_the_page_begins_with_the_answer_and_shows_every_erratum(written, findin
 @pytest.mark.parametrize("holds", [False, True])
 def test_a_table_that_says_no_more_than_what_is_wrong_is_left_out(holds):
     claim = Row("the claim", "page 1", "as it is", Judgement("as we have it", holds, "For a reason."))
-    found = Findings(("A lead.",), (claim,), (), ("An assumption.",))
+    found = SourceFindings(("A lead.",), (claim,), (), ("An assumption.",))
     subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)
-    answer = answer_about_source(subject, found, 1, "examples/asked.py")
+    answer = answer_about_source(subject, found, "examples/asked.py")
     files = folder_files(answer, ["python", "examples/asked.py"])
     page = readable(files["report.html"].decode())
     assert ("Where the source is wrong" in page, 'id="figures"' in page) == (not holds, holds)
@@ -77,7 +73,7 @@ def test_the_panels_of_a_grid_are_in_rows_and_their_ticks_do_not_touch():
         {"line": "a", "epsilon": [1e-4, 1e-2, 3.0], "value": [1e-6, 0.2, 5.0], "kind": ["x", "y", "y"]}
     )
     panel = Lines("a title", "ε", "y", log="xy", limits=(0.01, 10), least=0.01)
-    drawn = Drawing("grid", "A grid.", table, (panel, replace(panel, only={"kind": "y"}), panel), height=5, across=2)
+    drawn = Described("grid", "A grid.", table, (panel, replace(panel, only={"kind": "y"}), panel), height=5, across=2)
     figure = drawn.figure()
     first, second, third, legend = figure.axes
     assert first.get_position().y0 == second.get_position().y0 > third.get_position().y1
@@ -137,7 +133,9 @@ def run(capsys, *arguments):
 
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("name", NAMES)
-def test_compare_prints_the_answer_and_writes_the_same_tables_each_time(capsys, tmp_path, written, findings, name):
+def test_compare_prints_the_answer_and_writes_the_same_tables_and_words_each_time(
+    capsys, tmp_path, written, findings, name
+):
     code, out, err = run(capsys, "compare", name, "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
     *lines, last = out.splitlines()
@@ -152,6 +150,11 @@ def test_compare_prints_the_answer_and_writes_the_same_tables_each_time(capsys, 
     assert len(tables) > 2
     for path in tables:
         assert files[path].read_bytes() == written[name][path], path
+    assert without_drawings(files["report.html"].read_bytes()) == without_drawings(written[name]["report.html"])
+
+
+def without_drawings(page):
+    return re.sub(rb"<svg.*?</svg>", b"", page, flags=re.DOTALL)
 
 
 def test_a_file_that_was_written_can_be_run_again_to_the_same_bytes(capsys, tmp_path, written):

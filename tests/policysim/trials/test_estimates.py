@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policysim.trials.splits import NOTHING, Estimate, mean, minus, over_repeats, share
+from policysim.trials.splits import NOTHING, SplitMean, mean, minus, over_repeats, share
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
@@ -50,7 +50,7 @@ def test_a_share_of_nothing_is_nothing():
 
 
 def test_repeats_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
-    repeats = [Estimate(1.0, 0.1, 50), Estimate(2.0, 0.2, 50), Estimate(6.0, 0.3, 50)]
+    repeats = [SplitMean(1.0, 0.1, 50), SplitMean(2.0, 0.2, 50), SplitMean(6.0, 0.3, 50)]
     found = over_repeats(repeats)
     # Variances with the distance to the mean 3: 0.01 + 4, 0.04 + 1, 0.09 + 9; their mean is 14.14 / 3.
     assert (found.value, found.standard_error, found.n) == (3.0, pytest.approx(math.sqrt(14.14 / 3)), 50)

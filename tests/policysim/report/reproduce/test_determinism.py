@@ -21,10 +21,10 @@ from policysim.trials import splits
 splits.REPEATS = 2
 study, trial, out = sys.argv[2:]
 codes = [
-    main(["compare", trial, "--epsilon", "1,4", "--out", out + "/trial"]),
-    main(["compare", "marital-status", "--out", out + "/source"]),
+    main(["compare", trial, "--epsilon", "1,4", "--format", "svg", "--out", out + "/trial"]),
+    main(["compare", "marital-status", "--format", "svg", "--out", out + "/source"]),
     main(["compare", study, "--epsilon", "1,4", "--out", out + "/scenario"]),
-    main(["compare", study, "--horizon", "2", "--policy", "exponential", "--out", out + "/days"]),
+    main(["compare", study, "--horizon", "2", "--policy", "exponential", "--format", "svg", "--out", out + "/days"]),
 ]
 sys.exit(max(codes))
 """
@@ -61,6 +61,7 @@ def start(folder, hash_seed, threads):
     """One process that writes a report of each kind of question."""
     study, trial = write_small_study(folder / "study"), write_trial(folder / "study")
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "TZ": f"UTC{hash_seed}", "PYTHONPATH": str(ROOT)}
+    environment |= {f"{library}_NUM_THREADS": str(threads) for library in ("OPENBLAS", "OMP")}
     command = [sys.executable, "-c", CHILD, str(threads), str(study), str(trial), str(folder)]
     return subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

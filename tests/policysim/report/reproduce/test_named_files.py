@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from policysim.report.folder import STUDY
+from policysim.report.deliver import STUDY
 from policysim.report.manifest import copy_under_its_name, named_files, read_manifest
 
 

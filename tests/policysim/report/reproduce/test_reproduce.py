@@ -249,6 +249,47 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     assert "scenario.toml: is missing; " in err
 
 
+@pytest.mark.usefixtures("blank_drawings")
+def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_path):
+    study = write_small_study(tmp_path / "mine" / "deep", STUDY.replace('"scenario.toml"', '"wards/scenario.toml"'))
+    (study.parent / "wards").mkdir()
+    (study.parent / "scenario.toml").rename(study.parent / "wards" / "scenario.toml")
+    folder = tmp_path / "out"
+    assert run("compare", study, "--policy", "exponential", "--epsilon", "1", "--out", folder)[0] == 0
+    shutil.rmtree(tmp_path / "mine")
+    moved = folder.rename(tmp_path / "elsewhere")
+    code, out, err = run("reproduce", moved / "manifest.json")
+    assert (code, err) == (0, "")
+    assert "Other bytes" not in out
+    # It is an input: without it, or with another one, nothing is said to agree.
+    scenario = moved / "wards" / "scenario.toml"
+    scenario.write_text(scenario.read_text().replace("infected = 0.3", "infected = 0.4", 1))
+    assert run("reproduce", moved / "manifest.json")[0] == 4
+    scenario.unlink()
+    assert run("reproduce", moved / "manifest.json")[0] == 2
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_another_study_in_the_folder_is_not_replaced_by_the_one_that_is_kept(run, tmp_path):
+    study = write_small_study(tmp_path / "mine")
+    folder = tmp_path / "ward"
+    write_small_study(folder).rename(folder / "study.toml")
+    theirs = (folder / "study.toml").read_text() + "# by hand\n"
+    (folder / "study.toml").write_text(theirs)
+    code, _, err = run("compare", study, "--policy", "exponential", "--epsilon", "1", "--out", folder)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert f"{folder / 'study.toml'} is there, and is another one than the report keeps" in err
+    assert sorted(path.name for path in folder.iterdir()) == ["scenario.toml", "study.toml"]
+    assert (folder / "study.toml").read_text() == theirs
+
+
+def test_a_study_without_the_name_of_its_scenario_is_refused_by_its_line(run, tmp_path):
+    study = write_small_study(tmp_path, STUDY.replace('scenario = "scenario.toml"', 'scenario = ""'))
+    code, _, err = run("compare", study, "--out", tmp_path / "out")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert 'scenario: must be the name of a built-in scenario or of a file, such as "ward.toml", got ""' in err
+
+
 @pytest.fixture(scope="module")
 def course(made, tmp_path_factory):
     """The folder of a report over two days."""

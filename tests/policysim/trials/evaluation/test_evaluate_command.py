@@ -10,7 +10,7 @@ import pytest
 from policysim.cli.main import ADD
 from policysim.cli.parser import build_parser
 from policysim.files.probability_table import read_probability_table
-from policysim.question.progress import Progress
+from policysim.question.protocol import Progress
 from policysim.study.study_file import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
 from policysim.trials.evaluated_policy import TablePolicy

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.propensities import estimate_propensities
+from policysim.logs.treatments import estimate_propensities
 from policysim.trials.evaluate_log import evaluate_log
 from policysim.trials.holes import ALARM, find_holes
 

@@ -1,7 +1,4 @@
-"""Patients with a name, to see what a policy does to one: from every symptom at 60 to nothing present.
-
-How losses vary between patients: exact quantiles of the loss at one epsilon.
-"""
+"""Patients with a name, to see what a policy does to one; and how losses vary between patients: exact quantiles."""
 
 from __future__ import annotations
 
@@ -21,14 +18,15 @@ from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.decision.comparison import applies
-from policysim.question.progress import SILENT, Progress
-from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.sweep import N_THREADS, asked_for, at, evaluated_on
+from policies.sensitivity import Witness
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
 OLDER, YOUNGER = 60, 25
+# So many symptoms and comorbidities are named one by one.
+MOST_NAMED = 2
 # Shares of a level that differ by less are equal: the first level stands for both.
 EQUAL_SHARES = 9  # decimals
 
@@ -49,15 +47,17 @@ class ExamplePatient:
     record: int
 
 
-def example_patients(study: Study, problem: DecisionProblem) -> list[ExamplePatient]:
+def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequence[str]) -> list[ExamplePatient]:
     """The patients that show what a policy does, each record once.
 
     Parameters
     ----------
-    study : Study
-        Its records are described by features.
     problem : DecisionProblem
-        Built from it.
+        What is decided.
+    space : RecordSpace
+        Its records, described by features.
+    illness : sequence of str
+        The flags that a patient with every symptom and comorbidity has (`Study.illness`).
 
     Returns
     -------
@@ -68,7 +68,7 @@ def example_patients(study: Study, problem: DecisionProblem) -> list[ExamplePati
     """
     found = problem.sensitivity.witness
     named = [
-        *_by_features(study, problem),
+        *_by_features(problem, space, illness),
         ("the most common patient", int(problem.prior.argmax())),
         ("sets the sensitivity (1 of 2)", found.record),
         ("sets the sensitivity (2 of 2)", found.neighbour),
@@ -140,36 +140,30 @@ def example_probabilities(
     )
 
 
-def _by_features(study: Study, problem: DecisionProblem) -> list[tuple[str, int]]:
-    """Every symptom and comorbidity at 60, and nothing at 25; empty where the records have neither flags nor ages."""
-    space = study.space
+def _by_features(problem: DecisionProblem, space: RecordSpace, illness: Sequence[str]) -> list[tuple[str, int]]:
+    """Every illness at 60, and none at 25; empty where the records have neither illnesses nor ages."""
     flags = [feature.name for feature in space.features if feature.flag]
-    if not flags and AGE not in space.names:
+    if not illness and AGE not in space.names:
         return []
-    present = set(_symptoms_and_comorbidities(study, flags))
+    few = " or ".join(name.replace("_", " ") for name in illness)
+    both = ("every symptom and comorbidity", "healthy")
+    if len(illness) <= MOST_NAMED:
+        both = (f"with {few.replace(' or ', ' and ')}", f"without {few}")
     others = {
         feature.name: _most_common(feature, problem)
         for feature in space.features
         if not feature.flag and feature.name != AGE
     }
     patients = []
-    for years, words, ill in ((OLDER, "every symptom and comorbidity", True), (YOUNGER, "healthy", False)):
-        values = {**others, **{name: int(ill and name in present) for name in flags}}
-        parts = [words] if flags else []
+    for years, words, ill in ((OLDER, both[0], True), (YOUNGER, both[1], False)):
+        values = {**others, **{name: int(ill and name in illness) for name in flags}}
+        parts = [words] if illness else []
         if AGE in space.names:
             place, age = _age_level(space, years)
             values[AGE] = space.feature(AGE).levels[place]
             parts = [age, *parts]
         patients.append((", ".join(parts), space.record(values)))
     return patients
-
-
-def _symptoms_and_comorbidities(study: Study, flags: Sequence[str]) -> list[str]:
-    """What treatment can change and what makes death likelier, in a scenario; every flag of a log."""
-    if not isinstance(study, ScenarioStudy):
-        return list(flags)
-    scenario = study.scenario
-    return [name for name in flags if name in scenario.transient or name in scenario.death.relative_risk]
 
 
 def _most_common(feature: Feature, problem: DecisionProblem) -> str | int:
@@ -272,3 +266,11 @@ def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray
         regrets = utilities.max(axis=1, keepdims=True) - utilities
         losses[rows] = (probabilities[rows] * regrets).sum(axis=1)
     return losses
+
+
+def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
+    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
+    return [
+        (problem.records.describe(record), problem.utilities[record].tolist())
+        for record in (witness.record, witness.neighbour)
+    ]

@@ -1,15 +1,14 @@
 """Example patients: who they are in words, and what each policy gives them."""
 
-from types import SimpleNamespace
-
+import numpy as np
 import pytest
 from counted_progress import CountedProgress
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from envs.records import record_space
+from envs.records import Feature, RecordSpace, record_space
 from policies import AnyRecord
-from policysim.decision.example_patients import ExamplePatient, example_patients, example_probabilities
+from policysim.study.example_patients import ExamplePatient, example_patients, example_probabilities
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +21,19 @@ def problem(study):
     return ps.build_problem(study)
 
 
+def patients_of(study, problem):
+    return example_patients(problem, study.space, study.illness)
+
+
 def described(study, problem):
-    return {patient.label: problem.records.describe(patient.record) for patient in example_patients(study, problem)}
+    return {patient.label: problem.records.describe(patient.record) for patient in patients_of(study, problem)}
 
 
 def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
     found = described(covid, covid_problem)
     older = found["aged 60, every symptom and comorbidity"]
     # Both sexes are as common: the first stands for both.
-    assert older.endswith("age 60-79, sex 0, vaccine none")
+    assert older.endswith("age 60-79, male, vaccine none")
     # Having been ill before is no comorbidity; all others are.
     assert "covid recovered" not in older
     for feature in covid.space.features:
@@ -41,7 +44,7 @@ def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
 
 
 def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, problem):
-    records = {patient.record: patient.label for patient in example_patients(study, problem)}
+    records = {patient.record: patient.label for patient in patients_of(study, problem)}
     witness = problem.sensitivity.witness
     assert "the most common patient" in records[int(problem.prior.argmax())]
     assert "sets the sensitivity (1 of 2)" in records[witness.record]
@@ -49,7 +52,7 @@ def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, prob
 
 
 def test_each_record_is_there_once_with_all_its_names(study, problem):
-    patients = example_patients(study, problem)
+    patients = patients_of(study, problem)
     assert len({patient.record for patient in patients}) == len(patients)
     names = "; ".join(patient.label for patient in patients).split("; ")
     assert len(names) == 5
@@ -78,7 +81,7 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
     ).replace("age = [1, 4]", f"age = {[1] * len(levels)}")
     study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
     problem = ps.build_problem(study)
-    texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in example_patients(study, problem)]
+    texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in patients_of(study, problem)]
     assert texts[0][0] == f"{older[0]}, every symptom and comorbidity"
     assert f"age {older[1]}" in texts[0][1]
     assert texts[1][0] == f"{younger[0]}, healthy"
@@ -88,10 +91,22 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
 def test_records_without_flags_or_ages_have_no_ill_and_healthy_example():
     space = record_space({"ward": ("a", "b", "c")})
     small = ps.DecisionProblem([[0, 1], [2, 0], [1, 1]], [0.2, 0.5, 0.3], AnyRecord(), records=space)
-    study = SimpleNamespace(space=space)
-    labels = [patient.label for patient in example_patients(study, small)]
+    labels = [patient.label for patient in example_patients(small, space, ())]
     assert all("symptom" not in label and "aged" not in label for label in labels)
     assert any("most common" in label for label in labels)
+
+
+def test_few_illnesses_are_named_and_no_age_or_illness_is_made_up():
+    space = RecordSpace((Feature("ward", ("a", "b")), Feature("old_scar", flag=True), Feature("fever", flag=True)))
+    small = ps.DecisionProblem(np.eye(8, 2), np.full(8, 1 / 8), AnyRecord(), records=space)
+
+    def first(illness):
+        return [patient.label.split("; ")[0] for patient in example_patients(small, space, illness)][:2]
+
+    assert first(("old_scar", "fever")) == ["with old scar and fever", "without old scar or fever"]
+    assert first(("fever",)) == ["with fever", "without fever"]
+    # A flag that makes nobody ill describes nobody.
+    assert not any("scar" in label or "fever" in label for label in first(()))
 
 
 def test_probabilities_are_those_of_the_policies_and_of_the_records(problem):

@@ -9,16 +9,21 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
 from policysim.question import words
+from policysim.question.answer import written
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.shown import six_digits
 from policysim.question.words import ALL
+from policysim.study.declared import Study
+from policysim.study.example_patients import example_patients, example_probabilities
 
 DEATHS_PER = 1000
 # What a policy has beside one list of numbers for each name.
@@ -154,6 +159,37 @@ def make_slider(
         ),
         numbers=_script_json(numbers),
     )
+
+
+class Shown(NamedTuple):
+    """What example patients get at each epsilon (see `example_probabilities`), and the slider over it."""
+
+    probabilities: pd.DataFrame
+    slider: Slider
+
+    @property
+    def first(self) -> pd.DataFrame:
+        """The probabilities of the policy that is shown first."""
+        return self.probabilities[self.probabilities["policy"] == self.slider.policy]
+
+
+def show(study: Study, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Shown:
+    """What a page shows of single patients, and of one policy and epsilon at a time.
+
+    Parameters
+    ----------
+    study, problem
+        What was asked.
+    table : DataFrame
+        A comparison of its policies and epsilons.
+    progress : Progress, optional
+        Told of each policy and epsilon.
+    """
+    examples = example_patients(problem, study.space, study.illness)
+    probabilities = written(example_probabilities(problem, examples, choosable(table), study.epsilons, progress))
+    described = {example.label: problem.records.describe(example.record) for example in examples}
+    policy = first_policy(table, study.epsilon)
+    return Shown(probabilities, make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy))
 
 
 def choosable(table: pd.DataFrame) -> tuple[str, ...]:

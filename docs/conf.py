@@ -1,0 +1,56 @@
+"""The site: `make docs`, into docs/_build."""
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from envs.treatment import TreatmentEnv
+
+ROOT = Path(__file__).parents[1]
+project = "policysim"
+author = "policysim developers"
+release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"policysim {release}"
+html_copy_source = False
+html_show_copyright = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+default_role = "code"  # as in Markdown
+
+myst_heading_anchors = 3  # headings can be linked to, as on the forge
+# The environment's own words are Markdown, as Gymnasium's are; its headings belong to no page.
+words = inspect.getdoc(TreatmentEnv) or ""
+myst_enable_extensions = ["substitution"]
+myst_substitutions = {"treatment_env": re.sub(r"^## (.+)$", r"\n**\1**\n", words, flags=re.MULTILINE)}
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say shapes and units
+autodoc_default_options = {"members": True}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+# Every link must lead somewhere. But types and errors in docstrings are words: "array, (n_records, n_actions)".
+nitpick_ignore_regex = [("py:(class|exc)", r".*")]
+suppress_warnings = ["ref.python"]  # such a word that names two things
+
+
+def as_plain_text(lines: list[str]) -> None:
+    """Docstrings are plain text with code in backticks: |x| is no substitution there, and x_ no link."""
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(`+[^`]*`+)", line)
+            parts[::2] = [re.sub(r"(?<=\w)_(?!\w)", r"\\_", part.replace("|", r"\|")) for part in parts[::2]]
+            lines[number] = "".join(parts)
+
+
+def setup(app: Sphinx) -> None:
+    """Before napoleon looks at them."""
+    app.connect("autodoc-process-docstring", lambda *given: as_plain_text(given[-1]), priority=100)

@@ -1,0 +1,210 @@
+"""Options that several commands have, the study that they choose, and what the text of an option means.
+
+A reader for argparse's `type=` raises ArgumentTypeError with what is wanted and what was given; the parser puts the
+option's name before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policysim.study.declared import Study
+
+ROWS = (".csv", ".parquet")
+_WHOLE = re.compile(r"([0-9]{1,19})(?:[eE]\+?([0-9]{1,2}))?")
+
+
+def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """A number.
+
+    Parameters
+    ----------
+    wanted : str
+        Follows "must be".
+    fits : callable
+        Whether a number is one of these; False for NaN.
+    """
+
+    def read(text: str) -> float:
+        value = _float(text)
+        if not fits(value):
+            raise ArgumentTypeError(f"must be {wanted}, got {text!r}")
+        return value
+
+    return read
+
+
+def share(wanted: str, low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    """A number from `low` to `high`, also in per cent: 0.8 or 80%."""
+
+    def read(text: str) -> float:
+        bare = text.strip()
+        value = _float(bare[:-1]) / 100 if bare.endswith("%") else _float(bare)
+        if not math.isfinite(value):
+            raise ArgumentTypeError(f"must be a number, got {text!r}")
+        if not low <= value <= high:
+            meant = f"; did you mean {bare}%?" if not bare.endswith("%") and 1 < value <= 100 * high else ""
+            raise ArgumentTypeError(f"must be {wanted}, got {text!r}{meant}")
+        return value
+
+    return read
+
+
+# One epsilon; infinity is no privacy.
+one_epsilon = number("one number >= 0", lambda value: value >= 0)
+
+
+def epsilons(text: str) -> list[float]:
+    """Numbers >= 0 separated by commas, at least one.
+
+    Examples
+    --------
+    >>> epsilons("0.1, 1,inf")
+    [0.1, 1.0, inf]
+    """
+    parts = [part.strip() for part in text.split(",")]
+    wrong = [part for part in parts if not _float(part) >= 0]
+    if wrong:
+        raise ArgumentTypeError(f"must be numbers >= 0 separated by commas, got {wrong[0] or text!r}")
+    return [float(part) for part in parts]
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A whole number within bounds: 1000000 or 1e6.
+
+    Examples
+    --------
+    >>> whole(2)("1e6")
+    1000000
+    """
+    wanted = f">= {least}" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        # int() would refuse thousands of digits in words of its own, and take 1_000.
+        found = _WHOLE.fullmatch(text)
+        value = int(found[1]) * 10 ** int(found[2] or 0) if found else -1
+        if value < least or (most is not None and value > most):
+            raise ArgumentTypeError(f"must be a whole number {wanted}, got {text!r}")
+        return value
+
+    return read
+
+
+def names(text: str) -> list[str]:
+    """Different names separated by commas, in quotes if they hold some.
+
+    Examples
+    --------
+    >>> names('north, "south, by the sea"')
+    ['north', 'south, by the sea']
+    """
+    try:
+        row = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None
+    found = [name.strip() for name in row]
+    if not found or "" in found:
+        raise ArgumentTypeError(f"must be names separated by commas, got {text!r}")
+    for position, name in enumerate(found):
+        if name in found[:position]:
+            raise ArgumentTypeError(f"names {name!r} twice")
+    return found
+
+
+def folder(text: str) -> Path | None:
+    """A folder; None, as if nothing was said, for empty text."""
+    return Path(text) if text else None
+
+
+def rows_file(text: str) -> Path:
+    """A file of rows, of a kind that can be written."""
+    if Path(text).suffix.lower() not in ROWS:
+        raise ArgumentTypeError(f"must end in {' or '.join(ROWS)}, got {text!r}")
+    return Path(text)
+
+
+def _float(text: str) -> float:
+    """The number; NaN for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """STUDY and its choices."""
+    parser.add_argument(
+        "study", nargs="?", default="covid", metavar="STUDY", help="a built-in study or a study.toml (default: covid)"
+    )
+    parser.add_argument(
+        "--adjacency", metavar="NAME", help="any-record, one-feature or sensitive, in place of the study's"
+    )
+    parser.add_argument(
+        "--sensitive", type=names, action="extend", metavar="FEATURE", help="hide only these features: one, or one,two"
+    )
+    add_seed(parser, "for what is drawn at random, in place of the study's")
+    add_json(parser)
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """--policy, as many as wanted."""
+    parser.add_argument(
+        "--policy",
+        type=names,
+        action="extend",
+        metavar="NAME",
+        help="policies in place of the study's: one, or one,two, or all",
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
+    """--seed, and what it is for."""
+    parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+
+
+def chosen_study(
+    chosen: argparse.Namespace,
+    *,
+    epsilons: Sequence[float] | None = None,
+    policies: Sequence[str] | None = None,
+    by: Sequence[str] | None = None,
+) -> Study:
+    """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
+    from policies.catalogue import CATALOGUE
+    from policysim.study.study_file import load_study
+
+    study = load_study(chosen.study)
+    with as_usage():
+        return study.with_choices(
+            epsilons=epsilons,
+            policies=list(CATALOGUE) if policies and "all" in policies else policies,
+            by=by,
+            adjacency=chosen.adjacency,
+            sensitive=chosen.sensitive,
+            seed=chosen.seed,
+        )
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """ValueError about what was asked for, as UsageError: it is the command line that is wrong, and no data."""
+    from policysim.question.protocol import UsageError
+
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from None

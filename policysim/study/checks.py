@@ -1,0 +1,135 @@
+"""Checks of what is claimed: a policy's table and its privacy loss, and a mean of patients beside the exact value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
+from policies.catalogue import CATALOGUE
+from policies.policy import Policy
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+
+# The quantile that is the upper end of a 95 % interval, and how many standard errors that is, of a normal mean.
+UPPER = 0.975
+Z = NormalDist().inv_cdf(UPPER)
+# A mean that is so many standard errors off is no chance: one in 1.7 million, if the mean is nearly normal.
+MOST_ERRORS = 5.0
+# What is rarer than this over the number of patients may not have been seen at all: (1 - 15/n)^n is one in 3 million.
+UNSEEN = 15.0
+# What summing millions of rewards may leave, relative.
+SUM_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The mean of simulated or logged patients beside the exact value.
+
+    Attributes
+    ----------
+    patients : int
+        How many.
+    mean : float
+        Mean sum of rewards per patient.
+    standard_error : float
+        Of the mean; NaN for one patient.
+    exact : float
+        The value that was computed.
+    spread : float
+        How far two patients' returns can be apart at most.
+    """
+
+    patients: int
+    mean: float
+    standard_error: float
+    exact: float
+    spread: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean (normal approximation)."""
+        reach = Z * self.standard_error
+        return self.mean - reach, self.mean + reach
+
+    @property
+    def errors_apart(self) -> float:
+        """|mean - exact| in standard errors; 0 where they are equal but for rounding."""
+        distance = abs(self.mean - self.exact)
+        if distance <= SUM_ROUNDING * max(1.0, abs(self.exact)):
+            return 0.0
+        return distance / self.standard_error if self.standard_error > 0 else math.inf
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are at most `MOST_ERRORS` apart, or by no more than rare outcomes that were not drawn explain.
+
+        With few patients, none may have died; then the standard error knows nothing of deaths. An outcome that is not
+        seen among n patients has a probability below 15 / n, but for one in 3 million, and moves the mean by at most
+        that times the spread.
+        """
+        return self.errors_apart <= MOST_ERRORS or abs(self.mean - self.exact) <= self.unseen
+
+    @property
+    def unseen(self) -> float:
+        """How much of the mean outcomes may hold that are too rare to be seen among so many patients."""
+        return UNSEEN * self.spread / self.patients
+
+
+# Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+
+class ClaimError(Exception):
+    """A policy reveals more than it claims; str() says which, and how much."""
+
+
+def within_claim(exact: float, claimed: float) -> bool:
+    """Whether an exact privacy loss is at most the claimed one, up to rounding."""
+    return exact <= claimed * (1 + RELATIVE) + ABSOLUTE
+
+
+def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+    """log p(a|x) and p(a|x) of a policy; what is not built in is not trusted, but checked on this problem.
+
+    Raises
+    ------
+    ValueError
+        If what it gives is no table of probabilities.
+    ClaimError
+        If its exact privacy loss exceeds its guarantee.
+    """
+    logs, probabilities = policy.tables(problem)
+    if type(policy) in CATALOGUE.built_in.values():
+        return logs, probabilities
+    at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
+    fault = table_fault(logs, problem)
+    if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
+        fault = "its probabilities are not those of its logarithms"
+    if fault:
+        raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
+    exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+    if not within_claim(exact, policy.guarantee):
+        raise ClaimError(
+            f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}; "
+            "audit names the two records that show it"
+        )
+    return logs, probabilities
+
+
+def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
+    """Why an array is no table of log-probabilities for the problem; empty if it is one."""
+    if np.shape(logs) != problem.utilities.shape:
+        return f"its table has shape {np.shape(logs)} instead of {problem.utilities.shape}"
+    for rows in blocks(problem.n_records):
+        # Rows of NaN or of huge logs fail the comparison too.
+        with np.errstate(over="ignore"):
+            sums = np.exp(logs[rows]).sum(axis=1)
+        bad = np.flatnonzero(~(np.abs(sums - 1) <= SUM_TOLERANCE))
+        if bad.size:
+            record = problem.records.describe(rows.start + int(bad[0]))
+            return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
+    return ""

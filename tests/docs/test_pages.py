@@ -1,0 +1,81 @@
+"""What README and the how-tos say is what comes out."""
+
+import re
+from pathlib import Path
+
+import pytest
+from printed_blocks import check_page, matches
+
+import policysim as ps
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+HOW_TOS = ("asking", "own-study", "trials", "days", "environment", "counts-and-columns")
+PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in HOW_TOS)]
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_and_every_line_of_python_runs_and_prints_what_the_page_says(page, tmp_path):
+    assert check_page(page, tmp_path) > 0
+
+
+def test_a_page_that_says_something_else_would_be_found(tmp_path):
+    page = tmp_path / "page.md"
+    wrong = (
+        "console\n$ policysim --version\npolicysim 0.0",
+        "python\nprint(1 + 1)  # 3",
+        "console\n$ policysim compar",
+    )
+    for text in wrong:
+        page.write_text(f"```{text}\n```\n")
+        with pytest.raises(AssertionError):
+            check_page(page, tmp_path / text[-3:])
+
+
+def test_an_ellipsis_stands_for_any_lines_and_nothing_else_does():
+    assert matches("a\nb\nc\n", ["a", "…", "c"])
+    assert matches("a\nb\n", ["…", "b"])
+    assert not matches("a\nb\nc\n", ["a", "c"])
+    assert not matches("a\nb\nc\n", ["…", "b"])
+
+
+def test_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def links(page):
+    return re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
+def test_links_lead_to_files_that_are_there(page):
+    missing = [to for to in links(page) if "://" not in to and not (page.parent / to).exists()]
+    assert missing == []
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "reading.md"], ids=lambda page: page.stem)
+def test_quotations_of_reports_stand_in_the_gallery(page):
+    """A block of > in a page is what the gallery says of a report, which its own test compares with the report."""
+    gallery = one_line((ROOT / "reports" / "README.md").read_text(encoding="utf-8"))
+    quoted = re.findall(r"(?:^> .*\n)+", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for each in quoted:
+        for part in one_line(each.replace("> ", "")).split(" … "):
+            assert part in gallery
+
+
+def test_the_reference_has_every_public_name_and_the_site_every_page():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\.\. auto(?:function|class):: (\w+)$", page, flags=re.MULTILINE))
+    assert described | {"local"} == set(ps.__all__)
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^([\w-]+)$", index, flags=re.MULTILINE))
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} == listed
+    assert set(HOW_TOS) <= listed

@@ -1,0 +1,116 @@
+"""What newcomers stumble over: other ways to write the same, and hints for what they meant."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_studies import write_small_study
+
+from policysim.cli.main import main
+
+
+@pytest.fixture
+def study(tmp_path):
+    return str(write_small_study(tmp_path))
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "STUDY", "--epsilon", "1,,2"], "--epsilon must be numbers >= 0 separated by commas, got '1,,2'"),
+        (["compare", "STUDY", "--epsilon", "1,x"], "--epsilon must be numbers >= 0 separated by commas, got 'x'"),
+        (["compare", "STUDY", "--policy", "uniform,,greedy"], "--policy must be names separated by commas, got"),
+        (["compare", "STUDY", "--by", "age,age"], "--by names 'age' twice"),
+        (["choose", "STUDY", "--keep", "80"], "--keep must be at most 1 or 100%, got '80'; did you mean 80%?"),
+        (["choose", "STUDY", "--keep", "101"], "--keep must be at most 1 or 100%, got '101'\n"),
+        (["choose", "STUDY", "--keep", "120%"], "--keep must be at most 1 or 100%, got '120%'\n"),
+        (["simulate", "STUDY", "--patients", "1e10"], "--patients must be a whole number from 2 to 1000000000, got"),
+        (["simulate", "STUDY", "--patients", "1.5e1"], "--patients must be a whole number from 2 to 1000000000, got"),
+        (["simulate", "STUDY", "--patients", "1e-1"], "--patients must be a whole number from 2 to 1000000000, got"),
+    ],
+)
+def test_what_is_meant_by_an_option_is_said_in_one_line(run, study, arguments, message):
+    code, out, err = run(*[study if argument == "STUDY" else argument for argument in arguments])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"policysim: {message}" in err
+
+
+def test_a_scenario_is_told_from_a_study_and_how_to_name_it(run, tmp_path):
+    write_small_study(tmp_path)
+    code, out, err = run("compare", tmp_path / "scenario.toml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "scenario.toml: is a scenario, and no study: " in err
+    assert 'Put scenario = "scenario.toml" into a study.toml beside it' in err
+    # What it advises works.
+    (tmp_path / "study.toml").write_text('scenario = "scenario.toml"\n')
+    assert run("sensitivity", tmp_path / "study.toml")[0] == 0
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_a_list_by_commas_is_the_same_as_repeating(run, study, tmp_path):
+    lists = (
+        ["--policy", "uniform,exponential", "--by", "age,infected"],
+        ["--policy", "uniform", "--policy", "exponential", "--by", "age", "--by", "infected"],
+    )
+    tables = []
+    for number, options in enumerate(lists):
+        out = tmp_path / str(number)
+        assert run("compare", study, *options, "--epsilon", "1", "--out", out)[0] == 0
+        tables.append((out / "comparison.csv").read_text())
+        # The manifest says it as it was said.
+        assert json.loads((out / "manifest.json").read_text())["command"][2:] == ["--epsilon", "1", *options]
+    assert tables[0] == tables[1]
+    assert run("reproduce", tmp_path / "0" / "manifest.json")[0] == 0
+
+
+def test_powers_of_ten_are_whole_numbers(run, study):
+    plain, short = (run("simulate", study, "--patients", number) for number in ("2000", "2e3"))
+    assert plain == short
+    assert plain[0] == 0
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_sentences_keep_to_the_width_of_the_terminal(run, study, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, _ = run("choose", study, "--keep", "80%", "--policy", "exponential")
+    assert code == 0
+    # Lines of tables have columns of their own, told by their runs of spaces.
+    sentences = [line for line in out.splitlines() if "   " not in line]
+    assert len(sentences) > 5
+    assert max(map(len, sentences)) <= columns
+    assert not any(line.endswith("-") for line in sentences)
+
+
+def test_a_share_and_its_sign_are_never_on_two_lines(run, study, monkeypatch):
+    for columns in range(40, 101, 3):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = run("choose", study, "--keep", "80%", "--policy", "exponential")[1]
+        assert not any(line.lstrip().startswith("%") for line in out.splitlines())
+
+
+def test_a_simulated_log_knows_its_study(run, study, tmp_path):
+    log = tmp_path / "logs" / "log.csv"
+    assert run("simulate", study, "--patients", "2e3", "--log", log)[0] == 0
+    code, out, err = run("evaluate", log, "--policy", "exponential", "--epsilon", "1")
+    assert (code, err) == (0, "")
+    assert "on the records of small" in out
+    with Path(study).open("a", encoding="utf-8") as stream:
+        stream.write("# another one\n")
+    code, _, err = run("evaluate", log, "--policy", "exponential", "--epsilon", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{study}: is not what it was when {log} was simulated from it" in err
+    assert run("evaluate", log, "--policy", "exponential", "--epsilon", "1", "--study", study)[0] == 0
+    (tmp_path / "logs" / "log.csv.study.json").write_text("[]")
+    code, _, err = run("evaluate", log, "--policy", "exponential", "--epsilon", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "log.csv.study.json: must name the study that log.csv was simulated from" in err

@@ -1,0 +1,160 @@
+"""A report that is there already stays as it is where another processor's rounding is all that differs.
+
+NumPy's exp and log differ in the last bit with and without AVX-512: simulated here, the same input always giving the
+same output, so that what is equal stays equal.
+"""
+
+import io
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_studies import STUDY, write_small_study
+
+from policysim.cli.main import main
+from policysim.question.answer import to_csv
+from policysim.report.differences import agree
+
+ULP = 2.0**-52
+
+
+def other_processor(function):
+    """An elementary function whose last bit is another one for about two inputs of three."""
+
+    def nudged(x, *arguments, **options):
+        found = function(x, *arguments, **options)
+        bits = np.asarray(x, dtype=float).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        steps = (bits >> np.uint64(32)).astype(np.int64) % 3 - 1
+        if isinstance(found, np.ndarray):
+            found *= 1 + ULP * steps
+            return found
+        return found * (1 + ULP * float(steps))
+
+    return nudged
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
+
+
+def times(folder):
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*.*")}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    text = STUDY.replace('"randomized-response"]', '"randomized-response", "optimal"]')
+    return write_small_study(tmp_path_factory.mktemp("study"), text)
+
+
+@pytest.fixture(scope="module")
+def report(study, tmp_path_factory):
+    out = tmp_path_factory.mktemp("report")
+    assert main(["compare", str(study), "--out", str(out)]) == 0
+    return out
+
+
+def test_another_processor_writes_no_file_again(study, report, monkeypatch, tmp_path):
+    before, written = contents(report), times(report)
+    for name in ("exp", "log"):
+        monkeypatch.setattr(np, name, other_processor(getattr(np, name)))
+    assert main(["compare", str(study), "--out", str(report)]) == 0
+    assert contents(report) == before
+    assert times(report) == written
+    # Its own bytes are others, or nothing was tested: probabilities in all their digits are not those of the first.
+    assert main(["compare", str(study), "--out", str(tmp_path)]) == 0
+    assert all(
+        agree(name, before[name], content) for name, content in contents(tmp_path).items() if name[-4:] != "json"
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_a_trillionth_apart_are_not_written_again(study, report, monkeypatch, seed):
+    before, rng = contents(report), np.random.default_rng(seed)
+
+    def shaken(table):
+        floats = table.select_dtypes("float")
+        return to_csv(table.assign(**(floats * (1 + 1e-12 * rng.uniform(-1, 1, floats.shape)))))
+
+    monkeypatch.setattr("policysim.report.deliver.to_csv", shaken)
+    assert main(["compare", str(study), "--out", str(report)]) == 0
+    assert contents(report) == before
+
+
+def test_what_does_differ_is_written(study, report, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name, content in contents(report).items():
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_bytes(content)
+    text = (out / "comparison.csv").read_text()
+    table = pd.read_csv(io.StringIO(text))
+    table.loc[3, "value"] *= 1 + 1e-6
+    (out / "comparison.csv").write_bytes(to_csv(table))
+    assert main(["compare", str(study), "--out", str(out)]) == 0
+    assert (out / "comparison.csv").read_text() == text
+
+
+def test_reproduce_finds_the_same_bytes_on_another_processor(report, monkeypatch, capsys):
+    for name in ("exp", "log"):
+        monkeypatch.setattr(np, name, other_processor(getattr(np, name)))
+    assert main(["reproduce", str(report / "manifest.json")]) == 0
+    assert "other bytes" not in capsys.readouterr().out
+
+
+@given(st.integers(100_000, 999_998), st.integers(-3, 6), st.booleans())
+def test_six_digits_agree_one_unit_apart_and_fewer_never(digits, places, is_next):
+    def text(number, decimals):
+        return f'<data value="{number / 10**decimals:.{max(decimals, 1)}f}">'.encode()
+
+    decimals = 6 - places
+    other = digits + 1 if is_next else digits + 3
+    expected = is_next and decimals > 0
+    assert agree("page.html", text(digits, decimals), text(other, decimals)) is (expected or other == digits)
+    assert not agree("page.html", b"%d %%" % (digits % 100), b"%d %%" % (digits % 100 + 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sha256: 123456e7.", "sha256: 123457e7."),
+        ("patients: 1310720", "patients: 1310721"),
+        ("kept 0.123456", "lost 0.123456"),
+        ("0.1234561", "0.1234571"),
+        ("63.5 %", "63.6 %"),
+        ("numpy 2.4.6", "numpy 2.4.7"),
+        ("ε = 0.123456", "ε = 0.123456 "),
+    ],
+)
+def test_other_words_digests_counts_and_versions_never_agree(old, new):
+    assert not agree("report.html", old.encode(), new.encode())
+
+
+def picture(pixels):
+    file = io.BytesIO()
+    matplotlib.image.imsave(file, pixels, format="png")
+    return file.getvalue()
+
+
+def test_pictures_agree_to_one_level_of_each_pixel():
+    pixels = np.random.default_rng(0).integers(2, 250, (5, 7, 3)).astype(np.uint8)
+    near, far = pixels + np.uint8(1), pixels.copy()
+    far[2, 3, 1] += 2
+    assert agree("a.png", picture(pixels), picture(near))
+    assert not agree("a.png", picture(pixels), picture(far))
+    assert not agree("a.png", picture(pixels), picture(pixels[1:]))
+    assert not agree("a.png", picture(pixels), b"no picture")
+
+
+def test_bounds_are_rounded_so_that_they_claim_less():
+    rng = np.random.default_rng(1)
+    values = 10.0 ** rng.uniform(-14, 3, 500)
+    table = pd.DataFrame({"least_loss": values, "most_kept": values, "value": values})
+    read = pd.read_csv(io.BytesIO(to_csv(table)))
+    assert (read["least_loss"] <= values).all()
+    assert (read["most_kept"] >= values).all()
+    for name in ("least_loss", "most_kept", "value"):
+        np.testing.assert_allclose(read[name], values, rtol=1.01e-7, atol=1.01e-12)

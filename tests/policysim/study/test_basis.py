@@ -1,0 +1,43 @@
+"""What a study says of where its effects are from, and what it calls groups of patients."""
+
+import pandas as pd
+import pytest
+from small_studies import SCENARIO, STUDY, write_small_study
+
+import policysim as ps
+from policysim.cli.main import main
+from policysim.question.words import level_name
+from policysim.study.basis import basis, in_words
+
+SOURCE = 'source = "illustrative"\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "disclaimer", "effects"),
+    [
+        (SOURCE, "A model with illustrative effects, not medical advice.", "illustrative effects"),
+        ("", "A model, not medical advice.", "effects of the treatments"),
+        (
+            'source = "the trial of Wong (2031)"\n',
+            "A model with effects from the trial of Wong (2031), not medical advice.",
+            "effects of the treatments",
+        ),
+    ],
+)
+def test_illustrative_follows_the_scenario(tmp_path, capsys, source, disclaimer, effects):
+    path = write_small_study(tmp_path, STUDY, SCENARIO.replace(SOURCE, source, 1))
+    said = basis(ps.load_study(path))
+    assert (said.disclaimer, said.effects) == (disclaimer, effects)
+    assert main(["simulate", str(path), "--patients", "100"]) == 0
+    assert disclaimer in capsys.readouterr().out
+    everything = " ".join([said.disclaimer, said.utilities, *said.not_guaranteed])
+    assert ("illustrative" in everything) == (source == SOURCE)
+
+
+def test_groups_are_called_what_the_scenario_calls_them(covid):
+    table = pd.DataFrame({"group": ["all", "sex", "sex", "age", "fever"], "level": ["all", "0", "1", "80+", "0"]})
+    named = in_words(table, covid.space)
+    said = [level_name(group, level) for group, level in zip(named["group"], named["level"], strict=True)]
+    assert said[1:] == ["male", "female", "age 80+", "not fever"]
+    # The comparison itself keeps the levels of the data.
+    assert table["level"].tolist() == ["all", "0", "1", "80+", "0"]
