@@ -113,16 +113,19 @@ def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> IntArr
     """d(y): the action of highest expected utility for each reported record, (n_records,); the first of equals."""
     silent = max((share for share in channel.shares if share < np.inf), default=np.inf) == 0
     best = problem.utilities.max(axis=1)
-    scores = np.empty_like(problem.utilities, order="F")
+    decisions = np.zeros(problem.n_records, dtype=np.intp)
+    highest, reported = np.full(problem.n_records, -np.inf), np.zeros(problem.n_records, dtype=np.bool_)
     for action, column in enumerate(problem.utilities.T):
         # Regrets instead of utilities: sums of terms of one sign, whatever constant a record's utilities carry.
         weighted = problem.prior * (column - best)
-        scores[:, action] = _public_sums(weighted, channel) if silent else channel.apply(weighted)
-    decisions: IntArray = scores.argmax(axis=1)
+        scores = _public_sums(weighted, channel) if silent else channel.apply(weighted)
+        decisions[scores > highest] = action
+        np.maximum(highest, scores, out=highest)
+        reported |= scores != 0
     if silent:
         return decisions
     # A report with no prior mass behind it gets its own best action. That is no more than another rule for reports.
-    return np.where(scores.any(axis=1), decisions, problem.best_actions)
+    return np.where(reported, decisions, problem.best_actions)
 
 
 def _public_sums(column: FloatArray, channel: FeatureChannel) -> FloatArray:
