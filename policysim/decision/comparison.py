@@ -20,6 +20,7 @@ from policysim.decision.evaluate import Evaluator
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.study.checks import checked_tables
+from policysim.study.example_patients import ExampleRows
 from policysim.study.sweep import (
     N_THREADS,
     REFERENCES,
@@ -61,6 +62,7 @@ def compare_problem(
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
     advance: Callable[[], object] | Progress = SILENT,
+    examples: ExampleRows | None = None,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group.
 
@@ -80,6 +82,8 @@ def compare_problem(
         Features of the problem's records whose levels are evaluated one by one.
     advance : callable or Progress, optional
         Called after each policy and epsilon that is evaluated.
+    examples : ExampleRows, optional
+        Keeps what each policy gives the example patients.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def compare_problem(
     references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
     jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
     progress.expect(len(jobs) + (len(values) if bounded else 0))
-    results = _run_all(evaluator, jobs, progress)
+    results = _run_all(evaluator, jobs, progress, examples)
     intervals = _all_intervals(problem, values, references, progress) if bounded else {}
     frames = []
     for template in templates:
@@ -181,7 +185,9 @@ def _means(evaluator: Evaluator, policy: Policy) -> FloatArray:
     return evaluator.means(policy.probabilities(on), on)
 
 
-def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -> dict[Policy, Result]:
+def _run_all(
+    evaluator: Evaluator, policies: list[Policy], progress: Progress, examples: ExampleRows | None
+) -> dict[Policy, Result]:
     """Means and exact privacy loss of each policy, and of the optimum what is proven."""
     problem = evaluator.problem
     for on in {evaluated_on(policy, problem) for policy in policies}:
@@ -192,6 +198,8 @@ def _run_all(evaluator: Evaluator, policies: list[Policy], progress: Progress) -
         logs, probabilities = checked_tables(policy, on)
         spent = privacy_loss_of_logs(logs, on.adjacency).epsilon
         means = evaluator.means(probabilities, on)
+        if examples:
+            examples.keep(policy, probabilities)
         proof = prove_loss(problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
         progress.advance()
         return Result(means, spent, proof)

@@ -23,7 +23,7 @@ from policysim.question.shown import unmarked
 from policysim.question.words import in_digits, left_out_lines
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
-from policysim.study.example_patients import patient_losses
+from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies, with_references
@@ -60,10 +60,13 @@ class DecisionQuestion(Question):
         policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
         evaluated = with_references(policies)
-        table = compare_problem(problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress)
+        kept = ExampleRows(problem, example_patients(problem, study.space, study.illness))
+        table = compare_problem(
+            problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress, examples=kept
+        )
         findings = find(study, problem, table, progress)
         prices = price_list(study, problem, progress) if self.prices else None
-        found = compared(study, problem, table, findings, prices=prices, progress=progress)
+        found = compared(study, problem, table, findings, prices=prices, progress=progress, kept=kept)
         return answer_of(study, found, left_out=left_out)
 
 
@@ -109,6 +112,7 @@ def compared(
     *,
     prices: pd.DataFrame | None = None,
     progress: Progress = SILENT,
+    kept: ExampleRows | None = None,
 ) -> Compared:
     """What is computed of single patients and outcomes, beside the comparison, its findings and prices."""
     table = written(table)
@@ -120,7 +124,7 @@ def compared(
         seen,
         findings,
         prices,
-        show(study, problem, seen, progress),
+        show(study, problem, seen, progress, kept),
         written(sensitivity_by_outcome(study, problem)),
         written(patient_losses(problem, losing(study.policies), study.epsilon)),
     )

@@ -79,12 +79,43 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
     return [ExamplePatient(label, record) for record, label in labels.items()]
 
 
+class ExampleRows:
+    """What policies give the example patients, kept from tables that are computed for other reasons.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is decided.
+    examples : sequence of ExamplePatient
+        From `example_patients`.
+    """
+
+    def __init__(self, problem: DecisionProblem, examples: Sequence[ExamplePatient]) -> None:
+        self._problem = problem
+        self._records = np.array([example.record for example in examples])
+        self._kept: dict[Policy, FloatArray] = {}
+
+    def keep(self, policy: Policy, probabilities: FloatArray) -> None:
+        """Keep the rows of a policy's table, which is one of the problem of `evaluated_on`."""
+        on, found = evaluated_on(policy, self._problem), distinct_rows(self._problem)
+        places = self._records if found is None or on is self._problem else found.row[self._records]
+        self._kept[policy] = probabilities[places]
+
+    def of(self, policy: Policy) -> FloatArray:
+        """The rows of a policy, (n_examples, n_actions); computed where they were not kept."""
+        if policy not in self._kept:
+            self.keep(policy, policy.probabilities(evaluated_on(policy, self._problem)))
+        return self._kept[policy]
+
+
 def example_probabilities(
     problem: DecisionProblem,
     examples: Sequence[ExamplePatient],
     policies: Sequence[str],
     epsilons: Sequence[float],
     progress: Progress = SILENT,
+    *,
+    kept: ExampleRows | None = None,
 ) -> pd.DataFrame:
     """What each policy gives the example patients at each epsilon, exactly.
 
@@ -100,22 +131,20 @@ def example_probabilities(
         Values >= 0.
     progress : Progress, optional
         Told of each policy and epsilon.
+    kept : ExampleRows, optional
+        Of the same examples: what is there is not computed again.
 
     Returns
     -------
     DataFrame
         policy, epsilon, patient (the label), action, probability; a policy that ignores epsilon repeats at each.
     """
-    records = np.array([example.record for example in examples])
+    known = kept or ExampleRows(problem, examples)
     for on in {evaluated_on(make_policy(name), problem) for name in policies}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
-    found = distinct_rows(problem)
-
     def rows(policy: Policy) -> FloatArray:
-        on = evaluated_on(policy, problem)
-        places = records if found is None or on is problem else found.row[records]
-        chosen: FloatArray = policy.probabilities(on)[places]
+        chosen = known.of(policy)
         progress.advance()
         return chosen
 

@@ -23,7 +23,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.shown import six_digits
 from policysim.question.words import ALL
 from policysim.study.declared import Study
-from policysim.study.example_patients import example_patients, example_probabilities
+from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities
 
 DEATHS_PER = 1000
 # What a policy has beside one list of numbers for each name.
@@ -173,7 +173,13 @@ class Shown(NamedTuple):
         return self.probabilities[self.probabilities["policy"] == self.slider.policy]
 
 
-def show(study: Study, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Shown:
+def show(
+    study: Study,
+    problem: DecisionProblem,
+    table: pd.DataFrame,
+    progress: Progress = SILENT,
+    kept: ExampleRows | None = None,
+) -> Shown:
     """What a page shows of single patients, and of one policy and epsilon at a time.
 
     Parameters
@@ -184,9 +190,12 @@ def show(study: Study, problem: DecisionProblem, table: pd.DataFrame, progress: 
         A comparison of its policies and epsilons.
     progress : Progress, optional
         Told of each policy and epsilon.
+    kept : ExampleRows, optional
+        Of the same example patients, from the comparison.
     """
     examples = example_patients(problem, study.space, study.illness)
-    probabilities = written(example_probabilities(problem, examples, choosable(table), study.epsilons, progress))
+    usable = choosable(table)
+    probabilities = written(example_probabilities(problem, examples, usable, study.epsilons, progress, kept=kept))
     described = {example.label: problem.records.describe(example.record) for example in examples}
     policy = first_policy(table, study.epsilon)
     return Shown(probabilities, make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy))
