@@ -318,7 +318,7 @@ def test_the_answer_of_a_course_names_what_keeps_most(course):
     assert manifest["answer"][0] == (
         "Over 2 days, what keeps most of the benefit within a total ε of 3 is "
         f"{best['policy']} ({100 * best['benefit_kept']:.0f}\u00a0%). "
-        f"Compared were {', '.join(dict.fromkeys(table['policy']))}."
+        f"The policies compared are {', '.join(dict.fromkeys(table['policy']))}."
     )
 
 

@@ -82,7 +82,7 @@ def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, l
         "Minus the best single arm",
         "Estimated best arm: ",
         "the interval allows for any other arm of the log being the best one",
-        "Private is the treated patient's record",
+        "Private: the treated patient's record",
         "Not private are the log",
         "Hidden by ε: the whole record",
     ]
