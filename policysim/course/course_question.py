@@ -107,8 +107,8 @@ def guarantee_words(question: DaysQuestion) -> str:
     rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
     return (
         f"any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever lets "
-        "more through."
+        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever allows "
+        "more."
     )
 
 

@@ -221,8 +221,7 @@ def odds(epsilon: float, right_guesses: float) -> str:
     return (
         f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
         f"equally likely before, it was given to is right at most {of_100(right_guesses)} of 100 times; guessing "
-        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the guess rate of "
-        "any particular one."
+        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
     )
 
 
