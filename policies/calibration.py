@@ -31,7 +31,7 @@ class ExponentialMonotone(ExponentialFamily):
     """
 
     name = "exponential-monotone"
-    gloss = "noise for half of that, where scores allow it"
+    gloss = "noise for half the sensitivity, for monotone scores"
     words = "the exponential mechanism for monotone utilities, its scale set by their sensitivity"
     formula = "exp(u/s), s = Δ/ε, for monotone scores"
     works = (MCSHERRY_TALWAR_2007,)
@@ -65,7 +65,7 @@ class ExponentialTight(ExponentialFamily):
     name = "exponential-tight"
     gloss = "as little noise as ε allows"
     words = "the exponential mechanism at the smallest scale whose exact privacy loss is within ε"
-    formula = "exp(u/s), s the smallest whose exact loss is ε"
+    formula = "exp(u/s), s the smallest scale whose exact privacy loss is within ε"
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#CC79A7", "D")
     uses_prior = False

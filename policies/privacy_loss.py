@@ -30,7 +30,7 @@ class PrivacyLoss:
     witness: Witness
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the loss, what it means to who guesses, and who shows it."""
+        """What a notebook shows: the loss, what it means to somebody who guesses, and which records attain it."""
         rows: list[tuple[str, object]] = [
             ("epsilon", self.epsilon),
             ("better guess between two equally likely neighbours right, of 100", 100 / (1 + math.exp(-self.epsilon))),

@@ -41,10 +41,10 @@ class RandomizedFeatures(Policy):
     name = "randomized-features"
     gloss = "randomises the record, then decides"
     words = (
-        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for what it "
-        "shows"
+        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for the "
+        "randomised record"
     )
-    formula = "the best for a record whose hidden features went through k-ary response"
+    formula = "the best for a record whose hidden features went through k-ary randomised response"
     works = (WARNER_1965, KAIROUZ_2016)
     look = Look("#882255", ">")
 

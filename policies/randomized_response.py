@@ -24,7 +24,7 @@ class RandomizedResponse(Policy):
     gloss = "the best treatment most of the time"
     words = (
         "k-ary randomised response, which takes the best treatment with the largest probability that ε allows, and "
-        "each other one with the same remaining probability"
+        "the others with equal probability"
     )
     formula = "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)"
     works = (WARNER_1965, KAIROUZ_2016)

@@ -71,7 +71,7 @@ class BestFixed(Policy):
     name = "best-fixed"
     label = "one for all (best-fixed)"
     gloss = "the best single treatment for all"
-    words = "taking the same one for everybody, that of the highest expected utility"
+    words = "giving everybody the same one, that with the highest expected utility"
     formula = "the action of highest expected utility"
     look = Look("#555555", "s")
     row_wise = True  # reads means under the prior

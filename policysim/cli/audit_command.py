@@ -17,8 +17,9 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "audit",
-        help="the privacy loss that policies claim beside the exact one, and who shows it",
-        description="Claimed and exact privacy loss, with the two records that attain it. Exit code 4 if one exceeds.",
+        help="the privacy loss that policies claim beside the exact one, and the records that attain it",
+        description="Claimed and exact privacy loss, with the two records that attain it. Exit code 4 if a claim does "
+        "not hold.",
     )
     add_study(parser)
     parser.add_argument(
@@ -31,7 +32,7 @@ def add(commands: Commands) -> None:
         "--epsilon",
         type=epsilons,
         metavar="0.1,1,10",
-        help="in place of the study's; with --table, the one loss that is claimed",
+        help="in place of the study's; with --table, the claimed loss",
     )
     add_policies(parser)
 

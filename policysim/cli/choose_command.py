@@ -39,13 +39,13 @@ def add(commands: Commands) -> None:
         "--max-extra-deaths",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most deaths per 100,000 beyond the best for each",
+        help="most extra deaths per 100,000, beyond those of the best for each",
     )
     parser.add_argument(
         "--max-guess",
         type=share("between 50% (blind) and 100%", 0.5, 1),
         metavar="65%",
-        help="how often the better guess may be right; sets the largest ε",
+        help="how often a guess between two neighbours may be right; sets the largest ε",
     )
     add_policies(parser)
     parser.add_argument(

@@ -50,8 +50,8 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "compare",
         help="compare policies over ε; prints a screen and writes a report",
-        description="Compare policies over ε: prints one screen and writes table, figures and report; exactly for a "
-        "scenario, with intervals for a log. A study of a source document (sock-groups, adult-age-sex, "
+        description="Compare policies over ε: print one screen and write a table, figures and a report. Numbers are "
+        "exact for a scenario and have intervals for a log. A study of a source document (sock-groups, adult-age-sex, "
         "common-disease, marital-status) is set beside its source.",
     )
     add_study(parser)
@@ -78,24 +78,24 @@ def add(commands: Commands) -> None:
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
     parser.add_argument(
-        "--horizon", type=horizon, metavar="14", help="treat over so many days, within a total ε for them all"
+        "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
     )
     parser.add_argument(
         "--total-epsilon",
         type=epsilons,
         metavar="1,5,10",
-        help="with --horizon: totals of the course (this default)",
+        help="with --horizon: the total ε of the course (default: these)",
     )
     parser.add_argument(
         "--delta",
         type=number("a number in [0, 1)", lambda value: 0 <= value < 1),
         metavar="1e-6",
-        help="with --horizon: the δ of (ε, δ)-privacy (0)",
+        help="with --horizon: the δ of (ε, δ)-privacy (default: 0)",
     )
     parser.add_argument(
         "--length-public",
         action="store_true",
-        help="with --horizon: when a stay ends is public, and need not be hidden",
+        help="with --horizon: the end of a stay is public, and need not be hidden",
     )
 
 

@@ -57,15 +57,15 @@ def add(commands: Commands) -> None:
         "--table",
         type=Path,
         metavar="FILE",
-        help="the policy: a .csv or .parquet file with a column p_<action> for each action, and covariates by which "
-        "its rows are found (none: a row for each row of the log, in its order)",
+        help="the policy: a .csv or .parquet file with a column p_<action> for each action, and covariates that "
+        "match its rows to the log's (without them: a row for each row of the log, in its order)",
     )
     parser.add_argument("--policy", metavar="NAME", help="the policy: one of the catalogue, on the records of --study")
-    parser.add_argument("--epsilon", type=one_epsilon, metavar="E", help="of --policy")
+    parser.add_argument("--epsilon", type=one_epsilon, metavar="E", help="the ε of --policy")
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="with --policy: the study of a scenario (default: that of which simulate made the log, or covid)",
+        help="with --policy: the study of a scenario (default: the one that simulate made the log from, or covid)",
     )
     parser.add_argument(
         "--estimator",
@@ -84,7 +84,7 @@ def add(commands: Commands) -> None:
         "--clip",
         type=number("a number > 0", lambda value: 0 < value < math.inf),
         metavar="W",
-        help="the most that an importance weight may be (default: no limit)",
+        help="the largest importance weight allowed (default: no limit)",
     )
     add_seed(parser, "decides which rows share a fold (default: 0)")
     add_json(parser)

@@ -108,7 +108,7 @@ def _outcome_words(out: Path, roles: Roles) -> str:
     from policysim.files.output import toml_text
 
     if roles.outcome is None:
-        return f"Outcome: no column is named like one; fill it in in {out.as_posix()} before you compare."
+        return f"Outcome: no column is named like one; name it in {out.as_posix()} before you compare."
     return f"Outcome {toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better."
 
 

@@ -151,7 +151,7 @@ def add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitive", type=names, action="extend", metavar="FEATURE", help="hide only these features: one, or one,two"
     )
-    add_seed(parser, "for what is drawn at random, in place of the study's")
+    add_seed(parser, "the seed of random draws, in place of the study's")
     add_json(parser)
 
 

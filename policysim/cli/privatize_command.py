@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
-    add_seed(parser, "simulate, repeatably; such a file is no release (default: a release)")
+    add_seed(parser, "simulate, repeatably; such a file is not a release (default: a release)")
     add_json(parser)
 
 

@@ -25,7 +25,10 @@ def add(commands: Commands) -> None:
         "hold.",
     )
     parser.add_argument(
-        "counts", type=Path, metavar="COUNTS", help="a CSV file with a row per person, or --score per candidate"
+        "counts",
+        type=Path,
+        metavar="COUNTS",
+        help="a CSV file with a row per person, or with --score a row per candidate",
     )
     parser.add_argument(
         "--epsilon",
@@ -39,7 +42,9 @@ def add(commands: Commands) -> None:
     parser.add_argument("--candidates", type=names, metavar="A,B", help="all possible candidates, which are public")
     parser.add_argument("--by", metavar="NAME", help="choose for each group in this column, each with the whole ε")
     parser.add_argument("--groups", type=names, metavar="A,B", help="with --by: all possible groups, which are public")
-    parser.add_argument("--split-by-share", action="store_true", help="split ε between groups by their shares instead")
+    parser.add_argument(
+        "--split-by-share", action="store_true", help="split ε between the groups by their shares instead"
+    )
     parser.add_argument(
         "--mechanism",
         default="exponential",
@@ -56,13 +61,13 @@ def add(commands: Commands) -> None:
         "--sensitivity",
         type=number("a number > 0", lambda value: 0 < value < math.inf),
         metavar="S",
-        help="declare it (default: the true one, from --adjacency)",
+        help="the declared sensitivity (default: the true one, from --adjacency)",
     )
     parser.add_argument("--proportions", action="store_true", help="score shares of people instead of their number")
     parser.add_argument(
         "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
     )
-    add_seed(parser, "simulate, repeatably; this is no release")
+    add_seed(parser, "simulate, repeatably; this is not a release")
     add_json(parser)
 
 

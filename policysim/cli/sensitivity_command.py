@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "sensitivity",
-        help="how far utilities can move between neighbours, and which two records show it",
+        help="how far utilities can move between neighbours, and which two records attain it",
         description="Exact sensitivity of the expected utilities, with the two records that attain it.",
     )
     add_study(parser)

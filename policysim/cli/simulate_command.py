@@ -25,15 +25,19 @@ def add(commands: Commands) -> None:
     )
     add_study(parser)
     parser.add_argument(
-        "--patients", type=whole(2, MOST_PATIENTS), default="100000", metavar="N", help="how many (default: 100000)"
+        "--patients",
+        type=whole(2, MOST_PATIENTS),
+        default="100000",
+        metavar="N",
+        help="how many to simulate (default: 100000)",
     )
-    parser.add_argument("--policy", default="exponential", metavar="NAME", help="which (default: exponential)")
+    parser.add_argument("--policy", default="exponential", metavar="NAME", help="the policy (default: exponential)")
     parser.add_argument(
-        "--epsilon", type=one_epsilon, default="1", metavar="E", help="of each day's decision (default: 1)"
+        "--epsilon", type=one_epsilon, default="1", metavar="E", help="the ε of each day's decision (default: 1)"
     )
     parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
     parser.add_argument(
-        "--length-public", action="store_true", help="when a stay ends is public, and need not be hidden"
+        "--length-public", action="store_true", help="the end of a stay is public, and need not be hidden"
     )
     parser.add_argument(
         "--log",

@@ -53,8 +53,8 @@ SCHEDULE_WORDS = (
     "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
 )
 NEVER_FALLS = (
-    "Each mechanism has the largest daily ε that its total affords, or a smaller one that is worth more over the "
-    "course: so it never keeps less at a larger total, and may spend less than it."
+    "Each mechanism takes the largest daily ε that its total allows, or a smaller one that is worth more over the "
+    "course. So it never keeps less at a larger total, and it may spend less than the total."
 )
 
 
@@ -107,8 +107,8 @@ def guarantee_words(question: DaysQuestion) -> str:
     rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
     return (
         f"any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever lets "
-        "more through."
+        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever allows "
+        "more."
     )
 
 
@@ -280,7 +280,7 @@ def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     compared = ", ".join(dict.fromkeys(table["policy"]))
     sentence = (
         f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}. "
-        f"Compared were {compared}."
+        f"The policies compared are {compared}."
     )
     return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
 

@@ -28,16 +28,15 @@ GROUPS_NAMED = 3
 # Digits of a bound and of what is allowed: two could be equal.
 SHOWN = 6
 UNPROVEN = (
-    "No mechanism was found that does that within what is allowed; a proof that none exists could not be checked, so "
+    "No mechanism was found that does this within what is allowed; a proof that none exists could not be checked, so "
     "there is no verdict."
 )
 GUESS_BOUND = (
-    "Bound on guesses: of 100 guesses which of two such patients a published treatment was given to, no mechanism with "
-    "this ε lets more be right; 50 is guessing blind."
+    "Bound on guesses: somebody who sees a published treatment and guesses which of two such patients it was given to "
+    "is right at most so often in 100, under any mechanism with this ε; 50 is guessing blind."
 )
 UNUSED = (
-    "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said about what hiding it "
-    "costs."
+    "The model does not use what is hidden to tell treatments apart, so nothing can be said about what hiding it costs."
 )
 NO_SHARES = (
     "Benefit kept: –. One treatment for all is so close to the best for each patient that shares of the difference say "
@@ -120,7 +119,7 @@ def _searched(choices: Choices) -> str:
     """How the least epsilon was searched where that leaves gaps, after a space."""
     if choices.wish.max_extra_deaths is None:
         return ""
-    return " Deaths may rise and fall with ε: these are the least ε found, in steps of 15 %, and then refined."
+    return " Deaths may rise and fall with ε: these are the least ε found in steps of 15 %, then refined."
 
 
 def _none_below(choices: Choices) -> str:

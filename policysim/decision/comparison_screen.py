@@ -153,9 +153,9 @@ def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
     lines = [
         f"{study.title} Hidden: {hidden(study)}.",
         "",
-        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility moves",
+        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility differs between neighbours",
         *witness_words(problem, found.witness),
-        f"Range Γ = {found.range:.6g}: the most that the difference between two actions moves (at most 2Δ)",
+        f"Range Γ = {found.range:.6g}: the most that the difference between two actions does (at most 2Δ)",
         *witness_words(problem, found.range_witness),
         f"Monotone: {'yes' if found.monotone else 'no'}"
         + ("" if found.monotone_witness is None else ": one action gains where another loses"),

@@ -55,7 +55,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
                 "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
-                "the diagonal uses all of it, one below wastes some.",
+                "the diagonal uses all of it, one below the diagonal wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
@@ -102,7 +102,7 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
         "sensitivity-by-weight",
         "What drives the sensitivity",
         "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
-        "sensitivity it makes between the two that attain it.",
+        "sensitivity it makes up between the two that attain it.",
         lambda size: figures.sensitivity_by_weight(drivers, size=size),
         TextTable(
             ("outcome", "weight", "of itself", "in the sensitivity", "share"),
@@ -127,7 +127,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     return Drawing(
         "patient-losses",
         f"How much single patients lose, at ε = {words.plain(epsilon)}",
-        f"{per} dots for each policy, each for {100 / per:g} of 100 patients, at the utility that they lose.",
+        f"{per} dots for each policy, each standing for {100 / per:g} of 100 patients, at the utility that they lose.",
         lambda size: figures.patient_losses(losses, size=size),
         wide(
             [ColumnGroup("utility that a patient loses at most", losses, "loss", words.rounded)],

@@ -84,19 +84,19 @@ def _chosen(choices: Choices, least: Choice) -> str:
     method = CATALOGUE[least.policy]
     if choices.one_for_all is not None:
         return (
-            f"Treatments are chosen by {method.words} ({choices.one_for_all.action}): that does what "
+            f"Treatments are chosen by {method.words} ({choices.one_for_all.action}): that meets what "
             f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
         )
     return (
         f"Treatments are chosen by {citing(method.words, method.works)}, at ε = {shown(least.epsilon)}: the least ε "
-        f"{_how_found(choices)} at which it does what was asked for ({asked(choices.wish)})."
+        f"{_how_found(choices)} at which it meets what was asked for ({asked(choices.wish)})."
     )
 
 
 def _how_found(choices: Choices) -> str:
     if choices.wish.max_extra_deaths is not None:
-        return f"found (in steps of 15 %, then to {TOLERANCE:g} relative)"
-    return f"(to {TOLERANCE:g} relative)"
+        return f"found (in steps of 15 %, then to a relative {TOLERANCE:g})"
+    return f"(to a relative {TOLERANCE:g})"
 
 
 def _nothing(choices: Choices) -> str:
@@ -136,7 +136,7 @@ def _cost(problem: DecisionProblem, price: Price) -> str:
         f"{rounded(price.loss)} in utility is lost per patient"
     )
     if not math.isnan(price.benefit_kept):
-        cost += f", and {percent(price.benefit_kept)} is kept of what that gains over one treatment for all ({fixed})"
+        cost += f", and {percent(price.benefit_kept)} of what that gains over one treatment for all ({fixed}) is kept"
     if math.isnan(price.extra_deaths):
         return f"{cost}."
     count = population([price.extra_deaths])

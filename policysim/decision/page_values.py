@@ -92,8 +92,8 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
     return {
         "Study": f"{study.name} (SHA-256 {study.digest}), scenario {study.scenario.name}, seed {study.seed}.",
         "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {words.ASSUMED_PUBLIC}.",
-        "Value": "The expected utility of a policy over all records, each with its probability. Loss: what it is less "
-        "than that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
+        "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
+        "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
         **{name: mechanism_words(name) for name in study.policies},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),

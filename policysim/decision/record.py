@@ -164,7 +164,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     least = choices.least
     trusts = least is not None and make_policy(least.policy).uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
-    release = "Treatments to be published need a sampler made for release: policysim's own samplers simulate."
+    release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
     return [once, *prior, *basis(study).not_guaranteed, release]
 
 
@@ -178,7 +178,7 @@ def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
     )
     parts = [
         f"{kept} Utility lost per patient: {rounded(price.loss)}.",
-        f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get something worse than "
+        f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get a treatment worse than "
         f"{basis(study).untreated}.",
     ]
     if not math.isnan(price.deaths):

@@ -167,7 +167,7 @@ def _little(findings: Findings) -> Markup:
     gain = findings.gain
     return Markup(
         "One treatment for all, “{}”, is nearly as good as the best for each patient here: it loses {} in utility per "
-        "patient, where choosing by lot loses {}, too little to say shares of it."
+        "patient, where choosing by lot loses {}, too little to give shares of it."
     ).format(findings.one_for_all, rounded(gain.best - gain.fixed), rounded(gain.best - gain.by_lot))
 
 
@@ -231,11 +231,11 @@ def _which_epsilon(known: Sequence[PolicyRow]) -> Markup:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
     else:
         first, *more = [Markup("{} with {}").format(rounded_up(row.keeps_from), row.policy) for row in reaching]
-        sentence = Markup("To keep {} takes ε = {}").format(keep, first)
+        sentence = Markup("Keeping {} takes ε = {}").format(keep, first)
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
         elif more:
-            sentence += Markup(", {}, and as much as {}").format(more[0], more[-1])
+            sentence += Markup(", {}, and up to {}").format(more[0], more[-1])
     # Of several that are as good at this epsilon, the one that is worth more from the least epsilon on.
     equal = [row for row in known if math.isclose(row.benefit_kept, known[0].benefit_kept, abs_tol=NEGLIGIBLE)]
     best = min(equal, key=lambda row: row.better_from)

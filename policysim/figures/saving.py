@@ -30,7 +30,7 @@ def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
     figure : Figure
         What to draw.
     title, description : str, optional
-        For who cannot see it: its `<title>` and `<desc>`.
+        For readers who cannot see it: its `<title>` and `<desc>`.
     """
     empty = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     svg = _saved(figure, "svg", metadata=empty).decode()

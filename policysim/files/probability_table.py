@@ -88,7 +88,7 @@ def read_probability_table(path: Path, actions: Sequence[str] | None = None, *, 
     actions : sequence of str, optional
         The columns that hold probabilities; by default those whose names begin with `p_`. All others are features.
     option : str
-        The option of the command that names other columns, for the message to who has none named so.
+        The option of the command that names other columns, for the message where no column is named so.
 
     Raises
     ------

@@ -173,7 +173,7 @@ def _why(column: ColumnSummary, treatment: ColumnSummary) -> str:
     if column.n_distinct < 2:
         return f"it has only one value, {shown}" if column.values else "it has no values"
     if column.is_numeric:
-        return f"it tells the treatment: {toml_text(treatment.name)} decides it"
+        return f"it reveals the treatment: {toml_text(treatment.name)} decides it"
     if column.n_distinct == 2:
         return f"it is text ({shown}): make it 0 and 1"
     return f"it is text ({shown}, ...): make it numbers"
@@ -190,20 +190,20 @@ def _later(columns: Sequence[ColumnSummary], treatment: ColumnSummary, all_names
     for column in columns:
         for other in gaps:
             if column.name not in found and column.n_distinct == 2 and _tells_gaps(column, other):
-                found[column.name] = f"tells in which rows {toml_text(other.name)} is missing"
+                found[column.name] = f"shows in which rows {toml_text(other.name)} is missing"
     return found
 
 
 def _reason(column: ColumnSummary, treatment: ColumnSummary, all_names: Sequence[str]) -> str | None:
     if 1 < column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment)):
-        return f"tells the treatment: one of it and {toml_text(treatment.name)} decides the other"
+        return f"reveals the treatment: one of it and {toml_text(treatment.name)} decides the other"
     earlier = names.earlier_measurement(column.name, all_names)
     if earlier:
         return f"probably a later measurement of {toml_text(earlier)}"
     if names.is_before(column.name):
         return None
     if names.sounds_like_treatment(column.name):
-        return "named after the treatment: it may tell it, or follow it"
+        return "named after the treatment: it may reveal it, or come after it"
     return "named like an outcome or a time after treatment" if names.sounds_later(column.name) else None
 
 

@@ -211,8 +211,8 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
     if guarantee == math.inf:
         return f"{policy} hides nothing: the published treatment may tell two such patients apart every time."
     return (
-        f"{policy} learns nothing about the patient: a guess from the published treatment which of two such patients "
-        f"got it is right {100 * guesses(guarantee):.0f} of 100 times, as guessing blind."
+        f"{policy} learns nothing about the patient: whoever sees the published treatment and must guess which of two "
+        f"such patients it was given to is right {100 * guesses(guarantee):.0f} of 100 times, as when guessing blind."
     )
 
 
@@ -221,8 +221,7 @@ def odds(epsilon: float, right_guesses: float) -> str:
     return (
         f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
         f"equally likely before, it was given to is right at most {of_100(right_guesses)} of 100 times; guessing "
-        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain "
-        "one."
+        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
     )
 
 

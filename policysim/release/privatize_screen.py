@@ -17,7 +17,7 @@ from policysim.release.privatize_note import Note, Part, note_document, note_pat
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
-NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them as the data itself."
+NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
 READING = (
     "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: a second release "
     "of the same columns adds its ε. Rows keep their order, which is public: do not sort by a "
@@ -59,12 +59,12 @@ def warnings(note: Note) -> list[str]:
     if note.plan.from_data:
         names = ", ".join(note.plan.from_data)
         lines.append(
-            f"The levels of {names} were taken from the private rows: which values occur is given away, and ε does not "
+            f"The levels of {names} were taken from the private rows: that reveals which values occur, and ε does not "
             "cover it. Declare them: --levels COLUMN=A,B."
         )
     if note.unchanged:
         lines.append(
-            f"NOT privatised, unchanged: {', '.join(note.unchanged)}. They may also tell of the privatised columns."
+            f"NOT privatised, unchanged: {', '.join(note.unchanged)}. They may also reveal the privatised ones."
         )
     return lines
 

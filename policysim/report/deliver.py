@@ -299,7 +299,7 @@ def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
     for name, content in kept.items():
         path = folder / name
         if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
-            raise OutputError(f"{path} is there, and is another one than the report keeps: name another folder")
+            raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
 
 
 def _print(answer: Answer, paths: dict[str, str]) -> None:

@@ -97,7 +97,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _no_manifest(path: Path, why: str) -> InputFileError:
-    return InputFileError(f"{path.as_posix()}: is no manifest of policysim {COMMAND}: {why}")
+    return InputFileError(f"{path.as_posix()}: is not a manifest of policysim {COMMAND}: {why}")
 
 
 def _is_name(value: object) -> bool:

@@ -179,7 +179,7 @@ class AdultAgeSex:
                 False,
                 "An exact median of private ages has no finite ε.",
                 "Where one person's age decides it, its loss is infinite, whatever ε the reports have; and in the "
-                "local model nobody has the ages to take it of. Declare the cut public, or find it privately and "
+                "local model nobody has the ages to compute it from. Declare the cut public, or find it privately and "
                 "charge that.",
             ),
         }

@@ -218,8 +218,8 @@ class SockGroups:
                 "the split of ε, and a Δ that is too large",
                 whole.disparity > 0,
                 f"With the whole ε for each group, {small} gets {whole.rare[0]:.4f} and {large} {whole.rare[1]:.4f}.",
-                f"{small} was given ε = {source.claimed[0]:g} and {large} {source.claimed[1]:g}; disjoint groups may "
-                "use all of it each (parallel composition), as long as sock colour and group sizes are public.",
+                f"{small} was given ε = {source.claimed[0]:g} and {large} {source.claimed[1]:g}; each disjoint group "
+                "may use all of it (parallel composition), as long as sock colour and group sizes are public.",
                 DISPARITY,
             ),
         }

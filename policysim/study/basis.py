@@ -92,7 +92,7 @@ def hidden(study: Study) -> str:
     if study.adjacency == "any-record":
         return "the whole record: any two records look alike"
     if study.adjacency == "one-feature":
-        return "each single feature: records that differ in one look alike"
+        return "each single feature: records that differ in only one look alike"
     names = ", ".join(name.replace("_", " ") for name in study.sensitive)
     return f"{names}: records that differ only there look alike; everything else is public"
 

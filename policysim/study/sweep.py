@@ -191,7 +191,7 @@ def benefit(gain: Gain) -> str:
         return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
     return (
         f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
-        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to say shares "
+        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to give shares "
         "of it."
     )
 

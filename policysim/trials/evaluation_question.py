@@ -32,8 +32,8 @@ MISSING = {
     WORST: "counted with the lowest reward of the declared range",
 }
 PRIVATE = (
-    "Private is the treated patient's record, through the published action: that is what ε protects. Not private are "
-    "the log and all that is computed from it: the outcome model and the numbers above."
+    "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
+    "log and all that is computed from it, such as the outcome model and the numbers above."
 )
 
 
@@ -87,9 +87,9 @@ def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
     if found.errors_apart <= MOST_ERRORS:
         verdict = "they agree"
     elif found.agrees:
-        verdict = "no verdict, as outcomes may matter that are too rare to be in so small a log"
+        verdict = "no verdict, because outcomes that are too rare to be in so small a log may matter"
     else:
-        verdict = f"they DISAGREE, as more than {MOST_ERRORS:g} is no chance. {_why(estimated)}"
+        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {_why(estimated)}"
     exact = f"{found.exact:.6f}".replace("-", "−")
     return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
 

@@ -21,8 +21,11 @@ ESTIMATED = (
 )
 
 # The same in a clause, for sentences that would otherwise call something shown.
-EXTRAPOLATED = "what is extrapolated where overlap fails is covered by no interval"
-BIASED = "if the propensities are not equal, as there are signs, every number here is biased, which no interval covers"
+EXTRAPOLATED = "no interval covers what is extrapolated where overlap fails"
+BIASED = (
+    "if the propensities are not equal, of which there are signs, every number here is biased, and no interval covers "
+    "that"
+)
 CONDITION = "provided that nothing but the declared features decided who got which treatment"
 
 
@@ -94,8 +97,8 @@ def _allocation(log: Log) -> list[str]:
     if chance < DOUBTFUL:
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, counts, strict=True))
         found.append(
-            f'propensity = "equal" is doubtful: the treatments have {shown} patients, which lots give with probability '
-            f"{chance:.1g}."
+            f'propensity = "equal" is doubtful: the treatments have {shown} patients, which happens by lot with '
+            f"probability {chance:.1g}."
         )
     for name in log.space.names:
         codes, labels = log.space.groups(name)

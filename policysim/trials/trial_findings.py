@@ -239,15 +239,14 @@ def _from_which(rows: list[LoggedRow], doubts: LogCaveats = NO_DOUBT) -> str:
     private = individual(rows)
     if doubts.not_covered:
         return (
-            "From which ε a private choice for each patient is surely better than the best single treatment cannot be "
-            f"said of this log: {doubts.not_covered}."
+            "This log cannot say from which ε a private choice for each patient is surely better than the best single "
+            f"treatment: {doubts.not_covered}."
         )
     surely = min((row.surely_from for row in private), default=math.inf)
     if math.isinf(surely):
         return (
-            "At which ε is a private choice for each patient better than the best single treatment? At none that was "
-            "computed, by more than its 95 % interval: these data show no such gain, which is no proof that there is "
-            "none."
+            "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
+            "at no ε that was computed: these data show no such gain, which does not prove that there is none."
         )
     names = ", ".join(row.policy for row in private if row.surely_from == surely)
     provided = f", {doubts.provided}" if doubts.provided else ""

@@ -208,8 +208,8 @@ def _method(study: LoggedStudy) -> dict[str, str]:
         f"{source.propensity}.",
         "Scores": f"The {source.outcome_model} outcome model of each arm on the declared features, clipped to the "
         "outcome's range. Domain and sensitivity are those of the declared levels, never of the rows that are there.",
-        "Prior": "The share of each record among the patients, with √n imagined ones spread as independent features "
-        "would have them.",
+        "Prior": "The share of each record among the patients, with √n imagined ones spread as if the features were "
+        "independent.",
         "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {PUBLIC_OF_LOG}.",
         "Value": "Doubly robust and cross-fitted: each patient counts under the version of policy and scores "
         "that was made without that patient. Five folds, ten random splits; the mean over splits, with a variance "

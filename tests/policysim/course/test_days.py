@@ -340,7 +340,7 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
     code, text, _ = run(capsys, *days_command(path, tmp_path / "out", *policies))
     assert code == 0
     answer = json.loads((tmp_path / "out" / "manifest.json").read_text())["answer"]
-    assert "Compared were best-schedule, exponential, optimal-daily." in answer[0]
+    assert "The policies compared are best-schedule, exponential, optimal-daily." in answer[0]
     page = (tmp_path / "out" / "report.html").read_text()
     for words in (text, page, " ".join(answer)):
         for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):

@@ -152,7 +152,7 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only
     assert main(["compare", str(path), "--price-list", "--out", str(tmp_path / "out"), "--format", "svg"]) == 0
     screen = capsys.readouterr().out.replace("\u00a0", " ")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "too little to say shares of it" in " ".join(screen.split())
+    assert "too little to give shares of it" in " ".join(screen.split())
     for line in screen.splitlines():
         if line.startswith(("optimal ", "exponential ", "randomized-response ")):
             assert "%" not in line

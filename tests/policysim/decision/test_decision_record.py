@@ -152,7 +152,7 @@ def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, prob
     assert "Exact privacy loss: 0." in page.row("Mechanism")[0]
     assert f"Benefit kept: {percent(0)} " in page.row("Price")[0]
     found = methods(study, problem, choices, price_of(study, problem, choices))
-    assert f"the highest expected utility ({fixed}): that does what was asked for" in found.paragraph
+    assert f"the highest expected utility ({fixed}): that meets what was asked for" in found.paragraph
     assert "below ε" not in found.paragraph
     assert len(found.references) == 1  # what ε means
 
@@ -319,8 +319,8 @@ def test_what_is_hidden_but_not_used_is_said_to_have_no_price(logged):
     same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
     choices, text = record(study, same, Wish(keep=0.8), ["optimal"])
     assert not choices.used
-    assert "The model uses nothing of what is hidden to tell treatments apart, so nothing can be said" in text
-    assert "uses nothing of what is hidden" in " ".join(choices_screen(study, choices, None))
+    assert "The model does not use what is hidden to tell treatments apart, so nothing can be said" in text
+    assert "does not use what is hidden" in " ".join(choices_screen(study, choices, None))
 
 
 def test_no_share_of_a_tiny_gain_is_in_record_screen_or_paragraph(logged):

@@ -287,7 +287,7 @@ def test_screen_record_and_json_withhold_what_is_not_proven(wish, capsys, tmp_pa
     screen = capsys.readouterr().out
     record = (tmp_path / "out" / "decision-record.html").read_text(encoding="utf-8")
     for text in (" ".join(screen.split()), " ".join(record.split())):
-        assert "No mechanism was found that does that within what is allowed; a proof that none exists could" in text
+        assert "No mechanism was found that does this within what is allowed; a proof that none exists could" in text
         assert "so there is no verdict" in text
         assert "o mechanism can" not in text
         assert "Not even the best" not in text

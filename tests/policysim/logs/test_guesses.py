@@ -123,7 +123,7 @@ def test_an_outcome_that_the_treatment_decides_is_refused():
     arms = pd.Series(np.arange(N) % 2)
     made = [summarise(arms, "arm"), summarise(1 - arms, "outcome"), *columns(age=list(range(30, 70)))]
     with pytest.raises(
-        DataError, match="outcome is named like the outcome, but it tells the treatment: arm decides it"
+        DataError, match="outcome is named like the outcome, but it reveals the treatment: arm decides it"
     ):
         guess_roles(made, "trial.csv")
 

@@ -80,7 +80,7 @@ def test_the_odds_are_those_of_the_better_guess(epsilon, times):
         ("greedy", math.inf, "greedy hides nothing: "),
         ("greedy", math.inf, "may tell two such patients apart every time."),
         ("uniform", 0.0, "uniform learns nothing about the patient: "),
-        ("uniform", 0.0, "is right 50 of 100 times, as guessing blind."),
+        ("uniform", 0.0, "is right 50 of 100 times, as when guessing blind."),
     ],
 )
 def test_the_odds_of_a_policy_without_epsilon_are_its_own(policy, guarantee, says):
@@ -104,7 +104,7 @@ def test_an_epsilon_is_written_in_one_way(epsilon, text):
 
 def test_the_bound_on_guesses_is_called_one_that_every_mechanism_obeys():
     sentence = odds(1.0, math.e / (1 + math.e))
-    assert "bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not the rate of a certain one" in sentence
+    assert "bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate" in sentence
     assert "who must tell" not in sentence + policy_odds("greedy", 1.0, math.inf, uses_epsilon=False)
 
 

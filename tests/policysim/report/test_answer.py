@@ -53,7 +53,7 @@ def test_the_optimum_is_best_and_none_can_keep_more():
         "more.",
         "In utility it loses 0.070 per patient, and one treatment for all 0.070; the next mechanism, "
         "randomized-response (benefit kept −18 %), loses 0.070 and costs 76 more deaths.",
-        "To keep 80 % takes ε = 3.0 with optimal, 3.4 with randomized-response, and as much as 3,900 with exponential.",
+        "Keeping 80 % takes ε = 3.0 with optimal, 3.4 with randomized-response, and up to 3,900 with exponential.",
     ]
 
 
@@ -73,7 +73,7 @@ def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
         "not computed."
     )
     assert last == (
-        "To keep 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
+        "Keeping 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
         "more than one treatment for all from ε = 1.4 on."
     )
 

@@ -52,7 +52,7 @@ def test_where_some_can_die_all_of_that_is_said(tmp_path, capsys):
     ("old", "new", "says"),
     [
         ("epsilons = [0.5, 1.0, 4.0]", "epsilons = [0]", "No ε of this study is above 0 and finite"),
-        (', "exponential", "randomized-response"]', "]", "No mechanism that spends ε was compared, so that"),
+        (', "exponential", "randomized-response"]', "]", "No mechanism that spends ε was compared, so"),
     ],
 )
 def test_no_heading_stands_over_nothing(tmp_path, capsys, old, new, says):

@@ -278,7 +278,7 @@ def test_another_study_in_the_folder_is_not_replaced_by_the_one_that_is_kept(run
     (folder / "study.toml").write_text(theirs)
     code, _, err = run("compare", study, "--policy", "exponential", "--epsilon", "1", "--out", folder)
     assert (code, len(err.splitlines())) == (2, 1)
-    assert f"{folder / 'study.toml'} is there, and is another one than the report keeps" in err
+    assert f"{folder / 'study.toml'} is there already, and is not the one that the report keeps" in err
     assert sorted(path.name for path in folder.iterdir()) == ["scenario.toml", "study.toml"]
     assert (folder / "study.toml").read_text() == theirs
 
@@ -318,7 +318,7 @@ def test_the_answer_of_a_course_names_what_keeps_most(course):
     assert manifest["answer"][0] == (
         "Over 2 days, what keeps most of the benefit within a total ε of 3 is "
         f"{best['policy']} ({100 * best['benefit_kept']:.0f}\u00a0%). "
-        f"Compared were {', '.join(dict.fromkeys(table['policy']))}."
+        f"The policies compared are {', '.join(dict.fromkeys(table['policy']))}."
     )
 
 

@@ -82,8 +82,8 @@ def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, l
         "Minus the best single arm",
         "Estimated best arm: ",
         "the interval allows for any other arm of the log being the best one",
-        "Private is the treated patient's record",
-        "Not private are the log",
+        "Private: the treated patient's record",
+        "Not private: the log",
         "Hidden by ε: the whole record",
     ]
     flat = " ".join(out.split())
@@ -151,7 +151,7 @@ def test_json_has_the_same_numbers_and_a_seed_the_same_document(run, evaluated, 
         *("value", "standard_error", "interval", "ess", "largest_weight", "clipped_share", "warnings"),
         *("estimator", "n_rows"),
     }
-    assert found["best_single_arm"]["arm"] and found["privacy"].startswith("Private is")
+    assert found["best_single_arm"]["arm"] and found["privacy"].startswith("Private:")
     exact = f"{found['exact']['value']:.6f}".replace("-", "−")
     assert exact in run("evaluate", *arguments)[1]
 
