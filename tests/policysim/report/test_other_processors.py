@@ -71,9 +71,8 @@ def test_another_processor_writes_no_file_again(study, report, monkeypatch, tmp_
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_numbers_a_trillionth_apart_are_not_written_again(study, report, monkeypatch, seed):
-    before, rng = contents(report), np.random.default_rng(seed)
+def test_numbers_a_trillionth_apart_are_not_written_again(study, report, monkeypatch):
+    before, rng = contents(report), np.random.default_rng(0)
 
     def shaken(table):
         floats = table.select_dtypes("float")
