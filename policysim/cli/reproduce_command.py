@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask; exit code 4 if anything but the bytes of a page or figure does not agree."""
+    """Ask; exit code 4 if anything but a page or figure does not agree."""
     from policysim.report.deliver import deliver
     from policysim.report.reproduce_question import ReproduceQuestion
 

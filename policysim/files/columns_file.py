@@ -103,7 +103,7 @@ def open_columns(path: Path) -> ColumnsFile:
 
 @contextmanager
 def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
-    """Write a new file of this kind; the caller says under which name it is made."""
+    """Write a file of this kind from its beginning; the caller says under which name, and that nothing is lost."""
     if ending == ".csv":
         with path.open("wb") as stream:
             writer = _CsvWriter(stream)

@@ -67,9 +67,9 @@ def reproduction_screen(found: Reproduction) -> list[str]:
     for name in found.edited:
         lines += wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
     if found.same_bytes:
-        lines.append(f"The same bytes: {_page_and_figures(found.same_bytes)}.")
+        lines.append(f"The same: {_page_and_figures(found.same_bytes)}.")
     if found.other_bytes:
-        lines += wrap(f"Other bytes: {', '.join(found.other_bytes)}.")
+        lines += wrap(f"Not the same: {', '.join(found.other_bytes)}.")
     if found.inputs:
         changes = ", ".join(
             f"{name} {short(then)} then, {short(now)} now" for name, (then, now) in found.inputs.items()

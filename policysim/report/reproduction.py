@@ -44,8 +44,8 @@ class Reproduction:
     statements : tuple of Statement
         What the manifest itself says and the new one does not.
     same_bytes, other_bytes : tuple of str
-        Pages and figures that came out, or did not, byte for byte as the manifest says; the same only if they are
-        still there as well.
+        Pages and figures that came out, or did not, as the manifest says: byte for byte, or as files beside it that
+        have those bytes and that `differences.agree` with what came out. The same only if they are still there.
     edited, missing : tuple of str
         Files beside the manifest that are not what it says, as they were changed after the run, or are not there.
     inputs : mapping of str to tuple of str

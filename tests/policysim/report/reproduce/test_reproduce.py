@@ -41,7 +41,7 @@ def test_an_unchanged_study_agrees_in_all_numbers_and_bytes(run, report):
     assert f"All {count_numbers(report):,} numbers in {n_files} file" in out
     assert "comparison.csv" in out
     assert "report.html" in out
-    assert "Other bytes" not in out
+    assert "Not the same" not in out
     assert "Not as it was" not in out
 
 
@@ -101,7 +101,7 @@ def test_other_versions_and_another_page_are_told_but_are_no_failure(run, report
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 0
     assert "Not as it was, a possible reason: numpy 2.0.99 then, " in out
-    assert "Other bytes: report.html." in out
+    assert "Not the same: report.html." in out
 
 
 @pytest.mark.usefixtures("made_again")
@@ -143,19 +143,19 @@ def test_an_edited_page_and_a_missing_figure_are_named_and_are_not_called_the_sa
     figures = [path.relative_to(report).as_posix() for path in sorted((report / "figures").rglob("*.*"))]
     figures = [name for name in figures if not name.endswith(".csv")]
     _, before, _ = run("reproduce", report / "manifest.json")
-    assert f"The same bytes: report.html and {len(figures)} figure files." in before
+    assert f"The same: report.html and {len(figures)} figure files." in before
     (report / "report.html").write_text("<p>all is well", encoding="utf-8")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
     assert "report.html is not the file that the manifest describes" in out
-    assert f"The same bytes: {len(figures)} figure files." in out
+    assert f"The same: {len(figures)} figure files." in out
     (report / figures[0]).unlink()
     (report / figures[1]).write_bytes(b"")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
     assert f"{figures[0]} is missing" in out
     assert f"{figures[1]} is not the file" in out
-    assert f"The same bytes: {len(figures) - 2} figure files." in out
+    assert f"The same: {len(figures) - 2} figure files." in out
     code, out, _ = run("reproduce", report / "manifest.json", "--json")
     document = json.loads(out)
     assert (document["missing"], set(document["edited"])) == ([figures[0]], {"report.html", figures[1]})
@@ -218,7 +218,7 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
     # The page shows the study's name, which is not that of the folder.
-    assert "Other bytes" not in out
+    assert "Not the same" not in out
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.csv"))]
     assert len(names) > 1
     assert f"in {len(names)} files agree" in out
@@ -241,8 +241,8 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     shutil.copy(study, folder / "study.toml")
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
-    assert "The same bytes: report.html and " in out
-    assert "Other bytes" not in out
+    assert "The same: report.html and " in out
+    assert "Not the same" not in out
     (tmp_path / "reports" / "shared" / "scenario.toml").unlink()
     code, _, err = run("reproduce", folder / "manifest.json")
     assert (code, len(err.splitlines())) == (2, 1)
@@ -260,7 +260,7 @@ def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_pat
     moved = folder.rename(tmp_path / "elsewhere")
     code, out, err = run("reproduce", moved / "manifest.json")
     assert (code, err) == (0, "")
-    assert "Other bytes" not in out
+    assert "Not the same" not in out
     # It is an input: without it, or with another one, nothing is said to agree.
     scenario = moved / "wards" / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("infected = 0.3", "infected = 0.4", 1))
@@ -307,7 +307,7 @@ def test_a_course_of_days_is_run_again_with_its_budget(run, course):
     code, out, _ = run("reproduce", course / "manifest.json")
     assert code == 0
     assert "--horizon 2 --total-epsilon 3 --delta 1e-6" in out
-    assert "The same bytes: report.html and 2 figure files." in out
+    assert "The same: report.html and 2 figure files." in out
 
 
 def test_the_answer_of_a_course_names_what_keeps_most(course):
