@@ -42,7 +42,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         Drawing(
             "loss-vs-epsilon",
             "Loss against ε",
-            f"{shown}{deaths} against ε, a line for each of at most six policies{region}.",
+            f"{shown}{deaths} against ε, a line for each of at most seven policies{region}.",
             lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
             _loss_data(drawn),
             epsilons,
@@ -54,7 +54,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each of at most five policies against the ε that it was given: a policy on "
+                "The exact privacy loss of each of at most six policies against the ε that it was given: a policy on "
                 "the diagonal uses all of it, one below the diagonal wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
@@ -89,7 +89,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses, a dot for each of at most six policies; the group that loses "
+        "The utility that each group of patients loses, a dot for each of at most seven policies; the group that loses "
         "most under a policy is named.",
         lambda size: figures.loss_by_group(rows, size=size),
         None,

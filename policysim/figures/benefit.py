@@ -76,7 +76,7 @@ def loss_vs_epsilon(
         instead, with a line at 0 for the best single arm (named in best_arm), or else `loss`. No deaths are drawn where
         extra_deaths and expected_deaths are all 0.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
     size : {"page", "column", "slide"}
@@ -259,7 +259,7 @@ def spent_vs_claimed(
         From `compare`: policy, epsilon, group, epsilon_spent. Policies on the diagonal use all of their epsilon; those
         below it pay for privacy they do not give away.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
     size : {"page", "column", "slide"}

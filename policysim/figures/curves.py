@@ -89,7 +89,7 @@ NUMBERS = {
 # What a row of a comparison is about.
 KEYS = ("policy", "epsilon", "group", "level")
 # So many named curves, at most, can be followed in one panel.
-MOST_CURVES = 6
+MOST_CURVES = 7
 # What others are read against, first of all.
 FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
 

@@ -43,7 +43,7 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     table : DataFrame
         From `compare_days`: policy, group, horizon, total_epsilon, benefit_kept.
     policies : sequence of str, optional
-        Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`.
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     size : {"page", "column", "slide"}
         What the figure is for.
 

@@ -43,7 +43,7 @@ def action_probabilities(
     table : DataFrame
         policy (one), epsilon, patient (in words), action, probability; rows with 0 < epsilon < inf are drawn.
     actions : sequence of str, optional
-        Those to draw, however many; by default the six that any of these patients gets with the highest probability.
+        Those to draw, however many; by default the seven that any of these patients gets with the highest probability.
     size : {"page", "column", "slide"}
         What the figure is for.
 
