@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from policies.problem import DecisionProblem
@@ -41,8 +43,10 @@ DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
 
 
-def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: Findings, *, answer: str) -> list[str]:
-    """Everything that a reader needs to choose, on one screen; `answer` is the first sentence of the page's."""
+def comparison_screen(
+    study: ScenarioStudy, problem: DecisionProblem, findings: Findings, *, answer: Sequence[str]
+) -> list[str]:
+    """Everything that a reader needs to choose, on one screen; `answer` is that of the page."""
     deaths = findings.deaths
     count = population(deaths.values())
     titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
@@ -52,7 +56,7 @@ def comparison_screen(study: ScenarioStudy, problem: DecisionProblem, findings: 
         study.title,
         f"{basis(study).disclaimer} {problem.n_records:,} possible records, {problem.n_actions} treatments.",
         "",
-        *wrap(answer),
+        *wrap(" ".join(answer)),
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
         *([f"Deaths per {count:,}:   {shown}"] if deaths else []),

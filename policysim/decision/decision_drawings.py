@@ -81,6 +81,52 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
     return drawings
 
 
+def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Drawing | None:
+    """Benefit against deaths; None without a frontier."""
+    if frontier is None:
+        return None
+    count = words.population(frontier["extra_deaths"])
+    return Drawing(
+        "benefit-vs-deaths",
+        "Benefit against deaths",
+        "A line for each ε: the most benefit that linear programming finds for ε-private mechanisms with so many extra "
+        "deaths, from the safest to the most useful; a dot for each mechanism and ε.",
+        lambda size: figures.benefit_vs_harm(frontier, table, size=size),
+        TextTable(
+            ("ε", "penalty on a death", "benefit kept", f"extra deaths per {count:,}"),
+            tuple(
+                (
+                    words.plain(row["epsilon"]),
+                    words.rounded(row["penalty"]),
+                    words.percent_1(row["benefit_kept"]),
+                    words.events(row["extra_deaths"], count, sign=True),
+                )
+                for row in frontier.to_dict("records")
+            ),
+        ),
+        table="frontier.csv",
+    )
+
+
+def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing:
+    """What the loss is made of."""
+    rows = parts.rename(columns={"outcome": "lost in"})
+    return Drawing(
+        "loss-by-outcome",
+        "What the loss is made of",
+        f"The utility that each of at most seven policies loses at ε = {words.plain(epsilon)}, by the outcomes and "
+        "costs of treatments that it is lost in; what is gained is to the left of 0.",
+        lambda size: figures.loss_by_outcome(parts, size=size),
+        wide(
+            [ColumnGroup("utility lost per patient", rows, "lost", words.rounded)],
+            index="lost in",
+            columns="policy",
+            name_index=lambda name: str(name).replace("_", " "),
+        ),
+        table="losses-by-outcome.csv",
+    )
+
+
 def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
     """Who bears the loss; None without groups."""
     rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]

@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
+from policies.catalogue import CATALOGUE, make_policy
+from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
 from policysim.decision.comparison import compare_problem
 from policysim.decision.findings import Findings, find
+from policysim.decision.frontier import frontier
+from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
@@ -22,11 +26,15 @@ from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, Questi
 from policysim.question.shown import unmarked
 from policysim.question.words import in_digits, left_out_lines
 from policysim.study.basis import in_words
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies, with_references
+from policysim.study.sweep import applies, evaluated_on, usable_policies, with_references
+
+# The frontier is drawn at the study's epsilon times these, or what is nearest to them, and to so much of the benefit.
+FRONTIER_AT = (1, 2, 4, 8)
+FRONTIER_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,11 @@ class Compared:
         From `sensitivity_by_outcome`.
     losses : DataFrame
         From `patient_losses`.
+    parts : DataFrame
+        From `loss_by_outcome`, at the study's epsilon.
+    frontier : DataFrame or None
+        From `frontier`, at some of the study's epsilons; None where deaths are not counted, where shares of the benefit
+        say little, and where the optimum cannot be computed.
     """
 
     problem: DecisionProblem
@@ -102,6 +115,8 @@ class Compared:
     shown: Shown
     drivers: pd.DataFrame
     losses: pd.DataFrame
+    parts: pd.DataFrame
+    frontier: pd.DataFrame | None
 
 
 def compared(
@@ -127,7 +142,28 @@ def compared(
         show(study, problem, seen, progress, kept),
         written(sensitivity_by_outcome(study, problem)),
         written(patient_losses(problem, losing(study.policies), study.epsilon)),
+        written(loss_by_outcome(study, problem, _at_epsilon(study))),
+        _frontier(study, problem, findings, progress),
     )
+
+
+def _at_epsilon(study: ScenarioStudy) -> list[Policy]:
+    return [make_policy(name, epsilon=study.epsilon) for name in losing(study.policies)]
+
+
+def _frontier(
+    study: ScenarioStudy, problem: DecisionProblem, findings: Findings, progress: Progress
+) -> pd.DataFrame | None:
+    """The frontier at some of the study's epsilons, on the problem of the distinct rows where there is one."""
+    optimum = Optimal(study.epsilon)
+    if not (findings.deaths and findings.gain.has_shares and applies(optimum, problem)):
+        return None
+    finite = tuple(epsilon for epsilon in study.epsilons if 0 < epsilon < math.inf)
+    wanted = sorted({nearest_epsilon(study.epsilon * factor, finite) for factor in FRONTIER_AT}) if finite else ()
+    if not wanted:
+        return None
+    on = evaluated_on(optimum, problem)
+    return written(frontier(on, epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress))
 
 
 def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...] = ()) -> Answer:
@@ -143,20 +179,22 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         Policies that could not be used, and why.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.decision.decision_drawings import epsilon_drawings, groups_drawing, patients_drawing, weights_drawing  # noqa: PLC0415
+    from policysim.decision import decision_drawings as draw  # noqa: PLC0415
 
     problem, findings, prices = found.problem, found.findings, found.prices
     seen, slider = found.seen, found.shown.slider
     at_epsilon = seen[seen["epsilon"] == study.epsilon]
     drawings: list[Drawing | None] = [
-        *epsilon_drawings(seen, found.shown.first, study.epsilon),
-        groups_drawing(at_epsilon, losing(study.policies)),
-        weights_drawing(found.drivers),
-        patients_drawing(found.losses, study.epsilon),
+        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
+        draw.frontier_drawing(found.frontier, seen),
+        draw.parts_drawing(found.parts, study.epsilon),
+        draw.groups_drawing(at_epsilon, losing(study.policies)),
+        draw.weights_drawing(found.drivers),
+        draw.patients_drawing(found.losses, study.epsilon),
     ]
     said = sentences_about(findings, found.table)
     return Answer(
-        screen=_screen(study, problem, findings, prices, answer=unmarked(said[0]), left_out=left_out),
+        screen=_screen(study, problem, findings, prices, answer=[unmarked(part) for part in said], left_out=left_out),
         document={
             "findings": asdict(findings),
             "comparison": found.table.to_dict(orient="records"),
@@ -167,6 +205,8 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             "comparison.csv": found.table,
             "examples.csv": found.shown.probabilities,
             "findings.csv": findings_table(findings, problem),
+            "losses-by-outcome.csv": found.parts,
+            **({} if found.frontier is None else {"frontier.csv": found.frontier}),
             "drivers.csv": found.drivers,
             "patient-losses.csv": found.losses,
             **({} if prices is None else {"prices.csv": prices}),
@@ -192,7 +232,7 @@ def _screen(
     findings: Findings,
     prices: pd.DataFrame | None,
     *,
-    answer: str,
+    answer: list[str],
     left_out: tuple[str, ...],
 ) -> list[str]:
     lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from envs.scenario import DEATH
+from policies.arrays import ROUNDING
 from policies.catalogue import make_policy
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
@@ -64,6 +68,45 @@ class WorstGroup:
     extra_deaths: float
 
 
+class ForAll(NamedTuple):
+    """The treatment that costs the fewest deaths if everybody gets it; no name, and NaN, where deaths are not counted.
+
+    Attributes
+    ----------
+    action : str
+        Its name.
+    extra_deaths : float
+        Per patient, beyond those of the best treatment for each.
+    benefit_kept : float
+        0 if it is the best single treatment in utility, too, and less if not; NaN where shares say little.
+    """
+
+    action: str = ""
+    extra_deaths: float = math.nan
+    benefit_kept: float = math.nan
+
+
+NOBODY_DIES = ForAll()
+
+
+class BreakEven(NamedTuple):
+    """Up to which weight of a death a policy that costs more deaths than one treatment for all is worth more than it.
+
+    Attributes
+    ----------
+    policy : str
+        The private policy of the highest value.
+    weight : float
+        Of a death, in units of utility, at which the two are worth the same.
+    assumed : float
+        The weight that the study gives to a death.
+    """
+
+    policy: str
+    weight: float
+    assumed: float
+
+
 @dataclass(frozen=True)
 class Findings:
     """What a study found at its epsilon.
@@ -96,9 +139,10 @@ class Findings:
         Hidden features that tell no treatments apart in this model: see `unused_features`.
     used : bool
         Whether the model uses anything of what is hidden.
-    safest : tuple of str and float
-        The action that costs the fewest deaths if everybody gets it, and its expected deaths per patient beyond those
-        of the best for each; NaN where deaths are not counted.
+    safest : ForAll
+        The single treatment for all that costs the fewest deaths.
+    break_even : BreakEven or None
+        None where no private policy is worth more than one treatment for all, or none that is costs more deaths.
     """
 
     epsilon: float
@@ -113,7 +157,8 @@ class Findings:
     gain: Gain
     unused: tuple[str, ...]
     used: bool
-    safest: tuple[str, float] = ("", math.nan)
+    safest: ForAll = NOBODY_DIES
+    break_even: BreakEven | None = None
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -167,7 +212,8 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         gain=gain,
         unused=unused_features(study, problem, study.sensitive),
         used=uses_hidden(problem),
-        safest=_safest(problem),
+        safest=_safest(problem, gain),
+        break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
     )
 
 
@@ -231,12 +277,30 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 
-def _safest(problem: DecisionProblem) -> tuple[str, float]:
+def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:
     if not problem.outcomes["deaths"].any():
-        return "", math.nan
+        return NOBODY_DIES
     deaths = problem.prior @ problem.outcomes["deaths"]
     action = int(deaths.argmin())
-    return problem.actions[action], float(deaths[action]) - _deaths(problem)["best for each"]
+    # Of those that cost no more deaths but for rounding, the best in utility.
+    if deaths[problem.best_fixed_action] <= deaths[action] * (1 + ROUNDING):
+        action = problem.best_fixed_action
+    kept = gain.kept(float(problem.fixed_values[action])) if gain.has_shares else math.nan
+    return ForAll(problem.actions[action], float(deaths[action]) - _deaths(problem)["best for each"], kept)
+
+
+def _break_even(at_epsilon: pd.DataFrame, private: Sequence[str], gain: Gain, study: ScenarioStudy) -> BreakEven | None:
+    """Where the value of the best private policy, and of one treatment for all, are the same as a death weighs more."""
+    rows = at_epsilon[at_epsilon["policy"].isin(private) & (at_epsilon["value"] >= gain.beaten_from)]
+    fixed = at_epsilon[at_epsilon["policy"] == BestFixed.name]
+    if rows.empty or fixed.empty or fixed["extra_deaths"].isna().all():
+        return None
+    best = rows.iloc[int(rows["value"].argmax())]
+    deaths = float(best["extra_deaths"] - fixed["extra_deaths"].iloc[0])
+    if deaths <= NEGLIGIBLE:
+        return None
+    assumed = float(study.utility.weights.get(DEATH, 0.0))
+    return BreakEven(str(best["policy"]), assumed + float(best["value"] - fixed["value"].iloc[0]) / deaths, assumed)
 
 
 def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:

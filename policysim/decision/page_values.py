@@ -152,7 +152,8 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
         *(("deaths", name, rate) for name, rate in findings.deaths.items()),
         *(("epsilon_to_beat_one_for_all", row.policy, row.better_from) for row in findings.rows),
         *(("epsilon_to_keep", row.policy, row.keeps_from) for row in findings.rows),
-        ("extra_deaths_of_the_safest_for_all", *findings.safest),
+        ("extra_deaths_of_the_safest_for_all", findings.safest.action, findings.safest.extra_deaths),
+        ("benefit_kept_of_the_safest_for_all", findings.safest.action, findings.safest.benefit_kept),
         ("typical_stake", "", findings.typical_stake),
         ("sensitivity", "", found.value),
         ("range", "", found.range),
@@ -167,6 +168,9 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
             for factor, kept in shares.items()
         ),
     ]
+    if findings.break_even is not None:
+        even = findings.break_even
+        rows += [("weight_of_a_death_at_break_even", even.policy, even.weight), ("weight_of_a_death", "", even.assumed)]
     if findings.robustness is not None:
         redrawn = findings.robustness
         rows += [

@@ -1,9 +1,13 @@
-"""The answer in three sentences: what choosing privately costs here, with which mechanism, at which epsilon."""
+"""The answer in three sentences: the safest choice, the most useful one, and what lies between them.
+
+Where deaths are not counted: what choosing privately costs, beside what, and at which epsilon it costs little.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -13,7 +17,7 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, PolicyRow
-from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_up
+from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_down, rounded_up
 from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, population, unused
 from policysim.study.slider import best_first
 
@@ -26,7 +30,7 @@ BEYOND = "of what choosing for each patient is worth beyond one treatment for al
 def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
     """Three sentences with numbers, or fewer where there is less to say.
 
-    Where one treatment for all costs fewer deaths than the mechanism that is named, the same sentence says so.
+    No policy is named for its benefit without its deaths, where deaths are counted.
 
     Parameters
     ----------
@@ -54,7 +58,12 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
             ).format(findings.one_for_all)
         ]
     known = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
-    said = [_kept(known, rows, findings), _cost(known, rows, findings), _which_epsilon(known)]
+    count = _counted(known, rows, findings)
+    said = (
+        _harm_and_benefit(known, rows, findings, count)
+        if count
+        else [_kept(known, rows, findings), _cost(known, rows), _which_epsilon(known)]
+    )
     return [*said, Markup.escape(unused(findings.unused))] if findings.unused else said
 
 
@@ -88,11 +97,90 @@ def _most(most: float, after: str) -> Markup:
     return Markup("{}none can keep more than {}").format(after, shown)
 
 
+def _harm_and_benefit(
+    known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings, count: int
+) -> list[Markup]:
+    """The safest choice, the most useful one, and what lies between them."""
+    useful = known[0]
+    fixed = Option(findings.one_for_all, 0.0, float(rows[BestFixed.name]["extra_deaths"]), single=True)
+    options = [fixed, *(Option(row.policy, row.benefit_kept, row.extra_deaths) for row in known)]
+    if findings.safest.action and findings.safest.action != fixed.name:
+        options.append(Option(findings.safest.action, findings.safest.benefit_kept, findings.safest.extra_deaths, True))
+    least = min(option.extra_deaths for option in options)
+    # Of those whose deaths nobody could tell apart, the most useful; one treatment for all, which hides all, before it.
+    as_safe = [option for option in options if (option.extra_deaths - least) * count < LEAST_EVENTS]
+    safest = max(as_safe, key=lambda option: (round(option.benefit_kept, 9), option.single))
+    opening = Markup("At ε = {} the safest choice ").format(plain(findings.epsilon))
+    costs = Markup("costs {} deaths per {} patients than the best treatment for each, and keeps {} ")
+    cost = costs.format(_more(safest.extra_deaths, count), f"{count:,}", percent(safest.benefit_kept)) + BEYOND
+    if safest.name == useful.policy:
+        also = Markup("One treatment for all, {}, costs {} and keeps {}.").format(
+            fixed.name, _more(fixed.extra_deaths, count), percent(0.0)
+        )
+        said = opening + Markup("is also the most useful, {}: it ").format(_titled(useful, rows)) + cost
+        return [said + _limit(useful, rows, after="; "), also, _which_epsilon(known)]
+    first = opening + Markup("is {}: it ").format(safest.words) + cost + "."
+    between = _which_epsilon(known)
+    if findings.break_even is not None:
+        between = Markup(
+            "Between the two, {} is worth more than giving everybody {} while a death weighs less than {} ({} is "
+            "assumed); {}"
+        ).format(
+            findings.break_even.policy,
+            fixed.name,
+            rounded_down(findings.break_even.weight),
+            plain(findings.break_even.assumed),
+            _lowered(between),
+        )
+    return [first, _most_useful(useful, rows, count, alone=len(known) == 1), between]
+
+
+@dataclass(frozen=True)
+class Option:
+    """What may be chosen: a single treatment for all, or a mechanism."""
+
+    name: str
+    benefit_kept: float
+    extra_deaths: float
+    single: bool = False
+
+    @property
+    def words(self) -> Markup:
+        """What is done."""
+        return Markup("to give everybody {}" if self.single else "{}").format(self.name)
+
+
+def _most_useful(useful: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], count: int, *, alone: bool) -> Markup:
+    """What the best mechanism keeps and costs, or that none compared is more useful than one treatment for all."""
+    better = useful.benefit_kept > NEGLIGIBLE
+    if useful.policy == Optimal.name:
+        opening = "The most useful is {}, which" if better else "Even {}"
+    elif better:
+        opening = (
+            "The only mechanism compared, {}," if alone else "The most useful of the mechanisms compared is {}, which"
+        )
+    elif alone:
+        opening = "The only mechanism compared is no more useful than one treatment for all: {}"
+    else:
+        opening = "None of the mechanisms compared is more useful than one treatment for all: the best, {},"
+    keeps = Markup(" keeps {} and costs {}").format(percent(useful.benefit_kept), _more(useful.extra_deaths, count))
+    return Markup(opening).format(_titled(useful, rows)) + keeps + _limit(useful, rows, after="; ")
+
+
+def _titled(row: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> str:
+    """The name of a mechanism; of an optimum that is not proven to be one, how it was found."""
+    unproven = row.policy == Optimal.name and not attains(row.benefit_kept, most_kept(rows))
+    return f"{row.policy}, {BEST_FOUND}" if unproven else row.policy
+
+
+def _lowered(sentence: Markup) -> Markup:
+    return sentence[:1].lower() + sentence[1:]
+
+
 def _kept(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
     """How much the best mechanism keeps, and how much any could."""
     best = known[0]
-    worse = best.benefit_kept < -NEGLIGIBLE
-    if worse:
+    if best.benefit_kept < -NEGLIGIBLE:
         opening = (
             "At ε = {} the only mechanism compared is worth less than one treatment for all: {} keeps {} "
             if len(known) == 1
@@ -110,9 +198,7 @@ def _kept(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
             else "At ε = {} the best of the mechanisms compared, {}, keeps {} "
         )
     kept = Markup(opening).format(plain(findings.epsilon), best.policy, percent(best.benefit_kept)) + BEYOND
-    lives = _lives(best.policy, rows, findings, _counted(known, rows, findings))
-    joined = Markup(", {} ").format("and" if worse else "but") + lives if lives else Markup("")
-    return kept + joined + _limit(best, rows, after="; " if lives else ", and ")
+    return kept + _limit(best, rows, after=", and ")
 
 
 def _counted(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
@@ -136,7 +222,7 @@ def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], findings: Fi
         return Markup("")
     mine, fixed = (float(rows[name]["extra_deaths"]) for name in (policy, BestFixed.name))
     for_all = Markup("one treatment for all")
-    action, safest = findings.safest
+    action, safest, _ = findings.safest
     if (fixed - safest) * count >= LEAST_EVENTS:
         for_all, fixed = Markup("giving everybody {}").format(action), safest
     if (mine - fixed) * count < LEAST_EVENTS:
@@ -184,43 +270,22 @@ def _lost(private: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any
     return lost + (Markup(" and ") + lives if lives else Markup("")) + "."
 
 
-def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
-    """What that means in deaths (or utility), beside one treatment for all and the next mechanism."""
+def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
+    """What that means in utility, beside one treatment for all and the next mechanism."""
     best, *others = known
-    count = _counted(known, rows, findings)
-    following = (
-        Markup(" the next mechanism, {} (benefit kept {}), ").format(others[0].policy, percent(others[0].benefit_kept))
-        if others
-        else Markup("")
-    )
-    if _lives(best.policy, rows, findings, count):
-        # The deaths of both are said already: what this buys is utility.
-        sentence = Markup("In utility it loses {} per patient, and one treatment for all {}").format(
-            *(rounded(float(rows[name]["loss"])) for name in (best.policy, BestFixed.name))
-        )
-        if others:
-            sentence += Markup(";{}loses {} and costs {} deaths").format(
-                following, rounded(float(rows[others[0].policy]["loss"])), _more_of(others[0].policy, rows, count)
-            )
-        return sentence + "."
 
     def cost(name: str) -> Markup:
-        if not count:
-            return Markup("{} in utility").format(rounded(float(rows[name]["loss"])))
-        return _more_of(name, rows, count)
+        return Markup("{} in utility").format(rounded(float(rows[name]["loss"])))
 
-    per = Markup(" deaths per {} patients").format(f"{count:,}") if count else Markup(" per patient")
     sentence = Markup(
-        "Compared with the best treatment for each patient, which hides nothing, it costs {}{}; one treatment for all, "
-        "which needs no privacy, costs {}"
-    ).format(cost(best.policy), per, cost(BestFixed.name))
+        "Compared with the best treatment for each patient, which hides nothing, it costs {} per patient; one "
+        "treatment for all, which needs no privacy, costs {}"
+    ).format(cost(best.policy), cost(BestFixed.name))
     if others:
-        sentence += Markup(", and{}{}").format(following, cost(others[0].policy))
+        sentence += Markup(", and the next mechanism, {} (benefit kept {}), {}").format(
+            others[0].policy, percent(others[0].benefit_kept), cost(others[0].policy)
+        )
     return sentence + "."
-
-
-def _more_of(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], count: int) -> Markup:
-    return _more(float(rows[policy]["extra_deaths"]), count)
 
 
 def _which_epsilon(known: Sequence[PolicyRow]) -> Markup:

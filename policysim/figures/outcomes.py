@@ -56,10 +56,8 @@ def loss_by_outcome(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     checked(table, NAME, ["policy", "outcome", "lost"])
     rows = nonempty(table[table["policy"] != Greedy.name], NAME, "of a policy other than greedy")
     every = names_of(rows, "policy")
-    names = telling(
-        rows.groupby("policy", sort=False, as_index=False)["lost"].sum().rename(columns={"lost": "loss"}),
-        policies=policies,
-    )
+    totals = rows.assign(loss=rows.groupby("policy")["lost"].transform("sum"))
+    names = telling(totals, policies=policies)
     parts = _parts(rows[rows["policy"].isin(names)]).loc[names]
     with canvas(size, page=(8.2, 1.6 + 0.42 * len(names)), column=2.6 + 0.34 * len(names)) as made:
         axes = made.figure.subplots()

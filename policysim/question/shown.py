@@ -63,6 +63,11 @@ def rounded_up(value: float) -> Markup:
     return shown(value, words.rounded_up(value))
 
 
+def rounded_down(value: float) -> Markup:
+    """A lower bound, to three digits and never above it."""
+    return shown(value, words.rounded_down(value, words.SENSITIVITY_DIGITS))
+
+
 def plain(value: float) -> Markup:
     """A number that is exact as it stands, such as epsilon."""
     return shown(value, words.plain(value))
@@ -89,6 +94,7 @@ FILTERS = {
     "percent_1": percent_1,
     "rounded": rounded,
     "percent_down": percent_down,
+    "rounded_down": rounded_down,
     "rounded_up": rounded_up,
     "sensitivity": sensitivity,
     "plain": plain,
