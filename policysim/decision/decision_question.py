@@ -142,13 +142,14 @@ def compared(
         show(study, problem, seen, progress, kept),
         written(sensitivity_by_outcome(study, problem)),
         written(patient_losses(problem, losing(study.policies), study.epsilon)),
-        written(loss_by_outcome(study, problem, _at_epsilon(study))),
+        written(loss_by_outcome(study, problem, _at_epsilon(study, problem))),
         _frontier(study, problem, findings, progress),
     )
 
 
-def _at_epsilon(study: ScenarioStudy) -> list[Policy]:
-    return [make_policy(name, epsilon=study.epsilon) for name in losing(study.policies)]
+def _at_epsilon(study: ScenarioStudy, problem: DecisionProblem) -> list[Policy]:
+    made = [make_policy(name, epsilon=study.epsilon) for name in losing(study.policies)]
+    return [policy for policy in made if applies(policy, problem)]
 
 
 def _frontier(

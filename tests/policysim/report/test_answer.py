@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_pages import readable
 
-from policysim.decision.findings import Findings, PolicyRow
+from policysim.decision.findings import BreakEven, Findings, ForAll, PolicyRow
 from policysim.decision.summary import answer
 from policysim.study.sweep import Gain
 
@@ -20,22 +20,25 @@ FIXED = ("best-fixed", 0.0, 0.0000016, NAN, NAN)
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
 PROVEN = ("optimal", "optimal-unbeatable")
 
-LIVES = (
-    "costs {} deaths per 100,000 patients than the best treatment for each, where one treatment for all costs 0.16 more"
+# One treatment for all, as FIXED has it.
+FOR_ALL = (
+    "At ε = 1 the safest choice is to give everybody a3: it costs 0.16 more deaths per 100,000 patients than the best "
+    f"treatment for each, and keeps 0 % {BEYOND}."
 )
 
 
-def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"):
+def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum", fixed=FIXED, safest=None, even=None):
     """The sentences for policies, each (name, benefit kept, extra deaths, ε to beat one for all, ε to keep 80 %).
 
     `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
     """
     listed = [
-        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, FIXED)
+        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, fixed)
     ]
     findings = Findings(
-        1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used
-    )
+        1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used,
+        safest or ForAll("a3", fixed[2], 0.0), even,
+    )  # fmt: skip
     table = pd.DataFrame(
         [
             {"policy": row.policy, "epsilon": 1.0, "group": "all", "benefit_kept": row.benefit_kept, "loss": 0.07}
@@ -47,30 +50,53 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
     return [readable(sentence) for sentence in answer(findings, table)]
 
 
-def test_the_optimum_is_best_and_none_can_keep_more():
-    assert said(POOR, FAIR, GOOD) == [
-        f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, but {LIVES.format('30 more')}; none can keep "
-        "more.",
-        "In utility it loses 0.070 per patient, and one treatment for all 0.070; the next mechanism, "
-        "randomized-response (benefit kept −18 %), loses 0.070 and costs 76 more deaths.",
-        "Keeping 80 % takes ε = 3.0 with optimal, 3.4 with randomized-response, and up to 3,900 with exponential.",
+def test_the_safest_choice_the_most_useful_one_and_what_lies_between():
+    assert said(POOR, FAIR, GOOD, even=BreakEven("optimal", 199.96, 100.0)) == [
+        FOR_ALL,
+        "The most useful is optimal, which keeps 30 % and costs 30 more; none can keep more.",
+        "Between the two, optimal is worth more than giving everybody a3 while a death weighs less than 199 (100 is "
+        "assumed); keeping 80 % takes ε = 3.0 with optimal, 3.4 with randomized-response, and up to 3,900 with "
+        "exponential.",
     ]
 
 
-def test_the_optimum_comes_first_where_another_is_as_good_but_for_rounding():
-    first, *_ = said(("randomized-features", 1e-16, 0.0001, 0.0, 3.0), ("optimal", 0.0, 0.0001, 0.0, 2.9))
+def test_a_mechanism_that_costs_no_more_deaths_and_keeps_more_is_the_safest():
+    safe = ("optimal-safe", 0.166, FIXED[2], 3.0, 7.0)
+    first, second, _ = said(FAIR, safe, GOOD)
+    assert first == FOR_ALL.replace("to give everybody a3", "optimal-safe").replace("keeps 0 %", "keeps 17 %")
+    assert second.startswith("The most useful is optimal, which keeps 30 %")
+    # As safe and no more useful than one treatment for all, which hides everything.
+    assert said(FAIR, ("optimal-safe", 1e-12, FIXED[2], 3.0, 7.0), GOOD)[0] == FOR_ALL
+
+
+def test_where_the_safest_is_the_most_useful_too_it_is_named_once():
+    first, second, third = said(FAIR, ("optimal", 0.998, 0.0000014, 0.0, 2.9))
     assert first == (
-        f"At ε = 1 even the best mechanism, optimal, keeps 0 % {BEYOND}, but {LIVES.format('10 more')}; none can keep "
-        "more."
+        "At ε = 1 the safest choice is also the most useful, optimal: it costs 0.14 more deaths per 100,000 patients than "
+        f"the best treatment for each, and keeps 100 % {BEYOND}; none can keep more."
     )
+    assert second == "One treatment for all, a3, costs 0.16 more and keeps 0 %."
+    assert third.startswith("Keeping 80 % takes ε")
+
+
+def test_the_safest_treatment_for_all_need_not_be_the_best_one():
+    first, second, _ = said(GOOD, safest=ForAll("a1", -0.0001, -0.25), even=BreakEven("optimal", 150.0, 100.0))
+    assert first.startswith("At ε = 1 the safest choice is to give everybody a1: it costs 10 fewer deaths")
+    assert first.endswith(f"and keeps −25 % {BEYOND}.")
+    assert second.startswith("The most useful is optimal")
+
+
+def test_the_optimum_comes_first_where_another_is_as_good_but_for_rounding():
+    _, second, _ = said(("randomized-features", 1e-16, 0.0001, 0.0, 3.0), ("optimal", 0.0, 0.0001, 0.0, 2.9))
+    assert second == "Even optimal keeps 0 % and costs 10 more; none can keep more."
 
 
 def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
-    first, _, last = said(POOR, FAIR)
-    assert first == (
-        "At ε = 1 none of the mechanisms compared is worth as much as one treatment for all: the best, "
-        f"randomized-response, keeps −18 % {BEYOND}, and {LIVES.format('76 more')}; what no mechanism can exceed was "
-        "not computed."
+    first, second, last = said(POOR, FAIR)
+    assert first == FOR_ALL
+    assert second == (
+        "None of the mechanisms compared is more useful than one treatment for all: the best, randomized-response, keeps "
+        "−18 % and costs 76 more; what no mechanism can exceed was not computed."
     )
     assert last == (
         "Keeping 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
@@ -80,10 +106,9 @@ def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
 
 def test_where_the_limit_is_only_bounded_the_bound_is_said():
     unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
-    first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), unbeatable)
-    assert first == (
-        f"At ε = 1 the only mechanism compared, exponential, keeps 20 % {BEYOND}, but {LIVES.format('10 more')}; none "
-        "can keep more than 45 %."
+    _, second, _ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), unbeatable)
+    assert second == (
+        "The only mechanism compared, exponential, keeps 20 % and costs 10 more; none can keep more than 45 %."
     )
 
 
@@ -91,20 +116,22 @@ def test_the_optimum_is_the_best_found_where_the_proof_leaves_room():
     first, *_ = said(FAIR, GOOD, most=0.4401, deaths=False)
     found = "At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %"
     assert first == f"{found} {BEYOND}, and none can keep more than 45 %."
-    first, *_ = said(FAIR, GOOD, most=0.4401)
-    assert first.endswith("costs 0.16 more; none can keep more than 45 %.")
+    assert said(FAIR, GOOD, most=0.4401)[1] == (
+        "The most useful is optimal, the best mechanism found by linear programming, which keeps 30 % and costs 30 more; "
+        "none can keep more than 45 %."
+    )
     # As good as the proof to its rounding, and not to the digits that are printed.
-    assert said(FAIR, GOOD, most=0.301 + 1e-9)[0].endswith("; none can keep more.")
-    assert said(FAIR, GOOD, most=0.3012)[0].endswith("; none can keep more than 31 %.")
+    assert said(FAIR, GOOD, most=0.301 + 1e-9)[1].endswith("; none can keep more.")
+    assert said(FAIR, GOOD, most=0.3012)[1].endswith("; none can keep more than 31 %.")
 
 
 @pytest.mark.parametrize("most", [NAN, 0.9999, 1.0])
 def test_where_nothing_is_proven_nothing_is_called_impossible(most):
     for deaths in (False, True):
-        first, *others = said(FAIR, GOOD, most=most, deaths=deaths)
-        assert first.startswith("At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %")
-        assert first.endswith("; that none can keep more is not proven.")
-        assert not any(claim in " ".join([first, *others]) for claim in ("none can keep more than", "No mechanism"))
+        sentences = said(FAIR, GOOD, most=most, deaths=deaths)
+        assert "the best mechanism found by linear programming" in sentences[deaths]
+        assert sentences[deaths].endswith("; that none can keep more is not proven.")
+        assert not any(claim in " ".join(sentences) for claim in ("none can keep more than", "No mechanism"))
     _, bound = said(("optimal-achievable", 0.3, NAN, NAN, NAN), most=most)
     assert bound == f"At ε = 1 some policy keeps 30 % {BEYOND}; that none can keep more is not proven."
 
@@ -118,8 +145,8 @@ def test_another_mechanism_that_keeps_the_most_is_said_to():
 
 def test_where_a_value_is_known_to_be_achievable_it_is_said_too():
     bounds = [("optimal-achievable", 0.3, NAN, NAN, NAN), ("optimal-unbeatable", 0.45, NAN, NAN, NAN)]
-    first, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
-    assert first.endswith("costs 0.16 more; some policy keeps 30 %, and none can keep more than 45 %.")
+    _, second, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
+    assert second.endswith("costs 10 more; some policy keeps 30 %, and none can keep more than 45 %.")
     assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 % {BEYOND}, and none can keep more than 45 %."
 
 
@@ -135,13 +162,19 @@ def test_what_the_search_cannot_tell_apart_is_a_tie_that_the_optimum_wins(keeps,
 
 
 def test_of_several_without_the_optimum_the_best_is_the_best_compared():
-    assert said(FAIR, ("exponential", 0.2, 0.0001, 0.5, 3.0))[0].startswith(
+    rows = FAIR, ("exponential", 0.2, 0.0001, 0.5, 3.0)
+    assert said(*rows)[1].startswith("The most useful of the mechanisms compared is exponential, which keeps 20 %")
+    assert said(*rows, deaths=False)[0].startswith(
         "At ε = 1 the best of the mechanisms compared, exponential, keeps 20 %"
     )
 
 
 def test_one_mechanism_that_is_worse_has_no_others_to_be_best_of():
-    first, second, third = said(("exponential", -0.65, 0.0011, INF, INF))
+    only = ("exponential", -0.65, 0.0011, INF, INF)
+    assert said(only)[1].startswith(
+        "The only mechanism compared is no more useful than one treatment for all: exponential keeps −65 % and costs"
+    )
+    first, second, third = said(only, deaths=False)
     assert first.startswith(
         "At ε = 1 the only mechanism compared is worth less than one treatment for all: exponential"
     )
@@ -165,38 +198,28 @@ def test_without_deaths_the_cost_is_in_utility():
 
 
 @pytest.mark.parametrize(
-    ("extra", "words"), [(-0.0002, "costs 20 fewer deaths per 100,000"), (0.0, "costs no more deaths per")]
+    ("extra", "words"), [(-0.0002, "costs 20 fewer deaths per 100,000"), (0.0, "costs no more deaths per 10,000,000")]
 )
 def test_deaths_may_also_be_fewer_or_no_more(extra, words):
-    assert words in said(("optimal", 0.3, extra, 0.0, 2.9))[1]
+    assert words in said(("optimal", 0.3, extra, 0.0, 2.9))[0]
 
 
-@pytest.mark.parametrize("extra", [0.0000016, 0.0, -0.0002, NAN])
-def test_where_one_for_all_costs_no_fewer_lives_none_are_held_against_the_best(extra):
-    first, second, _ = said(("optimal", 0.3, extra, 0.0, 2.9))
+def test_where_deaths_of_a_mechanism_are_not_known_the_cost_is_in_utility():
+    first, second, _ = said(("optimal", 0.3, NAN, 0.0, 2.9))
     assert first == f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and none can keep more."
     assert second.startswith("Compared with the best treatment for each patient")
 
 
-@pytest.mark.parametrize("extra", [0.000001602, 0.0000016011])
-def test_where_two_digits_do_not_tell_the_deaths_apart_it_is_still_said_which_are_fewer(extra):
-    first = said(("optimal", 0.3, extra, 0.0, 2.9))[0]
-    assert "where one treatment for all costs slightly fewer; none" in first
+@pytest.mark.parametrize("apart", [5e-10, 1e-6])
+def test_deaths_that_nobody_could_count_make_no_choice_safer(apart):
+    first, *_ = said(("optimal", 0.3, FIXED[2] + apart, 0.0, 2.9))
+    assert first.startswith("At ε = 1 the safest choice is also the most useful") == (apart < 1e-7)
 
 
 def test_where_one_for_all_saves_lives_the_best_is_said_to_save_fewer():
-    listed = [
-        PolicyRow("optimal", 0.3, -0.0001, 0.8, 1.0, 0.0, 2.9),
-        PolicyRow("best-fixed", 0.0, -0.0003, 0.8, 0.0, NAN, NAN),
-    ]
-    findings = Findings(1.0, {"untreated": 0.01}, "a3", listed, 0.73, None, 0.1, {}, None, GAIN, (), used=True)
-    rows = [{"policy": r.policy, "value": r.benefit_kept, "extra_deaths": r.extra_deaths} for r in listed]
-    table = pd.DataFrame(rows).assign(epsilon=1.0, group="all", loss=0.1, most_kept=0.3)
-    first = readable(answer(findings, table)[0])
-    assert (
-        "but costs 10 fewer deaths per 100,000 patients than the best treatment for each, where one treatment" in first
-    )
-    assert "for all costs 30 fewer; none" in first
+    first, second, _ = said(("optimal", 0.3, -0.0001, 0.0, 2.9), fixed=("best-fixed", 0.0, -0.0003, NAN, NAN))
+    assert "it costs 30 fewer deaths per 100,000 patients than the best treatment for each" in first
+    assert second == "The most useful is optimal, which keeps 30 % and costs 10 fewer; none can keep more."
 
 
 def test_of_a_gain_too_small_for_shares_the_utilities_are_said():

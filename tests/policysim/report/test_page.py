@@ -17,6 +17,8 @@ ORDER = [
     "Loss against ε",
     "Choose ε",
     "The policies at ε = 1",
+    "Benefit against deaths",
+    "What the loss is made of",
     "Who bears the loss",
     "The price list, by feature",
     "If the model is wrong",
@@ -30,6 +32,8 @@ ORDER = [
 FIGURES = [
     "loss-vs-epsilon",
     "action-probabilities",
+    "benefit-vs-deaths",
+    "loss-by-outcome",
     "loss-by-group",
     "sensitivity-by-weight",
     "spent-vs-claimed",
@@ -52,7 +56,7 @@ def test_sections_come_in_the_order_of_the_questions(full):
 
 
 def test_the_answer_comes_before_everything(full):
-    assert "At ε = 1 even the best mechanism, optimal, keeps 0 %" in readable(
+    assert "At ε = 1 the safest choice is to give everybody " in readable(
         full.page.partition("<h2")[0].partition("<main>")[2]
     )
 
