@@ -12,6 +12,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
+from policysim.decision.beliefs import belief_sentence
 from policysim.decision.comparison import compare_problem
 from policysim.decision.findings import Findings, find
 from policysim.decision.page_values import findings_table, losing, page_values
@@ -158,7 +159,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     return Answer(
         screen=_screen(study, problem, findings, prices, answer=unmarked(said[0]), left_out=left_out),
         document={
-            "findings": asdict(findings),
+            "findings": {**asdict(findings), "belief": belief_sentence(findings.beliefs)},
             "comparison": found.table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
@@ -169,6 +170,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             "findings.csv": findings_table(findings, problem),
             "drivers.csv": found.drivers,
             "patient-losses.csv": found.losses,
+            **({} if findings.beliefs is None else {"beliefs.csv": findings.beliefs.table()}),
             **({} if prices is None else {"prices.csv": prices}),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],
