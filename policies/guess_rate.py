@@ -112,8 +112,8 @@ def guess_rate_within(probabilities: FloatArray, adjacency: Adjacency, epsilon: 
     of_splits = n_records * len(partitions) * (2 ** (n_actions - 1) - 1)
     if min(of_pairs, of_splits) > MOST_STEPS:
         raise NotApplicableError(
-            f"the guess rate of {n_actions} actions for {n_records:,} records takes too long: the splits of the actions "
-            f"and the pairs of neighbours are both too many."
+            f"the guess rate of {n_actions} actions for {n_records:,} records takes too long: both the splits of the "
+            "actions and the pairs of neighbours are too many."
         )
     if of_pairs < of_splits:
         found = max((_by_pairs(probabilities, each) for each in partitions), key=lambda pair: pair.value)

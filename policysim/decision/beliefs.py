@@ -25,9 +25,9 @@ LEAST_CHANGE, DIGITS = 1e-6, range(2, 7)
 def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) -> pd.DataFrame:
     """What an observer who sees the treatment believes about one feature: Bayes' rule under the prior.
 
-    P(feature = level | action) = sum of prior(x) p(action|x) over the records x with that level, divided by the same sum
-    over all records. The observer knows the prior and the policy, and nothing else about the patient. Under an
-    epsilon-private policy with all records neighbours of each other, no odds change by a factor beyond e^epsilon.
+    P(feature = level | action) = sum of prior(x) p(action|x) over the records x with that level, divided by the same
+    sum over all records. The observer knows the prior and the policy, and nothing else about the patient. Where all
+    records are neighbours, an epsilon-private policy multiplies no odds by more than e^epsilon.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def belief_sentence(found: Beliefs | None) -> str:
     most = found.strongest
     if most.moved < LEAST_CHANGE:
         return (
-            f"Under {found.policy} no treatment moves an observer's belief about a hidden feature by as much as one in a "
-            "million."
+            f"Under {found.policy}, no treatment moves an observer's belief about a hidden feature by as much as one "
+            "in a million."
         )
     if round(most.most - most.before, EQUAL) >= most.moved:
         seen, moves, after = most.most_after, "rises", most.most
