@@ -2,7 +2,7 @@
 
 adjacency      who must be hard to tell from whom
 sensitivity    how far utilities can move between neighbours, exactly
-privacy_loss   what a table of action probabilities reveals, exactly
+privacy_loss   what a table of action probabilities reveals, exactly; guess_rate: to somebody who guesses
 problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
 distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler in one
@@ -28,6 +28,7 @@ Arrays in, arrays out: this package knows no patients, no files and no figures.
 
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy
+from policies.guess_rate import GuessRate, guess_rate
 from policies.policy import Policy
 from policies.privacy_loss import PrivacyLoss, privacy_loss
 from policies.problem import DecisionProblem
@@ -38,12 +39,14 @@ __all__ = [
     "Adjacency",
     "AnyRecord",
     "DecisionProblem",
+    "GuessRate",
     "OneFeature",
     "Policy",
     "PrivacyLoss",
     "Sensitive",
     "Sensitivity",
     "Witness",
+    "guess_rate",
     "make_policy",
     "privacy_loss",
     "sensitivity",

@@ -30,6 +30,12 @@ class Partition:
         """Whether all records are in one clique."""
         return len(self.axes) == len(self.shape)
 
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs of places the cliques of `lines` have."""
+        size = math.prod(self.shape[axis] for axis in self.axes)
+        return math.prod(self.shape) * (size - 1) // 2
+
     def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest entry of each clique; `column` is (n_records,), the results (n_cliques,)."""
         grid = column.reshape(self.shape)
@@ -49,9 +55,8 @@ class Partition:
 
     def _widest_line(self, column: FloatArray) -> tuple[float, int]:
         """`widest` of lines along one axis, in blocks that stay in a processor's cache."""
-        (axis,) = self.axes
-        inner = math.prod(self.shape[axis + 1 :])
-        grid = column.reshape(-1, self.shape[axis], inner)
+        grid = self.lines(column)
+        inner = grid.shape[2]
         widest, clique = -1.0, 0
         step = max(1, BLOCK // inner)
         for start in range(0, len(grid), step):
@@ -83,6 +88,13 @@ class Partition:
         last = tuple(range(len(self.shape) - len(self.axes), len(self.shape)))
         grid = np.moveaxis(column.reshape(self.shape), self.axes, last)
         return grid.reshape(-1, math.prod(self.shape[axis] for axis in self.axes))
+
+    def lines(self, column: NDArray[Any]) -> NDArray[Any]:
+        """The column as (outer, clique_size, inner): [i, :, j] is clique i * inner + j. A view along one axis."""
+        if len(self.axes) > 1:
+            return self.by_clique(column)[:, :, None]
+        (axis,) = self.axes
+        return column.reshape(-1, self.shape[axis], math.prod(self.shape[axis + 1 :]))
 
 
 class Adjacency(Protocol):

@@ -49,6 +49,12 @@ class ListedPartition(Partition):
         """The number of rows of each clique, (n_cliques,)."""
         return np.diff(self.starts, append=len(self.order))
 
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs of places the cliques of `lines` have, smaller cliques counted as the largest."""
+        size = int(self.sizes.max())
+        return len(self.starts) * size * (size - 1) // 2
+
     def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest entry of each clique; `column` is (n_rows,), the results (n_cliques,)."""
         ordered = column[self.order]
@@ -70,6 +76,10 @@ class ListedPartition(Partition):
         sizes = self.sizes
         place = self.starts[:, None] + np.minimum(np.arange(sizes.max()), sizes[:, None] - 1)
         return column[self.order[place]]
+
+    def lines(self, column: NDArray[Any]) -> NDArray[Any]:
+        """`by_clique` as (n_cliques, largest clique size, 1)."""
+        return self.by_clique(column)[:, :, None]
 
 
 @dataclass(frozen=True, eq=False)

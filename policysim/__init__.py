@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
+    from policies.guess_rate import guess_rate
     from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from policysim.course.process import InfiniteLossWarning, Process
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
+    from policysim.decision.beliefs import beliefs
     from policysim.decision.search import smallest_epsilon
     from policysim.logs.read_log import read_log
     from policysim.question.protocol import Progress
@@ -68,9 +70,11 @@ _HOME = {
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study.declared",
     "TabularMDP": "policysim.course.tabular",
+    "beliefs": "policysim.decision.beliefs",
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
     "evaluate_log": "policysim.trials.evaluate_log",
+    "guess_rate": "policies.guess_rate",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
     "local": "policies.local",
@@ -98,10 +102,12 @@ __all__ = [
     "Sensitivity",
     "Study",
     "TabularMDP",
+    "beliefs",
     "build_course",
     "build_problem",
     "compare",
     "evaluate_log",
+    "guess_rate",
     "load_scenario",
     "load_study",
     "local",

@@ -47,6 +47,12 @@ def add(commands: Commands) -> None:
         metavar="65%",
         help="how often a guess between two neighbours may be right; sets the largest ε",
     )
+    parser.add_argument(
+        "--max-guess-rate",
+        type=share("between 50% (blind) and 100%", 0.5, 1),
+        metavar="65%",
+        help="the same under the mechanism that is chosen, for one decision; its ε stands beside it",
+    )
     add_policies(parser)
     parser.add_argument(
         "--out",
@@ -85,4 +91,5 @@ def _wish(chosen: argparse.Namespace) -> Wish:
         max_loss=chosen.max_loss,
         max_extra_deaths=None if chosen.max_extra_deaths is None else chosen.max_extra_deaths / DEATHS_PER,
         max_guess=chosen.max_guess,
+        max_guess_rate=chosen.max_guess_rate,
     )

@@ -11,6 +11,7 @@ from policysim.question.words import (
     cells,
     enough,
     events,
+    guess_rate,
     of_100,
     percent,
     population,
@@ -21,7 +22,11 @@ from policysim.question.words import (
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import LoggedStudy, Study
 
-COLUMNS = (26, 10, 15, 28, 21)
+HEADINGS = (
+    ("", "", "benefit", "extra deaths", "bound on", "guess"),
+    ("", "least ε", "kept", "per {count:,}", "guesses", "rate"),
+)
+COLUMNS = (28, 11, 12, 17, 14, 10)
 DEATHS = 3
 # How many of the groups that force a bound are named.
 GROUPS_NAMED = 3
@@ -34,6 +39,10 @@ UNPROVEN = (
 GUESS_BOUND = (
     "Bound on guesses: somebody who sees a published treatment and guesses which of two such patients it was given to "
     "is right at most so often in 100, under any mechanism with this ε; 50 is guessing blind."
+)
+GUESS_RATE = (
+    "The guess rate is that of the mechanism itself, as it was made for this prior, and holds for one treatment; only "
+    "ε says what several reveal together."
 )
 UNUSED = (
     "The model does not use what is hidden to tell treatments apart, so nothing can be said about what hiding it costs."
@@ -58,7 +67,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     ]
     if any(row.epsilon < math.inf and not row.allowed for row in choices.rows):
         lines.append("* more than is allowed")
-    lines += wrap(GUESS_BOUND)
+    lines += wrap(f"{GUESS_BOUND} {GUESS_RATE}")
     if not choices.has_shares:
         lines += wrap(NO_SHARES)
     if choices.certificate is not None and certificate_file is not None:
@@ -80,6 +89,8 @@ def asked(wish: Wish) -> str:
             f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
             f"(ε ≤ {rounded_down(wish.max_epsilon, 3)})"
         )
+    if wish.max_guess_rate is not None:
+        parts.append(f"a guess rate of at most {100 * wish.max_guess_rate:g} of 100, for one treatment")
     return "; ".join(parts)
 
 
@@ -94,7 +105,7 @@ def answer(choices: Choices) -> str:
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
     if choices.verdict is Verdict.MAY:
-        found = "was found to do it" if choices.wish.max_extra_deaths is not None else "can"
+        found = "was found to do it" if choices.wish.scanned else "can"
         none = f"None of these policies {found} within what is allowed; another mechanism may."
         return f"{none}{_none_below(choices)}{_searched(choices)}"
     return _cannot(choices)
@@ -117,9 +128,12 @@ def _cannot(choices: Choices) -> str:
 
 def _searched(choices: Choices) -> str:
     """How the least epsilon was searched where that leaves gaps, after a space."""
-    if choices.wish.max_extra_deaths is None:
+    wish = choices.wish
+    if not wish.scanned:
         return ""
-    return " Deaths may rise and fall with ε: these are the least ε found in steps of 15 %, then refined."
+    what = [("deaths", wish.max_extra_deaths), ("guess rates", wish.max_guess_rate)]
+    may = " and ".join(name for name, limit in what if limit is not None).capitalize()
+    return f" {may} may rise and fall with ε: these are the least ε found in steps of 15 %, then refined."
 
 
 def _none_below(choices: Choices) -> str:
@@ -175,8 +189,8 @@ def _table(study: Study, choices: Choices) -> list[str]:
     rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
     count = population(row.extra_deaths for row in rows_shown)
     rows = [
-        ["", "least ε", "benefit kept", f"extra deaths per {count:,}", "bound on guesses"],
-        ["any mechanism at all", limit_shown(choices), "", "", ""],
+        *([cell.format(count=count) for cell in row] for row in HEADINGS),
+        ["any mechanism at all", limit_shown(choices), "", "", "", ""],
         *(_row(row, count, choices.has_shares) for row in rows_shown),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
@@ -197,4 +211,5 @@ def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
         percent(row.benefit_kept if has_shares else math.nan),
         events(row.extra_deaths, count, sign=True),
         "–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
+        guess_rate(row.guess_rate),
     ]

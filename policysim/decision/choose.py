@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,15 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from policies.arrays import FloatArray
+from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
+from policies.guess_rate import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.limit import Limit
 from policysim.decision.prices import uses_hidden
-from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
+from policysim.decision.search import (
+    SCAN_TO,
+    SCANNED,
+    TOLERANCE,
+    Curve,
+    Demand,
+    UnreachableError,
+    expected_deaths,
+    make_demand,
+)
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import checked_tables
+from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
 
@@ -46,13 +57,17 @@ class Wish:
     max_extra_deaths : float or None
         Per patient.
     max_guess : float or None
-        The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right.
+        The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right, whatever
+        the mechanism: a limit on epsilon.
+    max_guess_rate : float or None
+        The same under the mechanism that is chosen, at its epsilon (`policies.guess_rate`): for one decision only.
     """
 
     keep: float | None = None
     max_loss: float | None = None
     max_extra_deaths: float | None = None
     max_guess: float | None = None
+    max_guess_rate: float | None = None
 
     @property
     def max_epsilon(self) -> float:
@@ -60,6 +75,16 @@ class Wish:
         if self.max_guess is None or self.max_guess >= 1:
             return math.inf
         return math.log(self.max_guess / (1 - self.max_guess))
+
+    @property
+    def scanned(self) -> bool:
+        """Whether what is limited may rise and fall with epsilon, so that a grid of epsilons is looked at."""
+        return self.max_extra_deaths is not None or self.max_guess_rate is not None
+
+    @property
+    def most_guessed(self) -> float:
+        """`max_guess_rate`, and what the rounding of sums may add to it; 1 if it is not limited."""
+        return 1.0 if self.max_guess_rate is None else self.max_guess_rate * (1 + ROUNDING)
 
     @property
     def epsilon_to_refute(self) -> float:
@@ -75,8 +100,10 @@ class Wish:
 class Choice:
     """One policy at the least epsilon that meets the demand.
 
-    `epsilon` is inf, and the rest NaN, where none was found; `allowed` says whether the wished limit on guessing allows
-    that epsilon. `value` is the expected utility, `action` the treatment that everybody gets, if it is one for all.
+    `epsilon` is inf, and the rest NaN, where none was found; `allowed` says whether the wished limits on guessing allow
+    it. `right_guesses` bounds the guesses under any mechanism with this epsilon, `guess_rate` is that of the policy
+    (NaN where it takes too long to compute). `value` is the expected utility, `action` the treatment that everybody
+    gets, if it is one for all.
     """
 
     policy: str
@@ -87,6 +114,7 @@ class Choice:
     allowed: bool
     value: float = math.nan
     action: str = ""
+    guess_rate: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -168,6 +196,8 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     ------
     ValueError
         For a demand that is no number, or none.
+    NotApplicableError
+        A ValueError, where the wish limits the guess rate and it takes too long to compute.
     ClaimError
         For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """
@@ -177,7 +207,7 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
     def row(name: str) -> Choice:
-        choice = _choice(problem, demand, name, wish.max_epsilon)
+        choice = _choice(problem, demand, name, wish)
         progress.advance()
         return choice
 
@@ -214,8 +244,8 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
     return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
 
 
-def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
-    on = evaluated_on(make_policy(name), problem)
+def _choice(problem: DecisionProblem, demand: Demand, name: str, wish: Wish) -> Choice:
+    on, max_epsilon = evaluated_on(make_policy(name), problem), wish.max_epsilon
 
     def table_at(epsilon: float) -> FloatArray:
         return make_policy(name, epsilon=epsilon).probabilities(on)
@@ -230,11 +260,36 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
             epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+    if wish.max_guess_rate is not None:
+        epsilon = _harder_to_guess(on, demand, table_at, epsilon, wish)
     logs, table = checked_tables(make_policy(name, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    return _row(on, name, table, epsilon, max_epsilon)
+    row = _row(on, name, table, epsilon, max_epsilon)
+    return replace(row, allowed=False) if row.guess_rate > wish.most_guessed else row
+
+
+def _harder_to_guess(
+    problem: DecisionProblem, demand: Demand, table_at: Callable[[float], FloatArray], epsilon: float, wish: Wish
+) -> float:
+    """The least epsilon found, from the one that meets the demand on, with a guess rate that is allowed; else that one.
+
+    The guess rate may fall as epsilon rises, so a grid of epsilons is looked at, in ratios of `SCANNED`.
+    """
+
+    def margin(at: float) -> float:
+        table = table_at(at)
+        rate = guess_rate_within(table, problem.adjacency, at).rate
+        return min(demand.margin(problem, table), wish.most_guessed - rate)
+
+    curve = Curve("the guess rate", margin)
+    last = min(SCAN_TO, wish.max_epsilon)
+    steps = math.ceil(math.log(last / epsilon) / math.log(SCANNED)) if 0 < epsilon < last else 0
+    grid = [min(epsilon * SCANNED**step, last) for step in range(1, steps + 1)]
+    if curve(epsilon) >= 0 or not any(curve(at) >= 0 for at in grid):
+        return epsilon
+    return curve.first_reaching(0.0)
 
 
 def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
@@ -260,4 +315,5 @@ def _row(
         right_guesses=1 / (1 + math.exp(-epsilon)),
         allowed=epsilon <= max_epsilon,
         value=problem.value(table),
+        guess_rate=guess_rate_of(table, problem, epsilon),
     )

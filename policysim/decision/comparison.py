@@ -19,7 +19,7 @@ from policies.problem import DecisionProblem
 from policysim.decision.evaluate import Evaluator
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
-from policysim.study.checks import checked_tables
+from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
 from policysim.study.sweep import (
     N_THREADS,
@@ -38,10 +38,11 @@ from policysim.study.sweep import (
 
 @dataclass(frozen=True)
 class Result:
-    """One policy, evaluated: its means, (n_groups, n_metrics), its exact privacy loss, and what proves it optimal."""
+    """One policy, evaluated: its means, (n_groups, n_metrics), what it reveals, and what proves it optimal."""
 
     means: FloatArray
     epsilon_spent: float
+    guess_rate: float
     proof: Proof
 
 
@@ -104,6 +105,9 @@ def compare_problem(
         - `p_*`: probability of each action
         - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
+        - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
+          policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
+          no promise in its place: it says nothing of several treatments. NaN where it takes too long to compute
         - `guarantee`: the privacy loss that the policy claims not to exceed
         - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
         - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
@@ -197,12 +201,14 @@ def _run_all(
         on = evaluated_on(policy, problem)
         logs, probabilities = checked_tables(policy, on)
         spent = privacy_loss_of_logs(logs, on.adjacency).epsilon
+        # What is spent beyond the guarantee is rounding.
+        guessed = guess_rate_of(probabilities, on, min(spent, policy.guarantee))
         means = evaluator.means(probabilities, on)
         if examples:
             examples.keep(policy, probabilities)
         proof = prove_loss(problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
         progress.advance()
-        return Result(means, spent, proof)
+        return Result(means, spent, guessed, proof)
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         return dict(zip(policies, pool.map(run, policies), strict=True))
@@ -231,6 +237,7 @@ def _rows(evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, 
             mean, least = means[:, position], references.greedy[:, position]
             columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
     columns["epsilon_spent"] = result.epsilon_spent
+    columns["guess_rate"] = result.guess_rate
     columns["guarantee"] = policy.guarantee
     columns["loss_bound"] = policy.loss_bound(evaluated_on(policy, evaluator.problem))
     for name, proven in zip(Proof._fields, result.proof, strict=True):

@@ -8,6 +8,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
+from policysim.decision.beliefs import belief_sentence
 from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.words import (
     ACHIEVABLE,
@@ -15,6 +16,7 @@ from policysim.question.words import (
     UNBEATABLE,
     cells,
     events,
+    guess_rate,
     level_name,
     odds,
     percent,
@@ -34,13 +36,14 @@ from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import benefit
 
 HEADINGS = (
-    ("", "benefit", "extra deaths", "of 1,000 get", "ε", "ε to beat", "ε to keep"),
-    ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "one for all", "{keep}"),
+    ("", "benefit", "extra deaths", "of 1,000 get", "ε", "guess", "ε to beat", "ε to keep"),
+    ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "rate", "one for all", "{keep}"),
 )
-COLUMNS: tuple[int, ...] = (28, 9, 14, 17, 8, 13, 11)
+COLUMNS: tuple[int, ...] = (25, 8, 14, 16, 8, 7, 12, 10)
 # Which of them is left out where no record can die.
 DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
+GUESS_RATE = "That is the column “guess rate”, of 100; unlike ε, it says nothing about several treatments."
 
 
 def comparison_screen(
@@ -64,7 +67,8 @@ def comparison_screen(
         *policy_table(findings),
         *wrap(benefit(findings.gain)),
         "",
-        *wrap(odds(findings.epsilon, findings.right_guesses)),
+        *wrap(f"{odds(findings.epsilon, findings.right_guesses)} {GUESS_RATE}"),
+        *wrap(belief_sentence(findings.beliefs)),
         *wrap(worst_off(findings)),
         *wrap(why(problem, findings)),
         *wrap(robust(study, findings)),
@@ -193,6 +197,7 @@ def _row_cells(row: PolicyRow, count: int) -> list[str]:
         events(row.extra_deaths, count, sign=True),
         rounded(row.worse_than_untreated * 1000),
         rounded(row.epsilon_spent),
+        guess_rate(row.guess_rate),
         rounded_up(row.better_from),
         rounded_up(row.keeps_from),
     ]

@@ -14,6 +14,7 @@ from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
+from policysim.decision.beliefs import belief_sentence
 from policysim.decision.comparison import compare_problem
 from policysim.decision.findings import Findings, find
 from policysim.decision.frontier import frontier
@@ -197,7 +198,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     return Answer(
         screen=_screen(study, problem, findings, prices, answer=[unmarked(part) for part in said], left_out=left_out),
         document={
-            "findings": asdict(findings),
+            "findings": {**asdict(findings), "belief": belief_sentence(findings.beliefs)},
             "comparison": found.table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
@@ -210,6 +211,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             **({} if found.frontier is None else {"frontier.csv": found.frontier}),
             "drivers.csv": found.drivers,
             "patient-losses.csv": found.losses,
+            **({} if findings.beliefs is None else {"beliefs.csv": findings.beliefs.table()}),
             **({} if prices is None else {"prices.csv": prices}),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],

@@ -19,6 +19,7 @@ from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
+from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
@@ -26,6 +27,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.slider import first_policy
 from policysim.study.sweep import N_THREADS, Gain, applies, evaluated_on
 
 # The benefit kept that the printed table asks for.
@@ -51,6 +53,7 @@ class PolicyRow:
     extra_deaths: float
     worse_than_untreated: float
     epsilon_spent: float
+    guess_rate: float
     better_from: float
     keeps_from: float
 
@@ -143,6 +146,8 @@ class Findings:
         The single treatment for all that costs the fewest deaths.
     break_even : BreakEven or None
         None where no private policy is worth more than one treatment for all, or none that is costs more deaths.
+    beliefs : Beliefs or None
+        What an observer learns of the patient under the best of the private policies at this epsilon; None without one.
     """
 
     epsilon: float
@@ -159,6 +164,7 @@ class Findings:
     used: bool
     safest: ForAll = NOBODY_DIES
     break_even: BreakEven | None = None
+    beliefs: Beliefs | None = None
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -193,6 +199,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
             extra_deaths=float(row["extra_deaths"]),
             worse_than_untreated=float(row["worse_than_untreated"]),
             epsilon_spent=float(row["epsilon_spent"]),
+            guess_rate=float(row["guess_rate"]),
             better_from=searches.get(str(row["policy"]), NEITHER)[0],
             keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
         )
@@ -214,6 +221,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         used=uses_hidden(problem),
         safest=_safest(problem, gain),
         break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
+        beliefs=_beliefs(study, problem, table),
     )
 
 
@@ -275,6 +283,11 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
     choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
+
+
+def _beliefs(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame) -> Beliefs | None:
+    private = table[table["policy"].isin(_private(study))]
+    return None if private.empty else hidden_beliefs(study, problem, first_policy(private, study.epsilon))
 
 
 def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:

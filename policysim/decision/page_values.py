@@ -16,6 +16,7 @@ from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
+from policysim.decision.beliefs import belief_sentence
 from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
@@ -70,6 +71,7 @@ def page_values(
         "proof": overall.get(Optimal.name, overall.get(ACHIEVABLE)),
         "unbeatable": UNBEATABLE,
         "keep": KEEP,
+        "belief": belief_sentence(findings.beliefs),
         "prices": [] if prices is None else prices.to_dict("records"),
         "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),
         "method": _method(study),

@@ -12,11 +12,22 @@ from typing import Any
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.decision.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
+from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, UNUSED, answer, asked, limit_shown, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown
-from policysim.question.words import events, level_name, odds, of_100, percent, population, rounded, rounded_up
+from policysim.question.words import (
+    events,
+    guess_rate,
+    level_name,
+    odds,
+    of_100,
+    percent,
+    population,
+    rounded,
+    rounded_up,
+)
 from policysim.study.basis import basis, hidden
+from policysim.study.checks import guess_rate_of
 from policysim.study.declared import Study
 
 # Lines for those who decide.
@@ -78,6 +89,7 @@ class Alternative:
     benefit_kept: str
     extra_deaths: str
     right_guesses: str
+    guess_rate: str
     remark: str
 
 
@@ -136,12 +148,12 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({fixed.action})"
     # Where deaths are limited, epsilons between those that were looked at may do.
-    never = "cannot" if choices.wish.max_extra_deaths is None else "none found"
+    never = "none found" if choices.wish.scanned else "cannot"
     none = "–" if math.isnan(extra) else "0"
     return count, [
         Alternative(
             one_for_all, "0", percent(fixed.benefit_kept if choices.has_shares else math.nan),
-            events(extra, count, sign=True), "50",
+            events(extra, count, sign=True), "50", "50",
             "chosen" if choices.one_for_all else "not enough",
         ),
         Alternative("any mechanism at all", *_any_mechanism(choices)),
@@ -151,6 +163,7 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
         ),
         Alternative(
             "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), none, "100",
+            guess_rate(guess_rate_of(best, problem, math.inf)),
             "no privacy" if meets(problem, best) >= 0 else "no privacy, and not enough",
         ),
     ]  # fmt: skip
@@ -165,7 +178,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     trusts = least is not None and make_policy(least.policy).uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
     release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
-    return [once, *prior, *basis(study).not_guaranteed, release]
+    return [once, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
 
 
 def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
@@ -213,16 +226,17 @@ def _alternative(row: Choice, count: int, chosen: bool, *, has_shares: bool, nev
         benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
         extra_deaths=events(row.extra_deaths, count, sign=True),
         right_guesses="–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
+        guess_rate=guess_rate(row.guess_rate),
         remark=remark,
     )
 
 
-def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str]:
+def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str, str]:
     """The cells of the limit: what is not proven is not said."""
     if not choices.limit_proven:
-        return "–", "", "", "", "not proven"
+        return "–", "", "", "", "", "not proven"
     least = "none" if choices.limit == math.inf else limit_shown(choices)
-    return least, "", "", "", "none can do it below"
+    return least, "", "", "", "", "none can do it below"
 
 
 def _least(epsilon: float) -> str:

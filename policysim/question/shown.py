@@ -73,6 +73,16 @@ def plain(value: float) -> Markup:
     return shown(value, words.plain(value))
 
 
+def guess_rate(rate: float) -> Markup:
+    """A guess rate as so many of 100, rounded up."""
+    return shown(rate, words.guess_rate(rate))
+
+
+def of_hundred(share: float) -> Markup:
+    """A share as so many of 100."""
+    return shown(share, words.rounded(100 * share))
+
+
 def of_thousand(share: float) -> Markup:
     """A share as so many of 1,000."""
     return shown(share, words.rounded(1000 * share))
@@ -98,6 +108,8 @@ FILTERS = {
     "rounded_up": rounded_up,
     "sensitivity": sensitivity,
     "plain": plain,
+    "guess_rate": guess_rate,
+    "of_hundred": of_hundred,
     "of_thousand": of_thousand,
     "events": events,
     "more_events": more_events,

@@ -201,7 +201,22 @@ def guesses(loss: float) -> float:
 
 def of_100(share: float) -> str:
     """How many of 100 guesses are right at most, to a tenth and never below it: 50, 73.2, 100."""
-    return f"{_cut(Decimal(100 * share), 1):f}".removesuffix(".0")
+    return _tenths(Decimal(100 * share))
+
+
+def _tenths(number: Decimal) -> str:
+    return f"{_cut(number, 1):f}".removesuffix(".0")
+
+
+def guess_rate(rate: float) -> str:
+    """A guess rate as so many of 100, to a tenth: rounded up, but not for what rounding leaves; – for NaN.
+
+    Examples
+    --------
+    >>> guess_rate(0.5 + 1e-16), guess_rate(0.654 + 1e-15), guess_rate(0.6541)
+    ('50', '65.4', '65.5')
+    """
+    return "–" if math.isnan(rate) else _tenths(Decimal(repr(steady(100 * rate))))
 
 
 def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
 from policies.catalogue import CATALOGUE
-from policies.policy import Policy
+from policies.guess_rate import guess_rate_within
+from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
@@ -118,6 +119,14 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
             "audit names the two records that show it"
         )
     return logs, probabilities
+
+
+def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: float) -> float:
+    """The guess rate of a table whose privacy loss is at most epsilon; NaN where it would take minutes."""
+    try:
+        return guess_rate_within(probabilities, problem.adjacency, epsilon).rate
+    except NotApplicableError:
+        return math.nan
 
 
 def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:

@@ -85,6 +85,7 @@ def course():
     """What `compare_days` returns, with values that are made up."""
     rng = np.random.default_rng(5)
     names = ["best-fixed", "best-schedule", "greedy", "uniform", "exponential", "randomized-response", "optimal"]
+    names.append("exponential-tight")
     rows = [
         (name, "all", horizon, total, rng.uniform(-0.5, 1))
         for name in names

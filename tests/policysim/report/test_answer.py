@@ -33,7 +33,8 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
     `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
     """
     listed = [
-        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps) for name, kept, extra, better, keeps in (*rows, fixed)
+        PolicyRow(name, kept, extra, 0.8, 1.0, 0.7, better, keeps)
+        for name, kept, extra, better, keeps in (*rows, fixed)
     ]
     findings = Findings(
         1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used,
@@ -72,8 +73,8 @@ def test_a_mechanism_that_costs_no_more_deaths_and_keeps_more_is_the_safest():
 def test_where_the_safest_is_the_most_useful_too_it_is_named_once():
     first, second, third = said(FAIR, ("optimal", 0.998, 0.0000014, 0.0, 2.9))
     assert first == (
-        "At ε = 1 the safest choice is also the most useful, optimal: it costs 0.14 more deaths per 100,000 patients than "
-        f"the best treatment for each, and keeps 100 % {BEYOND}; none can keep more."
+        "At ε = 1 the safest choice is also the most useful, optimal: it costs 0.14 more deaths per 100,000 patients "
+        f"than the best treatment for each, and keeps 100 % {BEYOND}; none can keep more."
     )
     assert second == "One treatment for all, a3, costs 0.16 more and keeps 0 %."
     assert third.startswith("Keeping 80 % takes ε")
@@ -95,8 +96,8 @@ def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
     first, second, last = said(POOR, FAIR)
     assert first == FOR_ALL
     assert second == (
-        "None of the mechanisms compared is more useful than one treatment for all: the best, randomized-response, keeps "
-        "−18 % and costs 76 more; what no mechanism can exceed was not computed."
+        "None of the mechanisms compared is more useful than one treatment for all: the best, randomized-response, "
+        "keeps −18 % and costs 76 more; what no mechanism can exceed was not computed."
     )
     assert last == (
         "Keeping 80 % takes ε = 3.4 with randomized-response, or 3,900 with exponential; randomized-response is worth "
@@ -117,8 +118,8 @@ def test_the_optimum_is_the_best_found_where_the_proof_leaves_room():
     found = "At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %"
     assert first == f"{found} {BEYOND}, and none can keep more than 45 %."
     assert said(FAIR, GOOD, most=0.4401)[1] == (
-        "The most useful is optimal, the best mechanism found by linear programming, which keeps 30 % and costs 30 more; "
-        "none can keep more than 45 %."
+        "The most useful is optimal, the best mechanism found by linear programming, which keeps 30 % and costs 30 "
+        "more; none can keep more than 45 %."
     )
     # As good as the proof to its rounding, and not to the digits that are printed.
     assert said(FAIR, GOOD, most=0.301 + 1e-9)[1].endswith("; none can keep more.")

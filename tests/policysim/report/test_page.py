@@ -17,6 +17,7 @@ ORDER = [
     "Loss against ε",
     "Choose ε",
     "The policies at ε = 1",
+    "What an observer learns",
     "Benefit against deaths",
     "What the loss is made of",
     "Who bears the loss",
