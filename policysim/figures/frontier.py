@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal.optimum import Optimal
+from policies.reference import BestFixed
 from policysim.figures.curves import checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
 from policysim.figures.lettering import plain, show_wrapped
@@ -18,7 +19,6 @@ from policysim.question.answer import SizeName
 from policysim.question.words import ALL, population
 
 NAME = "benefit_vs_harm"
-# The mechanism whose dots are the ends of the lines.
 MOST_DOTS = 5
 # Of the width, the names of the mechanisms at the right.
 LEGEND_SHARE = 0.26
@@ -63,7 +63,9 @@ def benefit_vs_harm(
     lines = nonempty(table[table["benefit_kept"].notna()], NAME, "with a share of the benefit")
     wanted = (mechanisms["group"] == ALL) & mechanisms["epsilon"].isin(lines["epsilon"])
     dots = mechanisms[wanted & mechanisms["benefit_kept"].notna() & mechanisms[harm].notna()]
-    every = [name for name in names_of(dots, "policy") if name != Optimal.name]
+    # The optimum is the end of each line; of what has no ε, one treatment for all is what the benefit is counted from.
+    every = [name for name in names_of(dots, "policy") if name == BestFixed.name or not is_level(name)]
+    every = [name for name in every if name != Optimal.name]
     names = telling(dots[dots["policy"].isin(every)], policies=policies, most=MOST_DOTS) if every else []
     colours = looks(names_of(mechanisms, "policy"))
     count = population([*lines[harm], *dots[harm]])
