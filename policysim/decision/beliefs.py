@@ -118,7 +118,7 @@ class BeliefRange:
     most_after: str
 
     @property
-    def moved(self) -> float:
+    def change(self) -> float:
         """The larger of the two changes; 0 for what rounding leaves of none."""
         return round(max(self.before - self.least, self.most - self.before), EQUAL)
 
@@ -133,14 +133,23 @@ class Beliefs:
     @property
     def strongest(self) -> BeliefRange:
         """The level in which the belief moves most; of several, the one that is rarest before."""
-        return min(self.ranges, key=lambda each: (-each.moved, round(each.before, EQUAL)))
+        return min(self.ranges, key=lambda each: (-each.change, round(each.before, EQUAL)))
 
     @property
-    def shown(self) -> list[BeliefRange]:
-        """Without the first of two levels: what is said of the second says it too."""
+    def moved(self) -> list[BeliefRange]:
+        """Those that a treatment moves, farthest first; of two levels the second, which says the same of the first."""
         levels = [each.feature for each in self.ranges]
         first = {each.feature: each for each in reversed(self.ranges)}
-        return [each for each in self.ranges if levels.count(each.feature) != 2 or each is not first[each.feature]]
+        told = [each for each in self.ranges if levels.count(each.feature) != 2 or each is not first[each.feature]]
+        return sorted((each for each in told if each.change >= LEAST_CHANGE), key=lambda each: -each.change)
+
+    @property
+    def unmoved(self) -> list[str]:
+        """The features of which no treatment says anything, in words."""
+        moved = {each.feature for each in self.moved}
+        return [
+            name.replace("_", " ") for name in dict.fromkeys(each.feature for each in self.ranges) if name not in moved
+        ]
 
     def table(self) -> pd.DataFrame:
         """A row for each level."""
@@ -191,12 +200,12 @@ def belief_sentence(found: Beliefs | None) -> str:
     if found is None:
         return ""
     most = found.strongest
-    if most.moved < LEAST_CHANGE:
+    if most.change < LEAST_CHANGE:
         return (
             f"Under {found.policy}, no treatment moves an observer's belief about a hidden feature by as much as one "
             "in a million."
         )
-    if round(most.most - most.before, EQUAL) >= most.moved:
+    if round(most.most - most.before, EQUAL) >= most.change:
         seen, moves, after = most.most_after, "rises", most.most
     else:
         seen, moves, after = most.least_after, "falls", most.least
