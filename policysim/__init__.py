@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
     from policysim.decision.beliefs import beliefs
+    from policysim.decision.frontier import frontier
     from policysim.decision.search import smallest_epsilon
     from policysim.logs.read_log import read_log
     from policysim.question.protocol import Progress
@@ -74,6 +75,7 @@ _HOME = {
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
     "evaluate_log": "policysim.trials.evaluate_log",
+    "frontier": "policysim.decision.frontier",
     "guess_rate": "policies.guess_rate",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
@@ -107,6 +109,7 @@ __all__ = [
     "build_problem",
     "compare",
     "evaluate_log",
+    "frontier",
     "guess_rate",
     "load_scenario",
     "load_study",

@@ -38,9 +38,9 @@ class Corner(NamedTuple):
 
 def frontier(
     problem: DecisionProblem,
-    *,
     epsilons: Sequence[float],
     outcome: str = "deaths",
+    *,
     tolerance: float = TOLERANCE,
     progress: Progress = SILENT,
 ) -> pd.DataFrame:

@@ -1,0 +1,61 @@
+"""What a loss is made of, against the outcomes of every record one by one."""
+
+import numpy as np
+import pytest
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from envs.treatment_response import ResponseModel
+from policies.catalogue import CATALOGUE
+from policysim.decision.loss_by_outcome import loss_by_outcome
+from policysim.decision.prices import COSTS
+from policysim.study.sweep import applies
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("parts"), STUDY))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+@pytest.fixture(scope="module")
+def policies(problem):
+    made = [ps.make_policy(name, epsilon=0.7) for name in CATALOGUE.built_in]
+    return [policy for policy in made if applies(policy, problem)]
+
+
+def test_the_parts_of_every_policy_add_up_to_its_loss(study, problem, policies):
+    table = loss_by_outcome(study, problem, policies)
+    best = problem.prior @ problem.utilities.max(axis=1)
+    for policy in policies:
+        lost = table.loc[table["policy"] == policy.name, "lost"].sum()
+        assert lost == pytest.approx(best - problem.value(policy.probabilities(problem)), abs=1e-14)
+
+
+def test_each_part_is_that_of_its_outcome(study, problem, policies):
+    table = loss_by_outcome(study, problem, policies).set_index(["policy", "outcome"])
+    chances = ResponseModel(study.scenario).outcome_probabilities(range(problem.n_records))
+    best = np.eye(problem.n_actions)[problem.best_actions]
+    for policy in policies:
+        shift = problem.prior[:, None] * (policy.probabilities(problem) - best)
+        for place, outcome in enumerate(study.scenario.outcomes):
+            more = (shift * chances[:, :, place]).sum()
+            assert table.loc[(policy.name, outcome), "more"] == pytest.approx(more, abs=1e-14)
+            assert table.loc[(policy.name, outcome), "lost"] == pytest.approx(
+                study.utility.weights[outcome] * more, abs=1e-14
+            )
+        costs = shift.sum(axis=0) @ study.utility.cost_vector(study.scenario.actions)
+        assert table.loc[(policy.name, COSTS), "lost"] == pytest.approx(costs, abs=1e-14)
+
+
+def test_an_outcome_without_a_weight_is_left_out(tmp_path):
+    study = ps.load_study(write_small_study(tmp_path, STUDY + "\n[utility]\nweights = { death = 0, cough = 5 }\n"))
+    problem = ps.build_problem(study)
+    table = loss_by_outcome(study, problem, [ps.make_policy("uniform")])
+    assert "death" not in set(table["outcome"])
+    best = problem.prior @ problem.utilities.max(axis=1)
+    assert table["lost"].sum() == pytest.approx(best - problem.fixed_values.mean(), abs=1e-13)
