@@ -8,7 +8,6 @@ mixtures, which are ε-private too, so the frontier is a concave curve from the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +23,10 @@ from policysim.study.sweep import Gain
 
 # The corners are dense enough once the curve between two of them is known to this share of the benefit.
 TOLERANCE = 1e-3
-# Penalties that every search begins with, in units of the range of the utility over that of the outcome.
-FIRST = (1e-2, 1.0, 1e4)
+# The penalty at the end, in units of the range of the utility over that of the outcome: hardly any utility counts.
+LAST = 1e4
+# Corners whose utilities and outcomes differ by less, as a share, are one.
+SAME = 1e-12
 
 
 class Corner(NamedTuple):
@@ -143,12 +144,16 @@ def _corners(problem: DecisionProblem, epsilon: float, outcome: str, tolerance: 
             return [found] if above > ROUNDING * abs(left.value) else []
         return [*between(left, found), found, *between(found, right)]
 
-    known = [at(penalty) for penalty in ((0.0, *(unit * factor for factor in FIRST)) if unit else (0.0,))]
-    found = known[:1]
-    for left, right in pairwise(known):
-        found += [*between(left, right), right]
-    # A corner is the optimum for a range of penalties: the least of those that were tried stands for it.
-    return [corner for place, corner in enumerate(found) if place == 0 or corner[1:] != found[place - 1][1:]]
+    first = at(0.0)
+    if unit == 0:
+        return [first]
+    last = at(LAST * unit)
+    corners = [first]
+    for corner in [*between(first, last), last]:
+        # A corner is the optimum for a range of penalties: the least of those that were tried stands for it.
+        if corners[-1].outcome - corner.outcome > SAME * abs(corner.outcome):
+            corners.append(corner)
+    return corners
 
 
 def _room(left: Corner, right: Corner) -> float:
