@@ -136,15 +136,12 @@ def worse(choices: Choices) -> str:
 
     Empty where it costs no more, where deaths are not counted, and where one treatment for all is what is chosen.
     """
-    least = choices.least
-    if least is None or choices.one_for_all is not None:
-        return ""
-    more = least.extra_deaths - choices.safest.extra_deaths
+    more = choices.more_deaths
     count = population([more])
     # NaN, where deaths are not counted, is not more.
-    if not more * count >= LEAST_EVENTS:
+    if choices.one_for_all is not None or not more * count >= LEAST_EVENTS:
         return ""
-    where = "in deaths and in privacy" if least.epsilon > 0 else "in deaths"
+    where = "in deaths and in privacy" if choices.dominated else "in deaths"
     return (
         f"worse {where} than giving everybody {choices.safest.action}: it costs {events(more, count)} more deaths per "
         f"{count:,} patients"

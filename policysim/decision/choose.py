@@ -18,6 +18,7 @@ from policysim.decision.limit import Limit
 from policysim.decision.prices import uses_hidden
 from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import LEAST_EVENTS, population
 from policysim.study.checks import checked_tables
 from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
@@ -105,7 +106,7 @@ class Choices:
     best_fixed : Choice
         The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
     safest : Choice
-        The single treatment for all that costs the fewest deaths; the best one where deaths are not counted.
+        The single treatment for all that costs the fewest deaths; the best one of equals, and where none are counted.
     has_shares : bool
         Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
     used : bool
@@ -148,6 +149,18 @@ class Choices:
     def least(self) -> Choice | None:
         """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
         return self.one_for_all or next((row for row in self.rows if row.allowed), None)
+
+    @property
+    def more_deaths(self) -> float:
+        """The deaths per patient of what is chosen beyond the safest treatment for all; NaN where none are counted."""
+        return math.nan if self.least is None else self.least.extra_deaths - self.safest.extra_deaths
+
+    @property
+    def dominated(self) -> bool:
+        """Whether what is chosen costs more deaths than the safest treatment for all, and more privacy."""
+        # NaN is not more.
+        costs = self.more_deaths * population([self.more_deaths]) >= LEAST_EVENTS
+        return costs and self.least is not None and self.least.epsilon > 0
 
 
 def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: Progress = SILENT) -> Choices:
@@ -198,13 +211,18 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
         rows=rows,
         one_for_all=one_for_all,
         best_fixed=best_fixed,
-        safest=best_fixed if math.isnan(best_fixed.extra_deaths) else min(everybody, key=lambda row: row.extra_deaths),
+        safest=_safest(everybody, best_fixed),
         has_shares=Gain.of(problem).has_shares,
         used=uses_hidden(problem),
         limit=least,
         limit_proven=proven,
         certificate=None if may else limit.certificate(wish.epsilon_to_refute),
     )
+
+
+def _safest(everybody: list[Choice], best_fixed: Choice) -> Choice:
+    """The treatment for all with the fewest deaths; the best one of equals, and where deaths are not counted."""
+    return min([best_fixed, *everybody], key=lambda row: row.extra_deaths)
 
 
 def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choice:

@@ -12,7 +12,8 @@ from typing import Any
 from policies.catalogue import CATALOGUE, make_policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.decision.choice_screen import NO_SHARES, UNUSED, answer, asked, limit_shown, worse
+from policysim.decision.adoption import DEATHS, Adoption, remark, title, why, why_heading
+from policysim.decision.choice_screen import NO_SHARES, asked, limit_shown
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown
 from policysim.question.words import events, level_name, odds, of_100, percent, population, rounded, rounded_up
@@ -23,8 +24,10 @@ from policysim.study.declared import Study
 SIGNATURES = 3
 
 
-def record_values(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, Any]:
-    """What the page shows; it holds no date but the lines to write one on.
+def record_values(
+    study: Study, problem: DecisionProblem, choices: Choices, price: Price | None, adoption: Adoption
+) -> dict[str, Any]:
+    """What the page shows; it holds no date but those that were given, and lines to write on.
 
     Parameters
     ----------
@@ -36,13 +39,25 @@ def record_values(study: Study, problem: DecisionProblem, choices: Choices, pric
         What was found.
     price : Price or None
         Of the least choice; None if there is none.
+    adoption : Adoption
+        By whom it is adopted and until when.
     """
     count, rows = alternatives(problem, choices)
     return {
         "study": study,
         "disclaimer": basis(study).disclaimer,
-        "decided": decided(choices),
+        "decided": title(choices),
+        "remark": remark(choices),
+        "formal": {
+            "Institution": adoption.institution,
+            "Date": adoption.date,
+            "Valid until": adoption.valid_until,
+            "Question": study.title,
+            "Asked for": _sentence(asked(choices.wish)),
+        },
         "made": choices.least is not None,
+        "why_heading": why_heading(choices),
+        "why": why(problem, choices, adoption),
         "terms": terms(study, problem, choices, price),
         "has_deaths": DEATHS in problem.outcomes,
         "count": count,
@@ -66,7 +81,6 @@ def _inputs(study: Study) -> dict[str, str]:
 
 # A factor beyond this is no protection that anybody could feel: only its size is said.
 LARGEST_FACTOR = 1e6
-DEATHS = "deaths"
 
 
 @dataclass(frozen=True)
@@ -81,31 +95,13 @@ class Alternative:
     remark: str
 
 
-def decided(choices: Choices) -> str:
-    """The decision in one sentence, or that there is none and why."""
-    least = choices.least
-    if least is None:
-        return f"No decision was made. {answer(choices)}"
-    if not choices.used:
-        return f"{UNUSED} {_decided(choices, least)}"
-    return _decided(choices, least)
-
-
-def _decided(choices: Choices, least: Choice) -> str:
-    if choices.one_for_all is not None:
-        return f"Everybody gets {choices.one_for_all.action}. That meets what was asked for, and costs no privacy."
-    beside = f", {worse(choices)}" if worse(choices) else ""
-    return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
-
-
 def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, str]:
-    """What is hidden from whom, what was asked for, and what was found: heading to text."""
+    """What is hidden from whom, and what was found: heading to text."""
     least = choices.least
     public = {"Must be public": _sentence(basis(study).public)}
     found = {
         "Hidden": _sentence(hidden(study)),
         "From": _sentence(study.hidden_from),
-        "Asked for": _sentence(asked(choices.wish)),
     }
     if least is None or price is None:
         allowed = choices.wish.max_epsilon
