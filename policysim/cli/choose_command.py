@@ -7,7 +7,17 @@ import math
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import add_policies, add_study, chosen_study, day, folder, number, share
+from policysim.cli.options import (
+    add_bounds,
+    add_policies,
+    add_study,
+    chosen_bounds,
+    chosen_study,
+    day,
+    folder,
+    number,
+    share,
+)
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -41,7 +51,7 @@ def add(commands: Commands) -> None:
         "--max-extra-deaths",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most extra deaths per 100,000, beyond those of the best for each",
+        help="most extra deaths per 100,000, beyond those of the best for each; see --at-most",
     )
     parser.add_argument(
         "--max-guess",
@@ -49,6 +59,7 @@ def add(commands: Commands) -> None:
         metavar="65%",
         help="how often a guess between two neighbours may be right; sets the largest ε",
     )
+    add_bounds(parser, "the most of an outcome that is expected per patient; deaths=one-for-all: as under that")
     add_policies(parser)
     parser.add_argument(
         "--out",
@@ -75,12 +86,16 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if no mechanism can do what is asked for."""
+    from dataclasses import replace
+
     from policysim.decision.choice_question import ChoiceQuestion
     from policysim.report.deliver import deliver
 
+    wish = _wish(chosen)
+    study = chosen_study(chosen, policies=chosen.policy)
     question = ChoiceQuestion(
-        chosen_study(chosen, policies=chosen.policy),
-        _wish(chosen),
+        study,
+        replace(wish, at_most=chosen_bounds(chosen, study)),
         tuple(chosen.policy or ()),
         record=_adoption(chosen),
     )
@@ -117,8 +132,8 @@ def _wish(chosen: argparse.Namespace) -> Wish:
     from policysim.decision.choose import Wish
     from policysim.question.protocol import UsageError
 
-    if chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
-        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most")
     return Wish(
         keep=chosen.keep,
         max_loss=chosen.max_loss,

@@ -12,7 +12,7 @@ from typing import Any
 from policies.problem import DecisionProblem
 from policysim.decision.choice_screen import UNUSED, answer, worse
 from policysim.decision.choose import Choice, Choices
-from policysim.decision.methods import shown
+from policysim.decision.methods import searched_within, shown
 from policysim.question.words import LEAST_EVENTS, enough, events, of_100, percent, plain, population, rounded
 from policysim.study.sweep import Gain
 
@@ -56,7 +56,7 @@ class Adoption:
         return (
             f"No decision record was written: {least.policy} costs {needed} more deaths per {ACCEPTED_PER:,} patients "
             f"than giving everybody {choices.safest.action}, which also reveals nothing{beside}. Accept them with "
-            f"--accept {DEATHS}={needed}, or limit deaths with --max-extra-deaths."
+            f"--accept {DEATHS}={needed}, or limit deaths with --at-most."
         )
 
 
@@ -67,7 +67,8 @@ def title(choices: Choices) -> str:
         return "No decision was made"
     if choices.one_for_all is not None:
         return f"Everybody gets {choices.one_for_all.action}"
-    return f"Treatments are chosen by the mechanism “{least.policy}” at ε = {shown(least.epsilon)}"
+    within = " within the bounds on outcomes," if searched_within(choices, least) else ""
+    return f"Treatments are chosen by the mechanism “{least.policy}”{within} at ε = {shown(least.epsilon)}"
 
 
 def remark(choices: Choices) -> str:

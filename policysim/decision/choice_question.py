@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.decision import record as page
 from policysim.decision.adoption import DEATHS, Adoption, document
@@ -62,10 +62,11 @@ class ChoiceQuestion(Question):
         study, problem = self.study, build_problem(self.study)
         if self.record and self.record.accepted_deaths is not None and DEATHS not in problem.outcomes:
             raise UsageError(f"--accept deaths does not go with {study.name}, which counts no deaths")
-        usable, _ = usable_policies(study.policies, problem, named="all" not in self.named)
-        policies = [name for name in usable if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
-        choices = choose(problem, self.wish, policies, progress)
-        return answer_of_choices(study, problem, choices, record=self.record)
+        asked_for = [study.policy(name) for name in study.policies]
+        usable, _ = usable_policies(asked_for, problem, named="all" not in self.named)
+        policies = [policy for policy in asked_for if policy.name in usable and policy.uses_epsilon]
+        found = choose(problem, self.wish, [policy for policy in policies if applies(policy, problem)], progress)
+        return answer_of_choices(study, problem, found, record=self.record)
 
 
 def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None) -> Answer:
@@ -85,6 +86,7 @@ def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, 
             **asdict(choices),
             "verdict": choices.verdict.value,
             "possible": choices.possible,
+            "bounds": dict(choices.wish.demand(problem).at_most),
             "certificate_file": None,
             "decision_record": None,
             "record": document(problem, choices, adopted, study.title, asked(choices.wish)) if adopted else None,

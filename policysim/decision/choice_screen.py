@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
 from policysim.question.words import (
     LEAST_EVENTS,
@@ -14,6 +15,7 @@ from policysim.question.words import (
     of_100,
     percent,
     population,
+    rounded,
     rounded_down,
     rounded_up,
     wrap,
@@ -53,6 +55,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
+        *wrap(least_possible(choices)),
         "",
         *_table(study, choices),
     ]
@@ -75,6 +78,9 @@ def asked(wish: Wish) -> str:
         parts.append(f"lose at most {wish.max_loss:g} of what choosing by lot loses")
     if wish.max_extra_deaths is not None:
         parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
+    for name, most in wish.at_most.items():
+        much = f"the {name} of one treatment for all" if isinstance(most, str) else f"{most:.10g} {name} per patient"
+        parts.append(f"at most {much}")
     if wish.max_guess is not None:
         parts.append(
             f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
@@ -94,7 +100,7 @@ def answer(choices: Choices) -> str:
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
     if choices.verdict is Verdict.MAY:
-        found = "was found to do it" if choices.wish.max_extra_deaths is not None else "can"
+        found = "was found to do it" if choices.wish.bounded else "can"
         none = f"None of these policies {found} within what is allowed; another mechanism may."
         return f"{none}{_none_below(choices)}{_searched(choices)}"
     return _cannot(choices)
@@ -103,7 +109,8 @@ def answer(choices: Choices) -> str:
 def _cannot(choices: Choices) -> str:
     """That no mechanism can, with what is proven of it, in as many digits as tell it from what is allowed."""
     if choices.limit_proven and choices.limit == math.inf:
-        return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
+        best = "any choice of treatments" if choices.wish.bounded else "the best treatment for each patient"
+        return f"No mechanism can: not even {best}, without any privacy, does that."
     allowed = choices.wish.max_epsilon
     if choices.limit_proven and allowed < choices.limit < math.inf:
         for digits in range(3, SHOWN):
@@ -116,10 +123,30 @@ def _cannot(choices: Choices) -> str:
 
 
 def _searched(choices: Choices) -> str:
-    """How the least epsilon was searched where that leaves gaps, after a space."""
-    if choices.wish.max_extra_deaths is None:
+    """How the least epsilon was searched where outcomes are limited, after a space."""
+    names = [row.policy for row in choices.rows]
+    if not choices.wish.bounded or not names:
         return ""
-    return " Deaths may rise and fall with ε: these are the least ε found in steps of 15 %, then refined."
+    exact = f" At each ε, {Optimal.name} is the best within the bounds on outcomes." if Optimal.name in names else ""
+    if names == [Optimal.name]:
+        return exact
+    whose = "the ε of the others" if exact else "these ε"
+    return f"{exact} Outcomes may rise and fall with ε: {whose} are the least found in steps of 15 %, then refined."
+
+
+def least_possible(choices: Choices) -> str:
+    """Where no mechanism can: what the limited outcomes are at least, as far as it is proven; empty elsewhere."""
+    said = []
+    for found in choices.least_possible:
+        parts = [] if math.isnan(found.alone) else [f"{found.outcome} {rounded_down(found.alone, SHOWN)}"]
+        if not math.isnan(found.with_others) and found.with_others > found.alone:
+            parts.append(f"{rounded_down(found.with_others, SHOWN)} with the rest of what was asked for")
+        said += [", ".join(parts)] if parts else []
+    if not said:
+        return ""
+    allowed = choices.wish.max_epsilon
+    where = "without any privacy" if allowed == math.inf else f"at ε = {rounded_down(allowed, 3)}"
+    return f"The least possible per patient, {where}: {'; '.join(said)}."
 
 
 def _none_below(choices: Choices) -> str:
@@ -150,13 +177,13 @@ def worse(choices: Choices) -> str:
 
 def proof(certificate: dict[str, Any], file: str) -> list[str]:
     """Where the proof is, and which patients force it."""
-    objective = certificate["objective"]["utility"]
-    lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
+    weights = certificate["objective"]
+    lost = " + ".join(name if weight == 1 else f"{rounded(weight)} × {name}" for name, weight in weights.items())
     lines = wrap(
         f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
-        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
-        f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
-        "treatments that suits the patients best:"
+        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient by that "
+        f"measure, and at most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by "
+        "the order of the treatments that suits the patients best:"
     )
     loss = sum(group["lambda"] for group in certificate["groups"])
     for group in certificate["groups"][:GROUPS_NAMED]:

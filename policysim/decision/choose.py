@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.limit import Limit
+from policysim.decision.limit import LeastPossible, Limit
 from policysim.decision.prices import uses_hidden
-from policysim.decision.search import TOLERANCE, Curve, Demand, UnreachableError, expected_deaths, make_demand
+from policysim.decision.search import TOLERANCE, Demand, UnreachableError, demand_curve, expected_deaths, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import LEAST_EVENTS, population
 from policysim.study.checks import checked_tables
@@ -46,6 +48,8 @@ class Wish:
         Shares, as in `smallest_epsilon`.
     max_extra_deaths : float or None
         Per patient.
+    at_most : mapping of str to float or "one for all"
+        The most of an outcome that is expected per patient, as in `smallest_epsilon`.
     max_guess : float or None
         The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right.
     """
@@ -54,6 +58,7 @@ class Wish:
     max_loss: float | None = None
     max_extra_deaths: float | None = None
     max_guess: float | None = None
+    at_most: Mapping[str, float | str] = field(default_factory=dict)
 
     @property
     def max_epsilon(self) -> float:
@@ -68,8 +73,19 @@ class Wish:
         return self.max_epsilon * (1 + 2.0**-50) + 2.0**-50
 
     def demand(self, problem: DecisionProblem) -> Demand:
-        """The demand on value and deaths."""
-        return make_demand(problem, keep=self.keep, max_loss=self.max_loss, max_extra_deaths=self.max_extra_deaths)
+        """The demand on value and outcomes."""
+        return make_demand(
+            problem,
+            keep=self.keep,
+            max_loss=self.max_loss,
+            max_extra_deaths=self.max_extra_deaths,
+            at_most=self.at_most,
+        )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are limited."""
+        return bool(self.at_most) or self.max_extra_deaths is not None
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,8 @@ class Choices:
         Whether that is proven: by a certificate that rational arithmetic has accepted. If not, it is only computed.
     certificate : dict or None
         Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
+    least_possible : list of LeastPossible
+        Where no mechanism can: what each limited outcome is at least, as far as that is proven likewise.
     """
 
     wish: Wish
@@ -130,6 +148,7 @@ class Choices:
     limit: float
     limit_proven: bool
     certificate: dict[str, Any] | None
+    least_possible: list[LeastPossible] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:
@@ -163,39 +182,43 @@ class Choices:
         return costs and self.least is not None and self.least.epsilon > 0
 
 
-def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: Progress = SILENT) -> Choices:
+def choose(
+    problem: DecisionProblem, wish: Wish, policies: Sequence[str | Policy], progress: Progress = SILENT
+) -> Choices:
     """Find what each policy needs.
 
     Parameters
     ----------
     problem : DecisionProblem
-        What is to be decided; with the outcome "deaths" if the wish limits them.
+        What is to be decided; with the outcomes that the wish limits.
     wish : Wish
         What is asked for.
-    policies : list of str
-        Names from the catalogue.
+    policies : sequence of str or Policy
+        Names from the catalogue, or policies whose epsilon is replaced. "optimal" is searched as the optimum within the
+        bounds on outcomes.
     progress : Progress, optional
         Told of each policy and of the limit.
 
     Raises
     ------
     ValueError
-        For a demand that is no number, or none.
+        For a demand that is no number, or none, and for an unknown outcome.
     ClaimError
         For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """
     demand = wish.demand(problem)
-    progress.expect(len(policies) + 1)
-    for on in {evaluated_on(make_policy(name), problem) for name in policies}:
+    templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
+    progress.expect(len(templates) + 1)
+    for on in {evaluated_on(template, problem) for template in templates}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
-    def row(name: str) -> Choice:
-        choice = _choice(problem, demand, name, wish.max_epsilon)
+    def row(template: Policy) -> Choice:
+        choice = _choice(problem, demand, demand.within(template), wish.max_epsilon)
         progress.advance()
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
+        rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
     limit = Limit(problem, demand)
     least = limit.last_impossible(near=wish.max_epsilon)
     proven = least == 0 or limit.certificate(least) is not None
@@ -206,6 +229,7 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     one_for_all = max(enough, key=lambda row: row.value) if enough else None
     found = one_for_all is not None or any(row.allowed for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
+    proof = None if may else limit.certificate(wish.epsilon_to_refute)
     return Choices(
         wish=wish,
         rows=rows,
@@ -216,7 +240,8 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
         used=uses_hidden(problem),
         limit=least,
         limit_proven=proven,
-        certificate=None if may else limit.certificate(wish.epsilon_to_refute),
+        certificate=proof,
+        least_possible=limit.least_possible(wish.epsilon_to_refute) if proof else [],
     )
 
 
@@ -232,15 +257,9 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
     return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
 
 
-def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: float) -> Choice:
-    on = evaluated_on(make_policy(name), problem)
-
-    def table_at(epsilon: float) -> FloatArray:
-        return make_policy(name, epsilon=epsilon).probabilities(on)
-
-    curve = Curve(name, lambda at: demand.margin(on, table_at(at)))
-    if demand.deaths < math.inf:
-        curve.scan()
+def _choice(problem: DecisionProblem, demand: Demand, template: Policy, max_epsilon: float) -> Choice:
+    on, name = evaluated_on(template, problem), template.name
+    curve = demand_curve(problem, demand, template)
     try:
         epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
@@ -248,7 +267,7 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, max_epsilon: fl
             epsilon = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
-    logs, table = checked_tables(make_policy(name, epsilon=epsilon), on)
+    logs, table = checked_tables(replace(template, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)

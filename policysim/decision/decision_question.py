@@ -57,9 +57,9 @@ class DecisionQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Evaluate, search, redraw and draw."""
         problem = build_problem(self.study)
-        policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
+        policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
-        evaluated = with_references(policies)
+        evaluated = [study.policy(name) for name in with_references(policies)]
         kept = ExampleRows(problem, example_patients(problem, study.space, study.illness))
         table = compare_problem(
             problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress, examples=kept
@@ -126,7 +126,7 @@ def compared(
         prices,
         show(study, problem, seen, progress, kept),
         written(sensitivity_by_outcome(study, problem)),
-        written(patient_losses(problem, losing(study.policies), study.epsilon)),
+        written(patient_losses(problem, [study.policy(name) for name in losing(study.policies)], study.epsilon)),
     )
 
 

@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.adoption import DEATHS, Adoption, remark, title, why, why_heading
 from policysim.decision.choice_screen import NO_SHARES, asked, limit_shown
 from policysim.decision.choose import Choice, Choices
-from policysim.decision.methods import Price, methods, shown
+from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.question.words import events, level_name, odds, of_100, percent, population, rounded, rounded_up
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import Study
@@ -108,7 +108,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
         return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
-        f"{least.policy}: {CATALOGUE[least.policy].words}. Exact privacy loss: {shown(price.epsilon_spent)}."
+        f"{least.policy}: {words_of(choices, least)}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
     found["Price"] = _price(study, problem, price)
     if price.worst is not None:
@@ -131,8 +131,8 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     count = population([extra, *(row.extra_deaths for row in choices.rows)])
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({fixed.action})"
-    # Where deaths are limited, epsilons between those that were looked at may do.
-    never = "cannot" if choices.wish.max_extra_deaths is None else "none found"
+    # Where outcomes are limited, epsilons between those that were looked at may do.
+    never = "none found" if choices.wish.bounded else "cannot"
     none = "–" if math.isnan(extra) else "0"
     return count, [
         Alternative(
@@ -158,7 +158,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
         "ε holds for the published treatment of one patient, once: further treatments, or related patients, add to it."
     )
     least = choices.least
-    trusts = least is not None and make_policy(least.policy).uses_prior
+    trusts = least is not None and CATALOGUE[least.policy].uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
     release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
     return [once, *prior, *basis(study).not_guaranteed, release]
