@@ -223,7 +223,7 @@ def _range_by_formula(policy: Policy, problem: DecisionProblem) -> float | None:
 
 def _distinct_rows(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, Adjacency]:
     """The table, and who is a neighbour of whom in it; of the optimum among neighbours all, each row once."""
-    if isinstance(policy, Optimal) and policy.epsilon < np.inf:
+    if policy == Optimal(policy.epsilon) and policy.epsilon < np.inf:
         partitions = hiding_partitions(problem.adjacency, problem.n_records)
         if len(partitions) == 1 and one_clique(partitions[0]):
             return group_logs(problem, policy.epsilon), AnyRecord()

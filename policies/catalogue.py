@@ -25,7 +25,7 @@ from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
 from policies.policy import Policy
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
@@ -45,6 +45,8 @@ _CLASSES: tuple[type[Policy], ...] = (
     RandomizedResponse,
     RandomizedFeatures,
     Optimal,
+    OptimalSafe,
+    OptimalRobust,
 )
 # What is compared unless something else is asked for: one for all, the textbook, its best calibration, the simplest
 # mechanism that does well, and the limit.

@@ -14,6 +14,10 @@ class Work:
     full: str
 
 
+DANTZIG_WOLFE_1960 = Work(
+    "Dantzig & Wolfe 1960",
+    "Dantzig GB, Wolfe P (1960). Decomposition principle for linear programs. Operations Research 8(1), 101–111.",
+)
 WARNER_1965 = Work(
     "Warner 1965",
     "Warner SL (1965). Randomized response: a survey technique for eliminating evasive answer bias. Journal of the "

@@ -5,7 +5,7 @@ Results that are computed once for each problem and forgotten with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -52,6 +52,41 @@ class NumberedRecords:
         raise ValueError(f"unknown group {feature!r}: the problem has no features.")
 
 
+class Computed(Mapping[str, FloatArray]):
+    """Arrays by name that are made when they are asked for, each time anew.
+
+    Parameters
+    ----------
+    names : iterable of str
+    make : callable
+        The array of a name.
+    """
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], FloatArray]) -> None:
+        self._names, self._make = tuple(names), make
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Make it; KeyError for an unknown name."""
+        if name not in self._names:
+            raise KeyError(name)
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._names)
+
+
+def _checked_priors(priors: Mapping[str, ArrayLike], n_records: int) -> Mapping[str, FloatArray]:
+    def checked(name: str) -> FloatArray:
+        return probability_vector(priors[name], f"priors[{name!r}]", n_records)
+
+    return Computed(priors, checked) if isinstance(priors, Computed) else {str(name): checked(name) for name in priors}
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class DecisionProblem:
     """Choose an action for each record, privately.
@@ -70,6 +105,9 @@ class DecisionProblem:
         Words and groups for records; numbers by default.
     outcomes : mapping of str to array (n_records, n_actions), optional
         Further expected quantities to report, such as deaths per patient.
+    priors : mapping of str to array (n_records,), optional
+        Other priors that patients may come from, for `optimal-robust`. Those of a `Computed` mapping are made, and
+        checked, whenever they are asked for.
 
     Raises
     ------
@@ -83,6 +121,7 @@ class DecisionProblem:
     actions: Sequence[str] = ()
     records: Records = field(default_factory=NumberedRecords)
     outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+    priors: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -93,6 +132,7 @@ class DecisionProblem:
         *,
         records: Records | None = None,
         outcomes: Mapping[str, ArrayLike] | None = None,
+        priors: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
         table = finite_table(utilities, "utilities")
@@ -112,6 +152,7 @@ class DecisionProblem:
             "actions": names,
             "records": NumberedRecords() if records is None else records,
             "outcomes": expected,
+            "priors": _checked_priors(priors or {}, n_records),
         }.items():
             object.__setattr__(self, key, value)
 
@@ -123,6 +164,13 @@ class DecisionProblem:
     def with_prior(self, prior: ArrayLike) -> DecisionProblem:
         """The same problem for other patients; the tables are shared. ValueError if it is no distribution."""
         return self._with(prior=probability_vector(prior, "prior", self.n_records))
+
+    def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
+        """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
+        table = finite_table(utilities, "utilities")
+        if table.shape != self.utilities.shape:
+            raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
+        return self._with(utilities=table)
 
     def _with(self, **changed: object) -> DecisionProblem:
         other = object.__new__(DecisionProblem)

@@ -18,7 +18,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
 from policies.listed import ListedPartition
 from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
-from policies.optimal.sets import class_weights, members_of, preferences
+from policies.optimal.sets import class_weights, comes_before, members_of
 from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -120,15 +120,19 @@ def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) ->
 
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
-    if one_clique(partition):
-        return order_logs(problem, epsilon)
+    return order_logs(problem, epsilon) if one_clique(partition) else class_optimum(problem, partition, epsilon)[0]
+
+
+def class_optimum(problem: DecisionProblem, partition: Partition, epsilon: float) -> tuple[FloatArray, float]:
+    """The table of `class_logs`, class by class, and what every epsilon-private policy loses against greedy."""
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
-    table = one_hot_logs(agreed, problem.n_actions)
+    table, proven = one_hot_logs(agreed, problem.n_actions), 0.0
     for solved in solve_classes(problem, partition, epsilon):
+        proven += solved.proven_loss
         for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
             table[solved.records, action] = logs
-    return table
+    return table, proven
 
 
 def one_clique(partition: Partition) -> bool:
@@ -183,16 +187,48 @@ def by_order(problem: DecisionProblem) -> Orders:
     found, utilities, prior = distinct_rows(problem), problem.utilities.T, problem.prior
     if found is not None:
         utilities, prior = np.stack([column[found.first] for column in utilities]), found.summed(prior)
-    codes = np.zeros(len(prior), dtype=np.intp)
-    for mask in preferences(utilities)[0]:
-        # Renumbered at each action, so that the codes stay below n_records k at any number of actions.
-        codes = np.unique(codes * problem.n_actions + np.bitwise_count(mask) - 1, return_inverse=True)[1]
-    _, first = np.unique(codes, return_index=True)
+    codes, first = order_codes(utilities)
     typical = utilities[:, first]
     orders = np.argsort(-typical.T, axis=1, kind="stable")
     sets, set_weights = class_weights(utilities[:, None, :], prior[None, :])
     columns = np.ascontiguousarray(typical[:, None, :])
     return Orders(codes if found is None else codes[found.row], orders, columns, sets, set_weights)
+
+
+def order_codes(columns: FloatArray) -> tuple[IntArray, IntArray]:
+    """Number the orders of preference among records: the group of each record, (n,), and the first record of each.
+
+    Parameters
+    ----------
+    columns : array, (k, n)
+        Utilities; of equal ones the first action precedes.
+    """
+    n_actions, n_records = columns.shape
+    codes, count = np.zeros(n_records, dtype=np.intp), 1
+    for action in range(n_actions - 1):
+        # How many of the later actions precede this one: with those of the actions before, this tells the orders apart.
+        codes *= n_actions - action
+        count *= n_actions - action
+        for other in range(action + 1, n_actions):
+            codes += comes_before(columns, other, action)
+        if count > n_records:
+            codes, first = renumbered(codes, count)
+            count = len(first)
+    return renumbered(codes, count)
+
+
+def renumbered(codes: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Codes below `count` by their rank among those that occur, and where each first occurs."""
+    if count > 4 * len(codes) + 64:
+        known, ranks = np.unique(codes, return_inverse=True)
+        count = len(known)
+    else:
+        rank = np.cumsum(np.bincount(codes, minlength=count) > 0) - 1
+        ranks, count = rank[codes], int(rank[-1]) + 1
+    first = np.empty(count, dtype=np.intp)
+    # Of several assignments to a place the last one stays.
+    first[ranks[::-1]] = np.arange(len(ranks))[::-1]
+    return ranks, first
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:

@@ -1,30 +1,53 @@
-"""The limit: the epsilon-private policy of highest value under the problem's prior and utilities.
+"""The limit as a policy: the epsilon-private table of highest value, also within bounds, or in the worst case.
 
 Where every record has one clique of neighbours, it is solved class by class (`policies.optimal.classes`). Where a
-record has several (one-feature), it is the whole linear programme: a variable per record and action; between the
-records of a line along a feature a constraint per pair of neighbours, or for long lines a ceiling M per action with
-e^-epsilon M <= p(a|x) <= M: the same policies with fewer constraints. HiGHS solves it within tolerances. What is
-returned is repaired to be private exactly, and the bound is recomputed from the dual variables, so that neither depends
-on those tolerances.
+record has several (one-feature), it is the whole linear programme (`policies.optimal.whole_programme`). Bounds and
+several priors lead to mixtures of such optima (`policies.optimal.mixtures`).
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from itertools import permutations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
 
-from policies.adjacency import Partition
-from policies.arrays import FloatArray, IntArray
-from policies.literature import GHOSH_2012, KAIROUZ_2016
+from policies.arrays import FloatArray
+from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
+from policies.optimal.bounded import bounded_optimum, require_feasible
+from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
-from policies.optimal.programmes import minimise
+from policies.optimal.robust import require_priors, robust_optimum
+from policies.optimal.whole_programme import require_fit, solve_full
 from policies.policy import Look, NotApplicableError, Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
+
+
+class _Vectors(tuple[FloatArray, ...]):
+    """Arrays that are equal if all their numbers are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Vectors) and len(self) == len(other) and all(map(np.array_equal, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(len(vector) for vector in self))
+
+
+def _checked_priors(priors: Any) -> _Vectors:
+    """Read-only copies; ValueError for what is no sequence of at least one vector."""
+    if isinstance(priors, _Vectors):
+        return priors
+    if isinstance(priors, Mapping | str) or not isinstance(priors, Sequence | np.ndarray) or not len(priors):
+        raise ValueError(f"priors must be a sequence of at least one array (n_records,), got priors={priors!r}.")
+    vectors = _Vectors(np.array(prior, dtype=np.float64) for prior in priors)
+    for vector in vectors:
+        vector.flags.writeable = False
+    return vectors
 
 
 @dataclass(frozen=True)
@@ -32,13 +55,33 @@ class Optimal(Policy):
     """Maximise sum prior(x) p(a|x) u(x, a) such that p(a|x) <= e^epsilon p(a|x') for all neighbours x, x'.
 
     Exact for any-record and sensitive features at any number of records (`policies.optimal.ceilings`), and for
-    one-feature up to `policies.optimal.optimum.MAX_ENTRIES`. epsilon = 0 gives each public class its best constant
-    action, epsilon = inf is greedy.
+    one-feature up to `policies.optimal.whole_programme.MAX_ENTRIES`. epsilon = 0 gives each public class its best
+    constant action, epsilon = inf is greedy.
 
     No epsilon-private policy has a higher value *under this prior*; it trusts the prior, and can do worse than others
     where patients come from another one.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0.
+    at_most : mapping of str to float or "one for all", optional
+        The best of the policies under which these outcomes are expected to be at most so much per patient
+        (`policies.optimal.bounded`).
+    capacity : mapping of str to float, optional
+        The best of those that give these actions to at most this share of the patients.
+    priors : sequence of array, (n_records,) each, optional
+        The best in the worst case over these priors, in place of the problem's (`policies.optimal.robust`).
+
+    Raises
+    ------
+    ValueError
+        For limits that are no finite numbers, shares outside [0, 1], or priors together with bounds.
     """
 
+    at_most: Mapping[str, float | str] | None = field(default=None, hash=False)
+    capacity: Mapping[str, float] | None = field(default=None, hash=False)
+    priors: Sequence[ArrayLike] | None = None
     name = "optimal"
     gloss = "the best under the prior that linear programming finds"
     words = "the ε-private mechanism of the highest expected utility under the prior, found by linear programming"
@@ -47,10 +90,32 @@ class Optimal(Policy):
     look = Look("#000000", "p")
     row_wise = True  # reads the order of the row's actions, and sums with the prior of what each order has at stake
 
+    def __post_init__(self) -> None:
+        """Check all, and keep copies."""
+        super().__post_init__()
+        object.__setattr__(self, "at_most", checked_limits(self.at_most or {}) or None)
+        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+        if self.priors is not None:
+            if self.bounded:
+                raise ValueError("optimal takes bounds (at_most, capacity) or priors, not both.")
+            object.__setattr__(self, "priors", _checked_priors(self.priors))
+            # The priors are those of records.
+            object.__setattr__(self, "row_wise", False)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it has bounds to keep."""
+        return bool(self.at_most or self.capacity)
+
     def check(self, problem: DecisionProblem) -> None:
-        """NotApplicableError for one-feature with too many records: `value_limit` still bounds its value."""
+        """NotApplicableError for one-feature with too many records, or for bounds that cannot be kept.
+
+        `value_limit` still bounds what is worth how much under one-feature.
+        """
         if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
             require_fit(problem)
+        if self.bounded:
+            require_feasible(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; the loss is at most epsilon up to rounding of the logs.
@@ -58,8 +123,16 @@ class Optimal(Policy):
         Raises
         ------
         NotApplicableError
-            For one-feature with too many records, or for more than 62 actions.
+            For one-feature with too many records, for more than 62 actions, or for bounds that cannot be kept.
+        ValueError
+            For bounds on what the problem does not have, or priors that are no distributions over its records.
         """
+        if self.bounded:
+            return bounded_optimum(
+                problem, self.epsilon, at_most=self.at_most, capacity=self.capacity
+            ).log_probabilities
+        if self.priors is not None:
+            return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
         if np.isinf(self.epsilon):
             return Greedy().log_probabilities(problem)
         partitions = hiding_partitions(problem.adjacency, problem.n_records)
@@ -69,6 +142,102 @@ class Optimal(Policy):
             # Every record can be reached from every other one, one feature at a time.
             return BestFixed().log_probabilities(problem)
         return solve_full(problem, self.epsilon).log_probabilities
+
+
+# What `OptimalSafe` bounds unless something else is asked for.
+_AS_SAFE_AS_ONE_FOR_ALL = {"deaths": ONE_FOR_ALL}
+
+
+@dataclass(frozen=True)
+class OptimalSafe(Policy):
+    """The optimum among the policies that cost no more deaths than one treatment for all.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0.
+    at_most, capacity : mapping, optional
+        As for `Optimal`; by default deaths are at most those of one treatment for all.
+    """
+
+    at_most: Mapping[str, float | str] | None = field(default=None, hash=False)
+    capacity: Mapping[str, float] | None = field(default=None, hash=False)
+    name = "optimal-safe"
+    gloss = "the best that costs no more deaths than one for all"
+    words = (
+        "the ε-private mechanism of the highest expected utility among those with no more expected deaths than the "
+        "best single treatment for all, found by linear programming"
+    )
+    formula = "max Σ prior(x) p(a|x) u(x, a), p ε-private, Σ prior(x) p(a|x) deaths(x, a) ≤ those of one for all"
+    works = (DANTZIG_WOLFE_1960,)
+    look = Look("#1B7837", "h", "dashdot")
+    row_wise = True  # as `Optimal`, with the order of the utilities less multiples of the outcomes
+
+    def __post_init__(self) -> None:
+        """Check all, and keep copies."""
+        super().__post_init__()
+        limits = _AS_SAFE_AS_ONE_FOR_ALL if self.at_most is None else self.at_most
+        object.__setattr__(self, "at_most", checked_limits(limits))
+        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+
+    @property
+    def _optimal(self) -> Optimal:
+        return Optimal(self.epsilon, at_most=self.at_most, capacity=self.capacity)
+
+    def check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError as for `Optimal`, and where the problem has no outcome "deaths" to bound."""
+        if self.at_most == _AS_SAFE_AS_ONE_FOR_ALL and "deaths" not in problem.outcomes:
+            raise NotApplicableError('optimal-safe bounds the outcome "deaths", which the problem does not have.')
+        self._optimal.check(problem)
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
+        self.check(problem)
+        return self._optimal.log_probabilities(problem)
+
+
+@dataclass(frozen=True)
+class OptimalRobust(Policy):
+    """The largest worst-case benefit kept over the priors that patients may come from.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy parameter, >= 0.
+    priors : sequence of array, (n_records,) each, optional
+        Those of the problem (`DecisionProblem.priors`) by default.
+    """
+
+    priors: Sequence[ArrayLike] | None = None
+    name = "optimal-robust"
+    gloss = "the best in the worst case over several priors"
+    words = (
+        "the ε-private mechanism that keeps the most benefit under the worst of several priors, found by linear "
+        "programming"
+    )
+    formula = "max over ε-private p of min over priors j of (V_j(p) − fixed_j) / (best_j − fixed_j)"
+    works = (DANTZIG_WOLFE_1960,)
+    look = Look("#762A83", "8", "dotted")
+    row_wise = True  # as `Optimal`, with the sums of each prior
+
+    def __post_init__(self) -> None:
+        """Check all, and keep copies."""
+        super().__post_init__()
+        if self.priors is not None:
+            object.__setattr__(self, "priors", _checked_priors(self.priors))
+            # The priors are those of records.
+            object.__setattr__(self, "row_wise", False)
+
+    def check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError for a problem without priors, or for one-feature with too many records."""
+        if self.priors is None:
+            require_priors(problem)
+        if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
+            require_fit(problem)
+
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
+        return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
 
 
 # What the optimum is called where a process is decided day by day.
@@ -89,168 +258,3 @@ def daily_name(name: str) -> str:
 def catalogue_name(name: str) -> str:
     """The name in the catalogue of a policy that is asked for on a process: the inverse of `daily_name`."""
     return Optimal.name if name == OPTIMAL_DAILY else name
-
-
-# Records times actions. Eight programmes of this size, such as 2,048 records of 4 actions, took 3 to 11 s on one core
-# at epsilon .1 to 10; of those of twice the size some took over a minute.
-MAX_ENTRIES = 1 << 13
-
-# Beyond it e^-epsilon drowns in the solver's tolerances, and hiding the whole record costs (k - 1) e^-18 at most.
-_LARGEST_EPSILON = 18.0
-
-# Lines of at most this many records are constrained pair by pair: HiGHS then needs a tenth of the time.
-_LONGEST_PAIRED = 3
-
-# The largest entry of the objective. HiGHS works with absolute tolerances; at 1 it takes up to ten times as long.
-_LARGEST_REGRET = 1e4
-
-
-@dataclass(frozen=True)
-class FullOptimum:
-    """The solution of the whole programme.
-
-    Attributes
-    ----------
-    log_probabilities : array, (n_records, n_actions)
-        An epsilon-private policy.
-    bound : float
-        No epsilon-private policy has a higher value.
-    """
-
-    log_probabilities: FloatArray
-    bound: float
-
-
-def fits(problem: DecisionProblem) -> bool:
-    """Whether the whole programme is small enough to be solved within a minute."""
-    return problem.utilities.size <= MAX_ENTRIES
-
-
-def require_fit(problem: DecisionProblem) -> None:
-    """NotApplicableError if the whole programme is too large."""
-    if not fits(problem):
-        raise NotApplicableError(
-            f"optimal under {problem.adjacency.name} takes at most {MAX_ENTRIES // problem.n_actions} records of "
-            f"{problem.n_actions} actions, got n_records={problem.n_records}; "
-            "policies.optimal.value_limit.value_limit gives bounds at any size."
-        )
-
-
-def solve_full(problem: DecisionProblem, epsilon: float) -> FullOptimum:
-    """Solve the whole programme, for 0 < epsilon < inf.
-
-    Raises
-    ------
-    NotApplicableError
-        If it is too large.
-    """
-    require_fit(problem)
-    partitions = hiding_partitions(problem.adjacency, problem.n_records)
-    # What hides the whole record hides each feature: never worse than one action for all, and all but greedy at 18.
-    logs = class_logs(problem, Partition((problem.n_records,), (0,)), epsilon)
-    greedy = float(problem.prior @ problem.utilities.max(axis=1))
-    regrets = problem.prior[:, None] * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
-    scale = float(regrets.max()) / _LARGEST_REGRET
-    if epsilon > _LARGEST_EPSILON or scale == 0:
-        return FullOptimum(logs, greedy)
-    table, least_loss = _solve(regrets / scale, private_constraints(partitions, problem.n_actions, epsilon))
-    found = private_logs(table, partitions, epsilon)
-    best = max(found, logs, key=lambda candidate: problem.value(np.exp(candidate)))
-    return FullOptimum(best, greedy - scale * least_loss)
-
-
-def _solve(regrets: FloatArray, constraints: sparse.csr_array) -> tuple[FloatArray, float]:
-    """The table that HiGHS finds, (n_records, k) with rows of sum 1, and a loss that it proves to be the least."""
-    n_records, n_actions = regrets.shape
-    n_ceilings = constraints.shape[1] - regrets.size
-    rows = sparse.kron(sparse.eye_array(n_records), np.ones((1, n_actions)))
-    found = minimise(
-        np.concatenate([regrets.ravel(), np.zeros(n_ceilings)]),
-        constraints,
-        np.zeros(constraints.shape[0]),
-        np.ones(constraints.shape[1]),
-        equal=sparse.hstack([rows, sparse.csr_array((n_records, n_ceilings))], format="csr"),
-        methods=("highs-ipm", "highs-ds"),
-    )
-    if found is None:
-        # The uniform table is private, and a loss of 0 is always proven.
-        return np.full(regrets.shape, 1 / n_actions), 0.0
-    table = np.maximum(found.point[: regrets.size].reshape(regrets.shape), 0.0)
-    return table / table.sum(axis=1)[:, None], _dual_bound(regrets, constraints, found.prices)
-
-
-def _dual_bound(regrets: FloatArray, constraints: sparse.csr_array, multipliers: FloatArray) -> float:
-    """The Lagrangian bound: for any y >= 0, no table in the constraints loses less.
-
-    Rows sum to 1, so the least of regrets + A^T y over a row is at its smallest entry; ceilings lie in [0, 1].
-    """
-    prices = constraints.T @ multipliers
-    of_rows = (regrets + prices[: regrets.size].reshape(regrets.shape)).min(axis=1)
-    return float(of_rows.sum() + np.minimum(prices[regrets.size :], 0.0).sum())
-
-
-def private_constraints(partitions: tuple[Partition, ...], n_actions: int, epsilon: float) -> sparse.csr_array:
-    """A with A (p, M) <= 0; p is (n_records, k) and M (n_lines, k), both in C order."""
-    n_records = math.prod(partitions[0].shape)
-    paired, ceiled = [sparse.csr_array((0, n_records))], []
-    for partition in partitions:
-        lines = partition.by_clique(np.arange(n_records))
-        if lines.shape[1] <= _LONGEST_PAIRED:
-            pairs = [(lines[:, i], lines[:, j]) for i, j in permutations(range(lines.shape[1]), 2)]
-            paired += [np.exp(-epsilon) * _pick(x, n_records) - _pick(y, n_records) for x, y in pairs]
-        else:
-            ceiled.append(lines)
-    below = sparse.vstack(paired, format="csr")
-    if ceiled:
-        members = sparse.vstack([_pick(lines.ravel(), n_records) for lines in ceiled])
-        ceilings = sparse.block_diag([_repeat(lines) for lines in ceiled])
-        below = sparse.block_array([[below, None], [members, -ceilings], [-members, np.exp(-epsilon) * ceilings]])
-    return sparse.csr_array(sparse.kron(below, sparse.eye_array(n_actions)))
-
-
-def _pick(records: IntArray, n_records: int) -> sparse.csr_array:
-    """The matrix that selects these records, (len(records), n_records)."""
-    return sparse.csr_array((np.ones(len(records)), (np.arange(len(records)), records)), (len(records), n_records))
-
-
-def _repeat(lines: IntArray) -> sparse.csr_array:
-    """The matrix that repeats a ceiling for each record of its line, (lines.size, n_lines)."""
-    return _pick(np.repeat(np.arange(len(lines)), lines.shape[1]), len(lines))
-
-
-def private_logs(table: FloatArray, partitions: tuple[Partition, ...], epsilon: float) -> FloatArray:
-    """log of the table mixed with the uniform one, by just as much as its privacy needs.
-
-    If e^-epsilon p(a|x) - p(a|x') <= delta for all neighbours, then (1 - w) p + w / k is epsilon-private for
-    w = delta / (delta + (1 - e^-epsilon) / k). In logarithms, as delta may be e^-1000.
-
-    Parameters
-    ----------
-    table : array, (n_records, k)
-        Rows of sum 1.
-    partitions : tuple of Partition
-        The neighbours.
-    epsilon : float
-        In (0, inf).
-    """
-    n_actions = table.shape[1]
-    with np.errstate(divide="ignore"):
-        logs = np.asfortranarray(np.log(table))
-    log_excess = max(_log_excess(logs[:, a], part, epsilon) for a in range(n_actions) for part in partitions)
-    if log_excess == -np.inf:
-        return logs
-    log_share = np.log(-np.expm1(-epsilon)) - np.log(n_actions)
-    log_weight = log_excess - np.logaddexp(log_excess, log_share)
-    mixed: FloatArray = np.logaddexp(logs + np.log1p(-np.exp(log_weight)), log_weight - np.log(n_actions))
-    return mixed
-
-
-def _log_excess(column: FloatArray, partition: Partition, epsilon: float) -> float:
-    """log of the largest e^-epsilon p(a|x) - p(a|x'), -inf where there is none; `column` is log p(a|.)."""
-    low, high = partition.extremes(column)
-    taken = high > -np.inf
-    over = high[taken] - low[taken] - epsilon
-    exceeds = over > 0
-    if not exceeds.any():
-        return -np.inf
-    return float((high[taken][exceeds] - epsilon + np.log(-np.expm1(-over[exceeds]))).max())

@@ -12,9 +12,9 @@ from policies.adjacency import OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
 from policies.listed import Listed
-from policies.optimal import optimum
+from policies.optimal import whole_programme
 from policies.optimal.classes import hiding_partitions, one_clique, solve_classes, solve_orders
-from policies.optimal.optimum import fits, solve_full
+from policies.optimal.whole_programme import fits, solve_full
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -48,7 +48,7 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     """The optimum of the problem, or an interval for it.
 
     It is exact for any-record and sensitive features, and for one-feature while the whole linear programme fits
-    (`policies.optimal.optimum`). Beyond that, `achievable` is the best of three policies that are private under
+    (`policies.optimal.whole_programme`). Beyond that, `achievable` is the best of three policies that are private under
     one-feature: the optimum that looks at the few features that matter most, the any-record optimum, and
     exponential-bounded-range. `unbeatable` follows from
     V*(epsilon) <= the optimum under sensitive = S at |S| epsilon: records that differ only in the features S are at
@@ -77,7 +77,7 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     if isinstance(problem.adjacency, Listed) and (epsilon == 0 or not fits(problem)):
         raise NotApplicableError(
             f"the limit under {problem.adjacency.name} over a list of records is known at epsilon > 0 for at most "
-            f"{optimum.MAX_ENTRIES // problem.n_actions} records of {problem.n_actions} actions, "
+            f"{whole_programme.MAX_ENTRIES // problem.n_actions} records of {problem.n_actions} actions, "
             f"got epsilon={epsilon:g}, n_records={problem.n_records}."
         )
     if epsilon == 0:
@@ -160,7 +160,7 @@ def _looking_at_few(problem: DecisionProblem, strongest: list[Partition], epsilo
     shape = strongest[0].shape
     kept: list[int] = []
     for (axis,) in (part.axes for part in strongest):
-        if math.prod(shape[i] for i in (*kept, axis)) * problem.n_actions <= optimum.MAX_ENTRIES:
+        if math.prod(shape[i] for i in (*kept, axis)) * problem.n_actions <= whole_programme.MAX_ENTRIES:
             kept.append(axis)
     if not kept:
         return -math.inf

@@ -11,7 +11,8 @@ from scipy.sparse import coo_array, eye_array, kron
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.exponential import Exponential
-from policies.optimal.optimum import MAX_ENTRIES, Optimal, private_logs
+from policies.optimal.optimum import Optimal
+from policies.optimal.whole_programme import MAX_ENTRIES, private_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy

@@ -5,7 +5,7 @@ import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.listed import Listed
-from policies.optimal import optimum
+from policies.optimal import whole_programme
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
@@ -51,7 +51,7 @@ def test_beyond_the_largest_size_the_interval_holds_the_optimum(monkeypatch, eps
         problem = random_problem(seed, OneFeature(SHAPE))
         exact = value(Optimal(epsilon), problem)
         with monkeypatch.context() as patch:
-            patch.setattr(optimum, "MAX_ENTRIES", TOO_SMALL)
+            patch.setattr(whole_programme, "MAX_ENTRIES", TOO_SMALL)
             limit = value_limit(problem, epsilon)
         assert not limit.exact
         assert limit.achievable <= exact + 1e-9
@@ -64,7 +64,7 @@ def test_the_interval_is_closed_where_one_feature_decides_everything(monkeypatch
     # Only the first feature matters: looking at it alone is optimal, and hiding it alone is as hard as hiding all.
     utilities = np.repeat([[0.0, 1.0], [1.0, 0.0]], 12, axis=0)
     problem = DecisionProblem(utilities, np.full(24, 1 / 24), OneFeature(SHAPE))
-    monkeypatch.setattr(optimum, "MAX_ENTRIES", TOO_SMALL)
+    monkeypatch.setattr(whole_programme, "MAX_ENTRIES", TOO_SMALL)
     limit = value_limit(problem, 1.0)
     truth = np.e / (1 + np.e)
     assert limit.achievable == pytest.approx(truth, abs=1e-9)
@@ -77,21 +77,21 @@ def test_looking_at_few_features_is_optimal_where_no_others_matter(monkeypatch):
     problem = DecisionProblem(utilities, np.full(24, 1 / 24), OneFeature(SHAPE))
     exact = value(Optimal(1.0), problem)
     every = DecisionProblem(utilities, problem.prior, AnyRecord())
-    monkeypatch.setattr(optimum, "MAX_ENTRIES", TOO_SMALL)
+    monkeypatch.setattr(whole_programme, "MAX_ENTRIES", TOO_SMALL)
     assert value_limit(problem, 1.0).achievable == pytest.approx(exact, abs=1e-8)
     assert exact > value_limit(every, 1.0).achievable + 1e-3
 
 
 def test_a_feature_too_large_to_look_at_leaves_the_other_policies(monkeypatch):
     problem = random_problem(5, OneFeature((24, 2)), (24, 2))
-    monkeypatch.setattr(optimum, "MAX_ENTRIES", 5)
+    monkeypatch.setattr(whole_programme, "MAX_ENTRIES", 5)
     limit = value_limit(problem, 1.0)
     assert value(BestFixed(), problem) - 1e-12 <= limit.achievable <= limit.unbeatable
 
 
 def test_epsilon_zero_without_the_full_programme_is_the_best_action_for_all(monkeypatch):
     problem = random_problem(4, OneFeature(SHAPE))
-    monkeypatch.setattr(optimum, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(whole_programme, "MAX_ENTRIES", 10)
     limit = value_limit(problem, 0.0)
     assert limit.exact
     assert limit.achievable == limit.unbeatable == pytest.approx(value(BestFixed(), problem), rel=1e-12)
@@ -159,6 +159,6 @@ def test_one_feature_over_a_list_is_refused_where_only_steps_between_records_wou
     problem = listed(random_problem(3, OneFeature(SHAPE)), OneFeature(SHAPE), np.arange(24))
     with pytest.raises(NotApplicableError, match="over a list of records is known at epsilon > 0"):
         value_limit(problem, 0.0)
-    monkeypatch.setattr(optimum, "MAX_ENTRIES", TOO_SMALL)
+    monkeypatch.setattr(whole_programme, "MAX_ENTRIES", TOO_SMALL)
     with pytest.raises(NotApplicableError, match="at most 10 records of 3 actions, got epsilon=1, n_records=24"):
         value_limit(problem, 1.0)

@@ -180,7 +180,7 @@ def test_where_the_limit_can_only_be_bounded_both_bounds_are_rows(monkeypatch):
     rng = np.random.default_rng(6)
     problem = ps.DecisionProblem(rng.normal(size=(16, 3)), np.full(16, 1 / 16), ps.OneFeature((2, 2, 2, 2)))
     exact = ps.compare(problem, policies=["optimal"], epsilons=[0.5, 1.0]).set_index("epsilon")["value"]
-    monkeypatch.setattr("policies.optimal.optimum.MAX_ENTRIES", 12)
+    monkeypatch.setattr("policies.optimal.whole_programme.MAX_ENTRIES", 12)
     table = ps.compare(problem, policies=["optimal", "uniform"], epsilons=[0.5, 1.0])
     assert set(table["policy"]) == {"optimal-achievable", "optimal-unbeatable", "uniform"}
     bounds = table.pivot_table(index="epsilon", columns="policy", values="value")

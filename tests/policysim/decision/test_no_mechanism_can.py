@@ -229,7 +229,7 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
     table = ps.compare(problem, policies=["optimal"], epsilons=[1.0])
     assert table[["least_loss", "most_kept"]].isna().all(axis=None)
     # The optimum is too large, and so is its proof: a value that is reached, and no bound.
-    monkeypatch.setattr("policies.optimal.optimum.MAX_ENTRIES", 11)
+    monkeypatch.setattr("policies.optimal.whole_programme.MAX_ENTRIES", 11)
     monkeypatch.setattr(Certificate, "holds", lambda *_: False)
     one = ps.DecisionProblem(rng.normal(size=(6, 2)), np.full(6, 1 / 6), OneFeature((2, 3)))
     assert set(ps.compare(one, policies=["optimal"], epsilons=[1.0])["policy"]) == {"optimal-achievable"}

@@ -26,5 +26,5 @@ def bounded(tmp_path_factory):
     """A study whose optimum can only be bounded."""
     text = STUDY.replace('"any-record"', '"one-feature"').replace('"randomized-response"]', '"optimal"]')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policies.optimal.optimum.MAX_ENTRIES", 12)
+        patch.setattr("policies.optimal.whole_programme.MAX_ENTRIES", 12)
         return make_report(tmp_path_factory.mktemp("bounded"), text)

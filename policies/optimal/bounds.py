@@ -1,0 +1,127 @@
+"""Bounds on what a policy may bring about: expected outcomes per patient, and shares of actions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any
+
+from policies.arrays import FloatArray
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem
+
+# The bound on an outcome that is its expectation where everybody gets the action that is best for all.
+ONE_FOR_ALL = "one for all"
+
+# Shares that add up to less than 1 by no more than this are rounded, and serve everybody.
+_SUM_TOLERANCE = 1e-12
+
+
+class InfeasibleError(NotApplicableError):
+    """No policy keeps the bounds; str() says what is possible."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound, on a problem.
+
+    Attributes
+    ----------
+    name : str
+        Of the outcome, or of the action.
+    limit : float
+        The largest expected outcome per patient, or share of patients who get the action.
+    room : float
+        What the limit allows beyond one action for all, the best; 0 exactly for `ONE_FOR_ALL`. Of a share, the limit.
+    action : int or None
+        The position of the action; None for an outcome.
+    """
+
+    name: str
+    limit: float
+    room: float
+    action: int | None = None
+
+    def __str__(self) -> str:
+        """As in "deaths at most 0.003"."""
+        return f"{self.name if self.action is None else f'the share of {self.name}'} at most {self.limit:.6g}"
+
+
+def checked_limits(at_most: Any) -> dict[str, float | str]:
+    """A copy of `at_most`; ValueError for what is no mapping of names to finite numbers or `ONE_FOR_ALL`."""
+    limits: dict[str, float | str] = {}
+    for name, limit in _items(at_most, "at_most"):
+        if limit == ONE_FOR_ALL:
+            limits[name] = ONE_FOR_ALL
+        else:
+            limits[name] = _number(limit, f"at_most[{name!r}]", f"a finite number or {ONE_FOR_ALL!r}", -math.inf)
+    return limits
+
+
+def checked_shares(capacity: Any) -> dict[str, float]:
+    """A copy of `capacity`; ValueError for what is no mapping of names to numbers in [0, 1]."""
+    return {
+        name: _number(share, f"capacity[{name!r}]", "a number in [0, 1]", 0.0, 1.0)
+        for name, share in _items(capacity, "capacity")
+    }
+
+
+def _items(given: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name} must be a mapping of names to limits, got {name}={given!r}.")
+    for key, value in given.items():
+        yield str(key), value
+
+
+def _number(value: Any, name: str, wanted: str, low: float, high: float = math.inf) -> float:
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not (math.isfinite(number) and low <= number <= high):
+        raise ValueError(f"{name} must be {wanted}, got {name}={value!r}.")
+    return number
+
+
+def bounds_on(
+    problem: DecisionProblem, at_most: Mapping[str, float | str] | None, capacity: Mapping[str, float] | None
+) -> tuple[Bound, ...]:
+    """The bounds on a problem's outcomes and actions, in the order given.
+
+    Raises
+    ------
+    ValueError
+        For a name that the problem does not have, or a limit that is none.
+    InfeasibleError
+        For capacities of all actions with a sum below 1.
+    """
+    limits, shares = checked_limits(at_most or {}), checked_shares(capacity or {})
+    bounds = []
+    fixed = problem.best_fixed_action
+    for name, limit in limits.items():
+        all_alike = float(problem.prior @ outcome_of(problem, name)[:, fixed])
+        if isinstance(limit, str):
+            bounds.append(Bound(name, all_alike, 0.0))
+        else:
+            bounds.append(Bound(name, limit, limit - all_alike))
+    for name, share in shares.items():
+        if name not in problem.actions:
+            raise ValueError(_unknown("action", name, problem.actions))
+        bounds.append(Bound(name, share, share, problem.actions.index(name)))
+    total = math.fsum(shares.values())
+    if len(shares) == problem.n_actions and total < 1 - _SUM_TOLERANCE:
+        raise InfeasibleError(f"capacity cannot serve everybody: the shares sum to {total:.6g}.")
+    return tuple(bounds)
+
+
+def outcome_of(problem: DecisionProblem, name: str) -> FloatArray:
+    """An outcome of a problem, (n_records, n_actions); ValueError for an unknown name."""
+    if name not in problem.outcomes:
+        raise ValueError(_unknown("outcome", name, problem.outcomes))
+    return problem.outcomes[name]
+
+
+def _unknown(kind: str, name: str, known: Any) -> str:
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known) or 'none'}."

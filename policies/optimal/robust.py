@@ -1,0 +1,169 @@
+"""The epsilon-private policy of the largest worst-case benefit kept over several priors that patients may come from.
+
+Under prior j, V_j(p) is the value of a policy, best_j that of the best action for each record and fixed_j that of the
+best single action for all, under which benefit kept is 1 and 0:
+
+    max t  such that  V_j(p) >= fixed_j + t (best_j - fixed_j) for each j:  best_j - V_j(p) <= (1 - t) unit_j
+
+with unit_j = best_j - fixed_j. Under a prior where nothing is to be gained (best_j = fixed_j but for rounding), that
+would leave one action for all as the only policy. There the loss itself is bounded: unit_j is the smallest of the gains
+of the other priors, so that nobody loses more utility there than those lose who have least to gain; without any other
+prior, 1 unit of utility.
+
+For given ceilings the best row depends on the order of its actions alone, whatever the prior: where all records are
+neighbours, one pass over the records serves all priors, prices and epsilons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.arrays import ROUNDING, FloatArray, non_negative, probability_vector
+from policies.optimal.classes import by_order, one_clique
+from policies.optimal.mixtures import Column, best_mixture
+from policies.optimal.oracles import ByOrder, ByTable, Constant, Groups, neighbours
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem, once_per_problem
+
+
+@dataclass(frozen=True, eq=False)
+class _Stakes:
+    """What is at stake under J priors: all of it that does not depend on epsilon.
+
+    Attributes
+    ----------
+    priors : array, (J, n)
+    regrets : tuple of array, (k, n)
+        max u - u, by columns.
+    units : array, (J,)
+    """
+
+    priors: FloatArray
+    regrets: tuple[FloatArray, ...]
+    units: FloatArray
+
+    @classmethod
+    def of(cls, problem: DecisionProblem, priors: FloatArray) -> _Stakes:
+        """Under these priors, (J, n)."""
+        best = problem.utilities.max(axis=1)
+        regrets = tuple(best - column for column in problem.utilities.T)
+        gains = np.array([[float(prior @ column) for column in regrets] for prior in priors]).min(axis=1)
+        exists = gains > ROUNDING * (priors @ np.abs(problem.utilities).max(axis=1))
+        units = np.where(exists, gains, gains[exists].min() if exists.any() else 1.0)
+        return cls(priors, regrets, units)
+
+    def expected(self, probabilities: FloatArray) -> FloatArray:
+        """The rows of a table, (n, k), or of one row for all, (1, k)."""
+        lost = sum(column * chosen for column, chosen in zip(self.regrets, probabilities.T, strict=True))
+        return np.array([float(np.sum(prior * lost)) for prior in self.priors]) / self.units
+
+    def groups(self, problem: DecisionProblem) -> Groups:
+        """By the order of their utilities."""
+        found = by_order(problem)
+        count = len(found.orders)
+        worths = np.stack(
+            [[np.bincount(found.codes, prior * column, count) for prior in self.priors] for column in self.regrets]
+        )
+        return Groups(found.codes, found.columns, np.ascontiguousarray(worths.transpose(2, 0, 1)) / self.units)
+
+    def weighted(self, problem: DecisionProblem, prices: FloatArray) -> tuple[DecisionProblem, float, float]:
+        """The problem under the mixture of the priors, on which any policy loses the weighted sum but for a unit."""
+        mixed = (prices / self.units) @ self.priors
+        total = float(mixed.sum())
+        return problem.with_prior(mixed / total), total, 0.0
+
+
+@dataclass(frozen=True)
+class RobustOptimum:
+    """The best in the worst case; n records, k actions, J priors.
+
+    Attributes
+    ----------
+    log_probabilities : array, (n, k)
+        An epsilon-private policy.
+    kept : float
+        t: the least benefit that it keeps under any of the priors, as a share; see the head of the module.
+    bound : float
+        No epsilon-private policy has a higher one, up to float rounding.
+    weights : array, (J,)
+        Of the priors, with a sum of 1: under their mixture with these weights, no epsilon-private policy loses less.
+    """
+
+    log_probabilities: FloatArray
+    kept: float
+    bound: float
+    weights: FloatArray
+
+
+def robust_optimum(
+    problem: DecisionProblem, epsilon: float, priors: Sequence[ArrayLike] | None = None
+) -> RobustOptimum:
+    """The best epsilon-private policy in the worst case over priors.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its own prior is not used.
+    epsilon : float
+        >= 0; inf gives greedy.
+    priors : sequence of array, (n,) each, optional
+        At least one; those of the problem by default.
+
+    Raises
+    ------
+    ValueError
+        For a prior that is no distribution over the records.
+    NotApplicableError
+        If neither the problem has priors nor any are given; under one-feature, for more records than the whole
+        programme takes, or for a list of records at epsilon = 0.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> found = robust_optimum(problem, 1.0, [[0.8, 0.2], [0.2, 0.8]])
+    >>> round(found.kept, 4), found.weights.round(4).tolist()
+    (-0.3447, [0.5, 0.5])
+    """
+    epsilon = non_negative(epsilon, "epsilon")
+    partitions = neighbours(problem, epsilon)
+    oracle: ByOrder | ByTable
+    if len(partitions) == 1 and one_clique(partitions[0]):
+        groups = _known_groups(problem) if priors is None else _stakes(problem, priors).groups(problem)
+        oracle = ByOrder(epsilon, lambda _: groups)
+        constants = groups.worths.sum(axis=0)
+    else:
+        stakes = _stakes(problem, priors)
+        oracle = ByTable(epsilon, partitions, partial(stakes.weighted, problem), stakes.expected)
+        constants = np.stack([stakes.expected(row[None, :]) for row in np.eye(problem.n_actions)])
+    columns = [Column(row, Constant(action, problem.n_actions)) for action, row in enumerate(constants)]
+    n_priors = constants.shape[1]
+    columns.append(oracle.best(np.full(n_priors, 1 / n_priors))[0])
+    found = best_mixture(oracle, columns, np.zeros(0))
+    assert found is not None  # nothing limits it
+    logs = oracle.table(found.parts, problem.n_records)
+    return RobustOptimum(logs, 1 - found.value, 1 - min(found.bound, found.value), found.prices)
+
+
+def require_priors(problem: DecisionProblem) -> None:
+    """NotApplicableError for a problem with no other priors."""
+    if not problem.priors:
+        raise NotApplicableError("optimal-robust needs the priors that patients may come from: the problem has none.")
+
+
+def _stakes(problem: DecisionProblem, priors: Sequence[ArrayLike] | None) -> _Stakes:
+    if priors is None:
+        require_priors(problem)
+        return _Stakes.of(problem, np.stack(list(problem.priors.values())))
+    tables = [probability_vector(prior, f"priors[{i}]", problem.n_records) for i, prior in enumerate(priors)]
+    return _Stakes.of(problem, np.stack(tables))
+
+
+@once_per_problem
+def _known_groups(problem: DecisionProblem) -> Groups:
+    return _stakes(problem, None).groups(problem)
