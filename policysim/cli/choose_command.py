@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import argparse
 import math
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import add_policies, add_study, chosen_study, folder, number, share
+from policysim.cli.options import (
+    add_bounds,
+    add_policies,
+    add_study,
+    chosen_bounds,
+    chosen_study,
+    day,
+    folder,
+    number,
+    share,
+)
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
+    from policysim.decision.adoption import Adoption
     from policysim.decision.choose import Wish
 
 DEATHS_PER = 100_000
@@ -39,7 +51,7 @@ def add(commands: Commands) -> None:
         "--max-extra-deaths",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most extra deaths per 100,000, beyond those of the best for each",
+        help="most extra deaths per 100,000, beyond those of the best for each; see --at-most",
     )
     parser.add_argument(
         "--max-guess",
@@ -53,6 +65,7 @@ def add(commands: Commands) -> None:
         metavar="65%",
         help="the same under the mechanism that is chosen, for one decision; its ε stands beside it",
     )
+    add_bounds(parser, "the most of an outcome that is expected per patient; deaths=one-for-all: as under that")
     add_policies(parser)
     parser.add_argument(
         "--out",
@@ -63,20 +76,61 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--decision-record", action="store_true", help="also write decision-record.html into --out: what was decided"
     )
+    record = parser.add_argument_group("with --decision-record")
+    record.add_argument("--institution", metavar="TEXT", help="who decides (left out: a line to write on)")
+    record.add_argument("--date", type=day, metavar="YYYY-MM-DD", help="of the decision (left out: a line to write on)")
+    record.add_argument(
+        "--valid-until", type=day, metavar="YYYY-MM-DD", help="when it ends (left out: a line to write on)"
+    )
+    record.add_argument(
+        "--accept",
+        type=accepted,
+        metavar="deaths=N",
+        help="decide although up to N of 100,000 patients more die than under the safest treatment for all",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if no mechanism can do what is asked for."""
+    from dataclasses import replace
+
     from policysim.decision.choice_question import ChoiceQuestion
     from policysim.report.deliver import deliver
 
+    wish = _wish(chosen)
+    study = chosen_study(chosen, policies=chosen.policy)
     question = ChoiceQuestion(
-        chosen_study(chosen, policies=chosen.policy),
-        _wish(chosen),
+        study,
+        replace(wish, at_most=chosen_bounds(chosen, study)),
         tuple(chosen.policy or ()),
-        record=chosen.decision_record,
+        record=_adoption(chosen),
     )
     return deliver(question, out=chosen.out, as_json=chosen.json)
+
+
+def accepted(text: str) -> float:
+    """How many more deaths of 100,000 patients are accepted: deaths=12."""
+    name, equals, amount = text.partition("=")
+    if name.strip() != "deaths" or not equals:
+        raise ArgumentTypeError(f"must be deaths=N, N of 100,000 patients, got {text!r}")
+    return number("deaths=N with a number N >= 0", lambda value: 0 <= value < math.inf)(amount)
+
+
+def _adoption(chosen: argparse.Namespace) -> Adoption | None:
+    """By whom a decision is adopted and until when; None without a record, and UsageError for what needs one."""
+    from policysim.decision.adoption import Adoption
+    from policysim.question.protocol import UsageError
+
+    if not chosen.decision_record:
+        for name in ("institution", "date", "valid_until", "accept"):
+            if getattr(chosen, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} only goes with --decision-record")
+        return None
+    if chosen.institution is not None and not chosen.institution.strip():
+        raise UsageError("--institution must not be empty: leave it out for a line to write on")
+    if chosen.date and chosen.valid_until and chosen.valid_until < chosen.date:
+        raise UsageError(f"--valid-until must not be before --date {chosen.date}, got {chosen.valid_until!r}")
+    return Adoption(chosen.institution or "", chosen.date or "", chosen.valid_until or "", chosen.accept)
 
 
 def _wish(chosen: argparse.Namespace) -> Wish:
@@ -84,8 +138,8 @@ def _wish(chosen: argparse.Namespace) -> Wish:
     from policysim.decision.choose import Wish
     from policysim.question.protocol import UsageError
 
-    if chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
-        raise UsageError("choose needs at least one of --keep, --max-loss and --max-extra-deaths")
+    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most")
     return Wish(
         keep=chosen.keep,
         max_loss=chosen.max_loss,

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
+    add_bounds,
     add_policies,
     add_study,
     as_usage,
+    chosen_bounds,
     chosen_study,
     epsilons,
     folder,
@@ -57,6 +59,7 @@ def add(commands: Commands) -> None:
     add_study(parser)
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
     add_policies(parser)
+    add_bounds(parser, "what optimal-safe keeps, in place of the study's: the most of an outcome expected per patient")
     parser.add_argument(
         "--by",
         type=names,
@@ -121,6 +124,8 @@ def _question(chosen: argparse.Namespace) -> Question:
 
     The modules of each kind are only imported for it.
     """
+    from dataclasses import replace
+
     from envs.toml_reader import peek
     from policysim.question.protocol import refuse
     from policysim.study.declared import LoggedStudy, require_scenario
@@ -143,7 +148,10 @@ def _question(chosen: argparse.Namespace) -> Question:
     from policysim.decision.decision_question import DecisionQuestion
 
     refuse(DecisionQuestion, vars(chosen))
-    return DecisionQuestion(require_scenario(study), named=_named(chosen), prices=chosen.price_list)
+    scenario = require_scenario(study)
+    if chosen.at_most:
+        scenario = replace(scenario, at_most=chosen_bounds(chosen, scenario))
+    return DecisionQuestion(scenario, named=_named(chosen), prices=chosen.price_list)
 
 
 def _over_days(chosen: argparse.Namespace) -> Question:

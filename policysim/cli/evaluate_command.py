@@ -166,4 +166,4 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
         )
     with as_usage():
         study = load_study(chosen.study) if chosen.study else study_of(Path(chosen.log)) or load_study(COVID)
-        return CataloguePolicy(policy, require_scenario(study))
+        return CataloguePolicy(study.policy(policy.name, policy.epsilon), require_scenario(study))

@@ -13,6 +13,7 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,17 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return read
 
 
+def day(text: str) -> str:
+    """A date as ISO 8601 writes it: 2026-03-31."""
+    try:
+        valid = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text)
+    except ValueError:
+        valid = None
+    if not valid:
+        raise ArgumentTypeError(f"must be a date such as 2026-03-31, got {text!r}")
+    return text
+
+
 def names(text: str) -> list[str]:
     """Different names separated by commas, in quotes if they hold some.
 
@@ -117,6 +129,48 @@ def names(text: str) -> list[str]:
     for position, name in enumerate(found):
         if name in found[:position]:
             raise ArgumentTypeError(f"names {name!r} twice")
+    return found
+
+
+def bounds(text: str) -> list[tuple[str, float | str]]:
+    """The most that is allowed of outcomes, per patient, separated by commas.
+
+    Examples
+    --------
+    >>> bounds("deaths=0.003, symptoms=one-for-all")
+    [('deaths', 0.003), ('symptoms', 'one for all')]
+    """
+    from policysim.study.declared import ONE_FOR_ALL
+
+    found: list[tuple[str, float | str]] = []
+    for part in names(text):
+        name, _, amount = (word.strip() for word in part.partition("="))
+        fixed = amount.replace("-", " ") == ONE_FOR_ALL
+        if not name or not (fixed or 0 <= _float(amount) < math.inf):
+            raise ArgumentTypeError(f"must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got {part!r}")
+        found.append((name, ONE_FOR_ALL if fixed else float(amount)))
+    return found
+
+
+def add_bounds(parser: argparse.ArgumentParser, about: str) -> None:
+    """--at-most, as often as wanted, and what it bounds."""
+    parser.add_argument("--at-most", type=bounds, action="extend", metavar="deaths=0.003", help=about)
+
+
+def chosen_bounds(chosen: argparse.Namespace, study: Study) -> dict[str, float | str]:
+    """What --at-most bounds; UsageError for an outcome that the study has not, or one named twice."""
+    from envs.toml_reader import unknown
+    from policysim.question.protocol import UsageError
+
+    found: dict[str, float | str] = {}
+    for name, most in chosen.at_most or ():
+        if not study.outcomes:
+            raise UsageError(f"--at-most does not go with {study.name}: a log has no expected outcomes")
+        if name not in study.outcomes:
+            raise UsageError(f"--at-most: {unknown('outcome', name, study.outcomes)}")
+        if name in found:
+            raise UsageError(f"--at-most names {name!r} twice")
+        found[name] = most
     return found
 
 

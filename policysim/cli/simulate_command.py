@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from policysim.cli.compare_command import horizon, in_catalogue
 from policysim.cli.options import add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 from policysim.cli.parser import Commands
-
-if TYPE_CHECKING:
-    from policies.policy import Policy
 
 MOST_PATIENTS = 10**9
 
@@ -50,6 +46,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
+    from policies.catalogue import make_policy
     from policysim.course.simulation_question import SimulationQuestion
     from policysim.course.treatment_course import require_any_record
     from policysim.question.protocol import UsageError
@@ -65,9 +62,11 @@ def run(chosen: argparse.Namespace) -> int:
             "--log writes single decisions: over several days the propensities of a course multiply, and no estimator "
             "here weighs whole courses; leave out --horizon"
         )
-    policy = _policy(chosen, over_days=over_days)
+    (name,) = in_catalogue([chosen.policy]) if over_days else [chosen.policy]
     with as_usage():
+        make_policy(name, epsilon=chosen.epsilon)  # before a study is read
         study = require_scenario(chosen_study(chosen))
+        policy = study.policy(name, chosen.epsilon)
         if over_days:
             require_any_record(study)
     if chosen.log is not None:
@@ -82,11 +81,3 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.log is not None:
         keep_study_of(chosen.log, chosen.study, study)
     return code
-
-
-def _policy(chosen: argparse.Namespace, *, over_days: bool) -> Policy:
-    from policies.catalogue import make_policy
-
-    (name,) = in_catalogue([chosen.policy]) if over_days else [chosen.policy]
-    with as_usage():
-        return make_policy(name, epsilon=chosen.epsilon)

@@ -180,6 +180,7 @@ class CourseQuestion(Question):
     refuses: ClassVar[Mapping[str, str]] = {
         "epsilon": "does not go with --horizon; give --total-epsilon, the budget of all days",
         "price_list": "does not go with --horizon",
+        "at_most": "does not go with --horizon",
     }
     unit: ClassVar[str] = "day"
     writes = True
@@ -191,7 +192,7 @@ class CourseQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
-        policies, left_out = usable_policies(self.study.policies, build_problem(self.study), named=self.named)
+        policies, left_out = usable_policies(self.study.first_policies, build_problem(self.study), named=self.named)
         study = replace(self.study, policies=policies)
         table = compare_days(study, self.days, progress)
         return answer_over_days(study, self.days, table, left_out=left_out)

@@ -98,7 +98,7 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     process = build_course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
-    searches = [_Search(make_policy(name), question, course, evaluator) for name in study.policies]
+    searches = [_Search(study.policy(name), question, course, evaluator) for name in study.policies]
     start = [problem.best_fixed_action for problem in _problems(course, BestFixed())]
     schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
     progress.advance(horizon)

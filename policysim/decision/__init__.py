@@ -11,6 +11,6 @@ summary          the answer in sentences
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism
-record, methods   the decision record that people sign, and a paragraph for a paper
+record, adoption, methods   the decision record that people sign, what must be accepted for it, a paragraph for a paper
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
 """

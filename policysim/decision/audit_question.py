@@ -99,7 +99,8 @@ class AuditQuestion(Question):
             "pairs.",
         ]
         about = {"study": study.name, "adjacency": study.adjacency, "sensitive": list(study.sensitive)}
-        return _answer(audit(problem, study.policies, study.epsilons, progress), heading, about)
+        policies = [study.policy(name) for name in study.policies]
+        return _answer(audit(problem, policies, study.epsilons, progress), heading, about)
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policysim.decision import record as page
-from policysim.decision.choice_screen import choices_screen
+from policysim.decision.adoption import DEATHS, Adoption, document
+from policysim.decision.choice_screen import asked, choices_screen
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of
 from policysim.files.output import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
+from policysim.question.words import wrap
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies
@@ -33,19 +35,19 @@ class ChoiceQuestion(Question):
         What is asked for.
     named : tuple of str
         The policies that were asked for by name, if any.
-    record : bool
-        Whether to write the decision record.
+    record : Adoption or None
+        By whom and until when the decision is adopted, for a decision record; None for no record.
     """
 
     study: Study
     wish: Wish
     named: tuple[str, ...] = ()
-    record: bool = False
+    record: Adoption | None = None
 
     @property
     def writes(self) -> bool:
         """A certificate is only found on the way."""
-        return self.record
+        return self.record is not None
 
     @property
     def name(self) -> str:
@@ -58,33 +60,45 @@ class ChoiceQuestion(Question):
             if name in CATALOGUE and not CATALOGUE[name].uses_epsilon:
                 raise UsageError(f"{name} has no ε to choose")
         study, problem = self.study, build_problem(self.study)
-        usable, _ = usable_policies(study.policies, problem, named="all" not in self.named)
-        policies = [name for name in usable if CATALOGUE[name].uses_epsilon and applies(make_policy(name), problem)]
-        choices = choose(problem, self.wish, policies, progress)
-        return answer_of_choices(study, problem, choices, record=self.record)
+        if self.record and self.record.accepted_deaths is not None and DEATHS not in problem.outcomes:
+            raise UsageError(f"--accept deaths does not go with {study.name}, which counts no deaths")
+        asked_for = [study.policy(name) for name in study.policies]
+        usable, _ = usable_policies(asked_for, problem, named="all" not in self.named)
+        policies = [policy for policy in asked_for if policy.name in usable and policy.uses_epsilon]
+        found = choose(problem, self.wish, [policy for policy in policies if applies(policy, problem)], progress)
+        return answer_of_choices(study, problem, found, record=self.record)
 
 
-def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, *, record: bool) -> Answer:
-    """What was found, as a screen, and with `record` as a page that people sign."""
+def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None) -> Answer:
+    """What was found, as a screen, and with `record` as a page that people sign, unless it must be accepted first."""
     price = price_of(study, problem, choices)
     proof = choices.certificate
+    refused = record.refused(choices) if record else ""
+    adopted = record if record and not refused else None
+    done = choices.verdict in (Verdict.CAN, Verdict.MAY) and not refused
     return Answer(
-        screen=choices_screen(study, choices, CERTIFICATE if proof is not None else None),
+        screen=[
+            *choices_screen(study, choices, CERTIFICATE if proof is not None else None),
+            *(["", *wrap(refused)] if refused else ()),
+        ],
         document={
             "study": study.name,
             **asdict(choices),
             "verdict": choices.verdict.value,
             "possible": choices.possible,
+            "bounds": dict(choices.wish.demand(problem).at_most),
             "certificate_file": None,
             "decision_record": None,
+            "record": document(problem, choices, adopted, study.title, asked(choices.wish)) if adopted else None,
+            "refused": refused or None,
             "methods": asdict(methods(study, problem, choices, price)),
         },
-        pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price))} if record else {},
+        pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price, adopted))} if adopted else {},
         packages=CATALOGUE.versions(row.policy for row in choices.rows),
         files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
         named={
             **({} if proof is None else {"Certificate file": CERTIFICATE}),
-            **({"Decision record": RECORD} if record else {}),
+            **({"Decision record": RECORD} if adopted else {}),
         },
-        exit_code=0 if choices.verdict in (Verdict.CAN, Verdict.MAY) else EXIT_CHECK,
+        exit_code=0 if done else EXIT_CHECK,
     )

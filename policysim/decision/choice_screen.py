@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
 from policysim.question.words import (
     LEAST_EVENTS,
@@ -15,6 +16,7 @@ from policysim.question.words import (
     of_100,
     percent,
     population,
+    rounded,
     rounded_down,
     rounded_up,
     wrap,
@@ -62,6 +64,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
+        *wrap(least_possible(choices)),
         "",
         *_table(study, choices),
     ]
@@ -84,6 +87,9 @@ def asked(wish: Wish) -> str:
         parts.append(f"lose at most {wish.max_loss:g} of what choosing by lot loses")
     if wish.max_extra_deaths is not None:
         parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
+    for name, most in wish.at_most.items():
+        much = f"the {name} of one treatment for all" if isinstance(most, str) else f"{most:.10g} {name} per patient"
+        parts.append(f"at most {much}")
     if wish.max_guess is not None:
         parts.append(
             f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
@@ -114,7 +120,8 @@ def answer(choices: Choices) -> str:
 def _cannot(choices: Choices) -> str:
     """That no mechanism can, with what is proven of it, in as many digits as tell it from what is allowed."""
     if choices.limit_proven and choices.limit == math.inf:
-        return "No mechanism can: not even the best treatment for each patient, without any privacy, does that."
+        best = "any choice of treatments" if choices.wish.bounded else "the best treatment for each patient"
+        return f"No mechanism can: not even {best}, without any privacy, does that."
     allowed = choices.wish.max_epsilon
     if choices.limit_proven and allowed < choices.limit < math.inf:
         for digits in range(3, SHOWN):
@@ -128,12 +135,32 @@ def _cannot(choices: Choices) -> str:
 
 def _searched(choices: Choices) -> str:
     """How the least epsilon was searched where that leaves gaps, after a space."""
-    wish = choices.wish
-    if not wish.scanned:
+    names, wish = [row.policy for row in choices.rows], choices.wish
+    if not wish.scanned or not names:
         return ""
-    what = [("deaths", wish.max_extra_deaths), ("guess rates", wish.max_guess_rate)]
-    may = " and ".join(name for name, limit in what if limit is not None).capitalize()
-    return f" {may} may rise and fall with ε: these are the least ε found in steps of 15 %, then refined."
+    exact = Optimal.name in names and wish.bounded
+    said = f" At each ε, {Optimal.name} is the best within the bounds on outcomes." if exact else ""
+    if names == [Optimal.name] and wish.max_guess_rate is None:
+        return said
+    what = [("outcomes", wish.bounded), ("guess rates", wish.max_guess_rate is not None)]
+    may = " and ".join(name for name, limited in what if limited).capitalize()
+    whose = "the ε of the others" if exact and wish.max_guess_rate is None else "these ε"
+    return f"{said} {may} may rise and fall with ε: {whose} are the least found in steps of 15 %, then refined."
+
+
+def least_possible(choices: Choices) -> str:
+    """Where no mechanism can: what the limited outcomes are at least, as far as it is proven; empty elsewhere."""
+    said = []
+    for found in choices.least_possible:
+        parts = [] if math.isnan(found.alone) else [f"{found.outcome} {rounded_down(found.alone, SHOWN)}"]
+        if not math.isnan(found.with_others) and found.with_others > found.alone:
+            parts.append(f"{rounded_down(found.with_others, SHOWN)} with the rest of what was asked for")
+        said += [", ".join(parts)] if parts else []
+    if not said:
+        return ""
+    allowed = choices.wish.max_epsilon
+    where = "without any privacy" if allowed == math.inf else f"at ε = {rounded_down(allowed, 3)}"
+    return f"The least possible per patient, {where}: {'; '.join(said)}."
 
 
 def _none_below(choices: Choices) -> str:
@@ -150,15 +177,12 @@ def worse(choices: Choices) -> str:
 
     Empty where it costs no more, where deaths are not counted, and where one treatment for all is what is chosen.
     """
-    least = choices.least
-    if least is None or choices.one_for_all is not None:
-        return ""
-    more = least.extra_deaths - choices.safest.extra_deaths
+    more = choices.more_deaths
     count = population([more])
     # NaN, where deaths are not counted, is not more.
-    if not more * count >= LEAST_EVENTS:
+    if choices.one_for_all is not None or not more * count >= LEAST_EVENTS:
         return ""
-    where = "in deaths and in privacy" if least.epsilon > 0 else "in deaths"
+    where = "in deaths and in privacy" if choices.dominated else "in deaths"
     return (
         f"worse {where} than giving everybody {choices.safest.action}: it costs {events(more, count)} more deaths per "
         f"{count:,} patients"
@@ -167,13 +191,13 @@ def worse(choices: Choices) -> str:
 
 def proof(certificate: dict[str, Any], file: str) -> list[str]:
     """Where the proof is, and which patients force it."""
-    objective = certificate["objective"]["utility"]
-    lost = "utility" if objective == 1 else "deaths, counted as utility," if objective == 0 else "utility and deaths"
+    weights = certificate["objective"]
+    lost = " + ".join(name if weight == 1 else f"{rounded(weight)} × {name}" for name, weight in weights.items())
     lines = wrap(
         f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
-        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient, and at "
-        f"most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
-        "treatments that suits the patients best:"
+        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient by that "
+        f"measure, and at most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by "
+        "the order of the treatments that suits the patients best:"
     )
     loss = sum(group["lambda"] for group in certificate["groups"])
     for group in certificate["groups"][:GROUPS_NAMED]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,9 +14,10 @@ import numpy as np
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.guess_rate import guess_rate_within
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.limit import Limit
+from policysim.decision.limit import LeastPossible, Limit
 from policysim.decision.prices import uses_hidden
 from policysim.decision.search import (
     SCAN_TO,
@@ -25,10 +26,12 @@ from policysim.decision.search import (
     Curve,
     Demand,
     UnreachableError,
+    demand_curve,
     expected_deaths,
     make_demand,
 )
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import LEAST_EVENTS, population
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.sweep import N_THREADS, Gain, evaluated_on
 
@@ -56,6 +59,8 @@ class Wish:
         Shares, as in `smallest_epsilon`.
     max_extra_deaths : float or None
         Per patient.
+    at_most : mapping of str to float or "one for all"
+        The most of an outcome that is expected per patient, as in `smallest_epsilon`.
     max_guess : float or None
         The most often, in [1/2, 1], that the better guess between two equally likely neighbours may be right, whatever
         the mechanism: a limit on epsilon.
@@ -68,6 +73,7 @@ class Wish:
     max_extra_deaths: float | None = None
     max_guess: float | None = None
     max_guess_rate: float | None = None
+    at_most: Mapping[str, float | str] = field(default_factory=dict)
 
     @property
     def max_epsilon(self) -> float:
@@ -79,7 +85,7 @@ class Wish:
     @property
     def scanned(self) -> bool:
         """Whether what is limited may rise and fall with epsilon, so that a grid of epsilons is looked at."""
-        return self.max_extra_deaths is not None or self.max_guess_rate is not None
+        return self.bounded or self.max_guess_rate is not None
 
     @property
     def most_guessed(self) -> float:
@@ -92,8 +98,19 @@ class Wish:
         return self.max_epsilon * (1 + 2.0**-50) + 2.0**-50
 
     def demand(self, problem: DecisionProblem) -> Demand:
-        """The demand on value and deaths."""
-        return make_demand(problem, keep=self.keep, max_loss=self.max_loss, max_extra_deaths=self.max_extra_deaths)
+        """The demand on value and outcomes."""
+        return make_demand(
+            problem,
+            keep=self.keep,
+            max_loss=self.max_loss,
+            max_extra_deaths=self.max_extra_deaths,
+            at_most=self.at_most,
+        )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are limited."""
+        return bool(self.at_most) or self.max_extra_deaths is not None
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,7 @@ class Choices:
     best_fixed : Choice
         The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
     safest : Choice
-        The single treatment for all that costs the fewest deaths; the best one where deaths are not counted.
+        The single treatment for all that costs the fewest deaths; the best one of equals, and where none are counted.
     has_shares : bool
         Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
     used : bool
@@ -145,6 +162,8 @@ class Choices:
         Whether that is proven: by a certificate that rational arithmetic has accepted. If not, it is only computed.
     certificate : dict or None
         Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
+    least_possible : list of LeastPossible
+        Where no mechanism can: what each limited outcome is at least, as far as that is proven likewise.
     """
 
     wish: Wish
@@ -157,6 +176,7 @@ class Choices:
     limit: float
     limit_proven: bool
     certificate: dict[str, Any] | None
+    least_possible: list[LeastPossible] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:
@@ -177,42 +197,58 @@ class Choices:
         """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
         return self.one_for_all or next((row for row in self.rows if row.allowed), None)
 
+    @property
+    def more_deaths(self) -> float:
+        """The deaths per patient of what is chosen beyond the safest treatment for all; NaN where none are counted."""
+        return math.nan if self.least is None else self.least.extra_deaths - self.safest.extra_deaths
 
-def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: Progress = SILENT) -> Choices:
+    @property
+    def dominated(self) -> bool:
+        """Whether what is chosen costs more deaths than the safest treatment for all, and more privacy."""
+        # NaN is not more.
+        costs = self.more_deaths * population([self.more_deaths]) >= LEAST_EVENTS
+        return costs and self.least is not None and self.least.epsilon > 0
+
+
+def choose(
+    problem: DecisionProblem, wish: Wish, policies: Sequence[str | Policy], progress: Progress = SILENT
+) -> Choices:
     """Find what each policy needs.
 
     Parameters
     ----------
     problem : DecisionProblem
-        What is to be decided; with the outcome "deaths" if the wish limits them.
+        What is to be decided; with the outcomes that the wish limits.
     wish : Wish
         What is asked for.
-    policies : list of str
-        Names from the catalogue.
+    policies : sequence of str or Policy
+        Names from the catalogue, or policies whose epsilon is replaced. "optimal" is searched as the optimum within the
+        bounds on outcomes.
     progress : Progress, optional
         Told of each policy and of the limit.
 
     Raises
     ------
     ValueError
-        For a demand that is no number, or none.
+        For a demand that is no number, or none, and for an unknown outcome.
     NotApplicableError
         A ValueError, where the wish limits the guess rate and it takes too long to compute.
     ClaimError
         For a policy of another package whose exact privacy loss, at the epsilon that was found, exceeds its claim.
     """
     demand = wish.demand(problem)
-    progress.expect(len(policies) + 1)
-    for on in {evaluated_on(make_policy(name), problem) for name in policies}:
+    templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
+    progress.expect(len(templates) + 1)
+    for on in {evaluated_on(template, problem) for template in templates}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
-    def row(name: str) -> Choice:
-        choice = _choice(problem, demand, name, wish)
+    def row(template: Policy) -> Choice:
+        choice = _choice(problem, demand, demand.within(template), wish)
         progress.advance()
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        rows = sorted(pool.map(row, policies), key=lambda choice: choice.epsilon)
+        rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
     limit = Limit(problem, demand)
     least = limit.last_impossible(near=wish.max_epsilon)
     proven = least == 0 or limit.certificate(least) is not None
@@ -223,18 +259,25 @@ def choose(problem: DecisionProblem, wish: Wish, policies: list[str], progress: 
     one_for_all = max(enough, key=lambda row: row.value) if enough else None
     found = one_for_all is not None or any(row.allowed for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
+    proof = None if may else limit.certificate(wish.epsilon_to_refute)
     return Choices(
         wish=wish,
         rows=rows,
         one_for_all=one_for_all,
         best_fixed=best_fixed,
-        safest=best_fixed if math.isnan(best_fixed.extra_deaths) else min(everybody, key=lambda row: row.extra_deaths),
+        safest=_safest(everybody, best_fixed),
         has_shares=Gain.of(problem).has_shares,
         used=uses_hidden(problem),
         limit=least,
         limit_proven=proven,
-        certificate=None if may else limit.certificate(wish.epsilon_to_refute),
+        certificate=proof,
+        least_possible=limit.least_possible(wish.epsilon_to_refute) if proof else [],
     )
+
+
+def _safest(everybody: list[Choice], best_fixed: Choice) -> Choice:
+    """The treatment for all with the fewest deaths; the best one of equals, and where deaths are not counted."""
+    return min([best_fixed, *everybody], key=lambda row: row.extra_deaths)
 
 
 def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choice:
@@ -244,15 +287,9 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
     return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
 
 
-def _choice(problem: DecisionProblem, demand: Demand, name: str, wish: Wish) -> Choice:
-    on, max_epsilon = evaluated_on(make_policy(name), problem), wish.max_epsilon
-
-    def table_at(epsilon: float) -> FloatArray:
-        return make_policy(name, epsilon=epsilon).probabilities(on)
-
-    curve = Curve(name, lambda at: demand.margin(on, table_at(at)))
-    if demand.deaths < math.inf:
-        curve.scan()
+def _choice(problem: DecisionProblem, demand: Demand, template: Policy, wish: Wish) -> Choice:
+    on, name, max_epsilon = evaluated_on(template, problem), template.name, wish.max_epsilon
+    curve = demand_curve(problem, demand, template)
     try:
         epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
@@ -261,8 +298,8 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, wish: Wish) -> 
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
     if wish.max_guess_rate is not None:
-        epsilon = _harder_to_guess(on, demand, table_at, epsilon, wish)
-    logs, table = checked_tables(make_policy(name, epsilon=epsilon), on)
+        epsilon = _harder_to_guess(on, curve, template, epsilon, wish)
+    logs, table = checked_tables(replace(template, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
@@ -270,18 +307,17 @@ def _choice(problem: DecisionProblem, demand: Demand, name: str, wish: Wish) -> 
     return replace(row, allowed=False) if row.guess_rate > wish.most_guessed else row
 
 
-def _harder_to_guess(
-    problem: DecisionProblem, demand: Demand, table_at: Callable[[float], FloatArray], epsilon: float, wish: Wish
-) -> float:
+def _harder_to_guess(problem: DecisionProblem, demanded: Curve, template: Policy, epsilon: float, wish: Wish) -> float:
     """The least epsilon found, from the one that meets the demand on, with a guess rate that is allowed; else that one.
 
     The guess rate may fall as epsilon rises, so a grid of epsilons is looked at, in ratios of `SCANNED`.
     """
 
     def margin(at: float) -> float:
-        table = table_at(at)
-        rate = guess_rate_within(table, problem.adjacency, at).rate
-        return min(demand.margin(problem, table), wish.most_guessed - rate)
+        if demanded(at) < 0:
+            return demanded(at)
+        table = replace(template, epsilon=at).probabilities(problem)
+        return min(demanded(at), wish.most_guessed - guess_rate_within(table, problem.adjacency, at).rate)
 
     curve = Curve("the guess rate", margin)
     last = min(SCAN_TO, wish.max_epsilon)

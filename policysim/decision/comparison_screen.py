@@ -9,6 +9,7 @@ import pandas as pd
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
+from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.words import (
     ACHIEVABLE,
@@ -65,6 +66,7 @@ def comparison_screen(
         *([f"Deaths per {count:,}:   {shown}"] if deaths else []),
         "",
         *policy_table(findings),
+        *wrap(legend(findings.broken)),
         *wrap(benefit(findings.gain)),
         "",
         *wrap(f"{odds(findings.epsilon, findings.right_guesses)} {GUESS_RATE}"),
@@ -81,7 +83,7 @@ def policy_table(findings: Findings) -> list[str]:
     count = population(row.extra_deaths for row in findings.rows)
     heading = {"epsilon": plain(findings.epsilon), "count": count, "keep": percent(KEEP)}
     rows = [[cell.format(**heading) for cell in row] for row in HEADINGS]
-    rows += [_row_cells(row, count) for row in findings.rows]
+    rows += [_row_cells(row, count, marked(row.policy, findings.broken)) for row in findings.rows]
     widths = COLUMNS
     if not findings.deaths:
         widths = (*COLUMNS[:DEATHS], *COLUMNS[DEATHS + 1 :])
@@ -190,9 +192,9 @@ def _kept(row: PolicyRow) -> str:
     return write(row.benefit_kept)
 
 
-def _row_cells(row: PolicyRow, count: int) -> list[str]:
+def _row_cells(row: PolicyRow, count: int, marks: str) -> list[str]:
     return [
-        row.policy,
+        f"{row.policy}{marks}",
         _kept(row),
         events(row.extra_deaths, count, sign=True),
         rounded(row.worse_than_untreated * 1000),

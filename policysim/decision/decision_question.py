@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -66,9 +66,9 @@ class DecisionQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Evaluate, search, redraw and draw."""
         problem = build_problem(self.study)
-        policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
+        policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
-        evaluated = with_references(policies)
+        evaluated = [study.policy(name) for name in with_references(policies)]
         kept = ExampleRows(problem, example_patients(problem, study.space, study.illness))
         table = compare_problem(
             problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress, examples=kept
@@ -142,14 +142,14 @@ def compared(
         prices,
         show(study, problem, seen, progress, kept),
         written(sensitivity_by_outcome(study, problem)),
-        written(patient_losses(problem, losing(study.policies), study.epsilon)),
+        written(patient_losses(problem, [study.policy(name) for name in losing(study.policies)], study.epsilon)),
         written(loss_by_outcome(study, problem, _at_epsilon(study, problem))),
         _frontier(study, problem, findings, progress),
     )
 
 
 def _at_epsilon(study: ScenarioStudy, problem: DecisionProblem) -> list[Policy]:
-    made = [make_policy(name, epsilon=study.epsilon) for name in losing(study.policies)]
+    made = [study.policy(name, study.epsilon) for name in losing(study.policies)]
     return [policy for policy in made if applies(policy, problem)]
 
 

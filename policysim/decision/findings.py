@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +13,16 @@ import pandas as pd
 
 from envs.scenario import DEATH
 from policies.arrays import ROUNDING
-from policies.catalogue import make_policy
+from policies.catalogue import CATALOGUE
+from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
+from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
@@ -28,7 +31,7 @@ from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, gu
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.slider import first_policy
-from policysim.study.sweep import N_THREADS, Gain, applies, evaluated_on
+from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
@@ -148,6 +151,8 @@ class Findings:
         None where no private policy is worth more than one treatment for all, or none that is costs more deaths.
     beliefs : Beliefs or None
         What an observer learns of the patient under the best of the private policies at this epsilon; None without one.
+    broken : mapping of str to tuple of str
+        The bounds that the study states and a policy breaks, in words, by policy.
     """
 
     epsilon: float
@@ -165,6 +170,7 @@ class Findings:
     safest: ForAll = NOBODY_DIES
     break_even: BreakEven | None = None
     beliefs: Beliefs | None = None
+    broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -183,14 +189,16 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     """
     overall = table[table["group"] == ALL]
     at_epsilon = in_words(table[table["epsilon"] == study.epsilon], study.space)
-    applied = [name for name in _private(study) if applies(make_policy(name), problem)]
+    templates = [study.policy(name) for name in _private(study)]
+    templates = [template for template in templates if applies(template, problem)]
+    applied = [template.name for template in templates]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
     ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)
-        searches = _search_all(applied, problem, gain, overall, progress)
+        searches = _search_all(templates, problem, gain, overall, progress)
         prevalence = _prevalence(study, problem, on_prevalence)
     rows = [
         PolicyRow(
@@ -222,6 +230,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         safest=_safest(problem, gain),
         break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
         beliefs=_beliefs(study, problem, table),
+        broken=broken_bounds(study, problem, overall[overall["epsilon"] == study.epsilon]),
     )
 
 
@@ -242,27 +251,36 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _private(study: ScenarioStudy) -> list[str]:
-    return [name for name in study.policies if make_policy(name).uses_epsilon]
+    return [name for name in study.policies if CATALOGUE[name].uses_epsilon]
 
 
 def _search_all(
-    names: list[str], problem: DecisionProblem, gain: Gain, overall: pd.DataFrame, progress: Progress
+    templates: list[Policy], problem: DecisionProblem, gain: Gain, overall: pd.DataFrame, progress: Progress
 ) -> dict[str, tuple[float, float]]:
     """The least epsilon from which each private policy is worth more than one for all, and at which it keeps `KEEP`."""
-    progress.expect(len(names))
+    progress.expect(len(templates))
+    worst = float(problem.prior @ problem.utilities.min(axis=1))
     enough = make_demand(problem, keep=KEEP).value
 
-    def search(name: str) -> tuple[float, float]:
-        rows = overall[overall["policy"] == name]
+    def search(template: Policy) -> tuple[float, float]:
+        rows = overall[overall["policy"] == template.name]
         known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        on = evaluated_on(make_policy(name), problem)
-        curve = Curve(name, lambda at: on.value(make_policy(name, epsilon=at).probabilities(on)), known)
+        on = evaluated_on(template, problem)
+
+        def value(epsilon: float) -> float:
+            try:
+                return on.value(at(template, epsilon).probabilities(on))
+            except InfeasibleError:
+                return worst  # a policy that there is not is worth no more
+
+        curve = Curve(template.name, value, known)
         found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
         progress.advance()
         return found
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return dict(zip(names, pool.map(search, names), strict=True))
+        found = pool.map(search, templates)
+        return dict(zip((template.name for template in templates), found, strict=True))
 
 
 def _reach(curve: Curve, needed: float) -> float:

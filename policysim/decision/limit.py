@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from policies.optimal.certificate import Certificate, optimal_certificate, rounded_down
+from policies.adjacency import Adjacency, AnyRecord, Sensitive
+from policies.arrays import FloatArray
+from policies.optimal.bounded import bounded_optimum
+from policies.optimal.bounds import InfeasibleError
+from policies.optimal.certificate import MAX_ENTRIES, Certificate, optimal_certificate, rounded_down
+from policies.optimal.classes import hiding_partitions
+from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim.decision.search import Curve, Demand, UnreachableError
-from policysim.study.sweep import HALF_ULP
+from policysim.study.sweep import HALF_ULP, evaluated_on
 
-# Steps of the search for the mixture that shows that two demands cannot be met together.
-MIXTURES_TRIED = 12
+# What a demand limits, beside outcomes by their names: the expected utility lost against the best for each record.
+LOST = "utility lost"
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A weighted sum of the utility lost and of deaths, as a problem of its own.
+    """A weighted sum of the utility lost and of outcomes, as a problem of its own.
 
     A policy that meets a demand loses at most `allowed` on every mixture. By linear duality the converse holds for
     all private policies together: if none meets the demand, some mixture shows it.
 
     Attributes
     ----------
-    weight : float
-        In [0, 1]: of utility; the rest goes to deaths.
+    weights : mapping of str to float
+        Of `LOST` and of outcomes, >= 0.
     problem : DecisionProblem
-        The utilities are the mixture, below 0, in the units of the demands' scales.
+        The utilities are the mixture, below 0.
     allowed : float
         What a policy that meets the demand loses at most against the action that is best for each record by the
         mixture; rounded up.
     """
 
-    weight: float
+    weights: Mapping[str, float]
     problem: DecisionProblem
     allowed: float
 
@@ -63,21 +68,44 @@ class Mixture:
         return self.allowed - (greedy - value_limit(self.problem, epsilon).unbeatable)
 
 
+@dataclass(frozen=True)
+class LeastPossible:
+    """What an outcome is at least under every epsilon-private policy, per patient.
+
+    Attributes
+    ----------
+    outcome : str
+        Its name.
+    most : float
+        What the demand allows.
+    alone : float
+        Under every policy; rounded down. NaN where no proof was accepted.
+    with_others : float
+        Under every policy that meets the rest of the demand; NaN also where none does.
+    """
+
+    outcome: str
+    most: float
+    alone: float
+    with_others: float
+
+
 class Limit:
     """The limit of all private policies under one demand.
 
     Parameters
     ----------
     problem : DecisionProblem
-        With the outcome "deaths" if the demand limits deaths.
+        With the outcomes that the demand limits.
     demand : Demand
         What must be reached.
     """
 
     def __init__(self, problem: DecisionProblem, demand: Demand) -> None:
         self._problem = problem
-        self._demand = demand
-        self._made: dict[float, Mixture] = {}
+        self._most = {**({LOST: demand.loss} if demand.loss < math.inf else {}), **demand.at_most}
+        self._parts: dict[tuple[str, tuple[str, ...], Adjacency], DecisionProblem] = {}
+        self._made: dict[tuple[tuple[str, float], ...], Mixture] = {}
 
     def last_impossible(self, near: float = 1.0) -> float:
         """An epsilon at which no private policy meets the demand, and so none at less; the largest, to 1e-4.
@@ -85,31 +113,85 @@ class Limit:
         0 if every epsilon may do, inf if none does. The search begins at `near`.
         """
         try:
-            # Each demand by itself is cheap to search for, and mostly the two meet where the dearer one does.
-            ends = [_between(self._mixture(weight).margin, near) for weight in self._pure]
-            low, high = max(end[0] for end in ends), max(end[1] for end in ends)
-            if len(ends) == 1 or self.tightest(high).margin(high) >= 0:
-                return low
-            return _between(lambda epsilon: self.tightest(epsilon).margin(epsilon), high)[0]
+            return Curve("the limit", self._margin).between(0.0, near=near)[0]
         except UnreachableError:
             return math.inf
 
-    def tightest(self, epsilon: float) -> Mixture:
-        """The mixture that is hardest to satisfy at an epsilon, or the first found that nothing satisfies."""
-        pure = min((self._mixture(weight) for weight in self._pure), key=lambda mixture: mixture.margin(epsilon))
-        if len(self._pure) == 1 or pure.margin(epsilon) < 0:
-            return pure
-        # The margin is convex in the weight: a maximum of functions that are linear in it.
-        margin: Callable[[float], float] = lambda weight: self._make(float(weight)).margin(epsilon)  # noqa: E731
-        found = minimize_scalar(margin, bounds=(0.0, 1.0), method="bounded", options={"maxiter": MIXTURES_TRIED})
-        inner = self._make(float(found.x))
-        return inner if inner.margin(epsilon) < pure.margin(epsilon) else pure
+    def _margin(self, epsilon: float) -> float:
+        """By how much a private policy may do better than is demanded; negative if none can. It rises with epsilon."""
+        ways = self._ways(epsilon)
+        if len(self._most) == 1 or len(ways) > 1:
+            return self.tightest(epsilon).margin(epsilon)
+        return self._hardest(*ways[0])[1]
 
-    @property
-    def _pure(self) -> list[float]:
-        """The weights of the demands that were made: 1 for value, 0 for deaths."""
-        made = ((1.0, self._demand.loss < math.inf), (0.0, self._demand.deaths < math.inf))
-        return [weight for weight, demanded in made if demanded]
+    def tightest(self, epsilon: float) -> Mixture:
+        """The mixture that is hardest to satisfy at an epsilon."""
+        if len(self._most) == 1:
+            return self._mixture(dict.fromkeys(self._most, 1.0))
+        found = [self._mixture(self._hardest(*way)[0]) for way in self._ways(epsilon)]
+        return found[0] if len(found) == 1 else min(found, key=lambda mixture: mixture.margin(epsilon))
+
+    def _ways(self, epsilon: float) -> list[tuple[Adjacency, float]]:
+        """Adjacencies with one clique for each record, under which the epsilon-private policies are all private.
+
+        The adjacency itself, or those of `optimal_certificate` for one-feature, whose proof any weights may serve.
+        """
+        problem = self._problem
+        partitions = hiding_partitions(problem.adjacency, problem.n_records)
+        if len(partitions) == 1:
+            return [(problem.adjacency, epsilon)]
+        ways: list[tuple[Adjacency, float]] = [(AnyRecord(), epsilon * len(partitions))]
+        if problem.utilities.size <= MAX_ENTRIES:
+            ways += [(Sensitive(part.shape, part.axes), epsilon) for part in partitions]
+        return ways
+
+    def _hardest(self, adjacency: Adjacency, epsilon: float) -> tuple[dict[str, float], float]:
+        """The weights of the hardest mixture, and by how much a policy may do better than is demanded.
+
+        The first limit is undercut as far as the others can be kept; where they cannot be kept together, it is left out
+        and the second takes its place, and so on: the multipliers prove how far that goes.
+        """
+        first, *others = self._most
+        while True:
+            try:
+                multipliers, least = self._least(first, tuple(others), adjacency, epsilon)
+            except InfeasibleError:
+                first, *others = others
+            else:
+                return {first: 1.0, **multipliers}, self._most[first] - least
+
+    def _least(
+        self, name: str, others: tuple[str, ...], adjacency: Adjacency, epsilon: float
+    ) -> tuple[Mapping[str, float], float]:
+        """The multipliers of other limits, and what a private policy that keeps them costs at least of one quantity.
+
+        Raises
+        ------
+        InfeasibleError
+            If none keeps them.
+        """
+        whole = self._problem if adjacency is self._problem.adjacency else self._problem.with_adjacency(adjacency)
+        key = (name, others, adjacency)
+        if key not in self._parts:
+            # Each distinct row once: what is looked for here is proved on the whole problem later.
+            on = evaluated_on(Optimal(), whole)
+            self._parts[key] = DecisionProblem(
+                -self._quantity(on, name),
+                on.prior,
+                on.adjacency,
+                on.actions,
+                outcomes={other: self._quantity(on, other) for other in others},
+            )
+        found = bounded_optimum(self._parts[key], epsilon, at_most={other: self._most[other] for other in others})
+        return found.multipliers, -found.bound
+
+    @staticmethod
+    def _quantity(problem: DecisionProblem, name: str) -> FloatArray:
+        """What is limited, of each record and action, (n_records, n_actions)."""
+        if name != LOST:
+            return problem.outcomes[name]
+        lost: FloatArray = problem.utilities.max(axis=1)[:, None] - problem.utilities
+        return lost
 
     def certificate(self, epsilon: float) -> dict[str, Any] | None:
         """The proof that no epsilon-private policy meets the demand; None where there is none.
@@ -118,46 +200,72 @@ class Limit:
         allowed.
         """
         mixture = self.tightest(epsilon)
-        proof = mixture.certificate(epsilon)
-        if mixture.weight < 1 and self._problem.outcomes["deaths"].min() < 0:
-            return None  # the error bound of `_make` needs costs that are not negative
-        if proof is None or not proof.bound > mixture.allowed or not proof.holds(mixture.problem):
+        proof = self._accepted(mixture, epsilon)
+        if proof is None or not proof.bound > mixture.allowed:
             return None
         return {
             "statement": "every epsilon-private policy loses at least `bound` on the objective: more than `allowed`",
             "allowed": mixture.allowed,
-            "objective": {"utility": mixture.weight, "deaths avoided": 1 - mixture.weight},
+            "objective": dict(mixture.weights),
+            "demanded": dict(self._most),
             **proof.document(),
         }
 
-    def _mixture(self, weight: float) -> Mixture:
-        if weight not in self._made:
-            self._made[weight] = self._make(weight)
-        return self._made[weight]
+    def least_possible(self, epsilon: float) -> list[LeastPossible]:
+        """What each limited outcome is at least, alone and where the rest of the demand is met."""
+        found = []
+        for name in (name for name in self._most if name != LOST):
+            others = tuple(other for other in self._most if other != name)
+            alone = self._at_least(name, {name: 1.0}, epsilon)
+            beside = [self._beside(name, others, way, epsilon) for way in self._ways(epsilon)] if others else [alone]
+            found.append(LeastPossible(name, self._most[name], alone, float(np.fmax.reduce(beside))))
+        return found
 
-    def _make(self, weight: float) -> Mixture:
-        """The mixture of costs z = weight (max u - u) + scale deaths, none of them below 0.
+    def _beside(self, name: str, others: tuple[str, ...], way: tuple[Adjacency, float], epsilon: float) -> float:
+        try:
+            multipliers, _ = self._least(name, others, *way)
+        except InfeasibleError:
+            return math.nan
+        return self._at_least(name, {name: 1.0, **multipliers}, epsilon)
 
-        A policy that meets the demand costs at most weight loss + scale deaths. Each z is off by four roundings at
-        most, relative, and so is the cost of every policy; what the best action for each record costs comes off.
+    def _at_least(self, name: str, weights: Mapping[str, float], epsilon: float) -> float:
+        """A proven bound on an outcome of weight 1, where the mixture's other limits are kept; NaN without proof."""
+        mixture = self._mixture(weights)
+        proof = self._accepted(mixture, epsilon)
+        if proof is None:
+            return math.nan
+        return rounded_down(Fraction(self._most[name]) + Fraction(proof.bound) - Fraction(mixture.allowed))
+
+    def _accepted(self, mixture: Mixture, epsilon: float) -> Certificate | None:
+        """The certificate of a mixture, if rational arithmetic accepts it."""
+        # The error bound of `_mixture` needs costs that are not negative.
+        if any(self._problem.outcomes[name].min() < 0 for name in mixture.weights if name != LOST):
+            return None
+        proof = mixture.certificate(epsilon)
+        return proof if proof is not None and proof.holds(mixture.problem) else None
+
+    def _mixture(self, weights: Mapping[str, float]) -> Mixture:
+        """The mixture of costs z = sum of weight times quantity, none of them below 0.
+
+        A policy that meets the demand costs at most the sum of weight times limit. With m quantities, each z is off by
+        m + 1 roundings at most, relative, and so is the cost of every policy; what the best action for each record
+        costs comes off.
         """
-        problem, demand = self._problem, self._demand
-        if weight == 1:
-            return Mixture(1.0, problem, demand.loss)
-        # Deaths are counted in the units of utility, so that both parts of a mixture matter.
-        deaths = problem.outcomes["deaths"]
-        scale = (1 - weight) * float(np.ptp(problem.utilities) / max(np.ptp(deaths), 1e-300))
-        costs = scale * deaths
-        most = Fraction(scale) * Fraction(demand.deaths)
-        if weight > 0:
-            costs = costs + weight * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
-            most += Fraction(weight) * Fraction(demand.loss)
-        least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
-        allowed = most + 8 * HALF_ULP * abs(most) - least
-        mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
-        return Mixture(weight, mixed, -rounded_down(-allowed))
-
-
-def _between(margin: Callable[[float], float], near: float) -> tuple[float, float]:
-    """Two close epsilons: at the first a margin that rises with epsilon is negative, at the second it is not."""
-    return Curve("the limit", margin).between(0.0, near=near)
+        used = {name: weight for name, weight in weights.items() if weight > 0}
+        key = tuple(used.items())
+        if key in self._made:
+            return self._made[key]
+        problem = self._problem
+        if used == {LOST: 1.0}:
+            made = Mixture(used, problem, self._most[LOST])
+        else:
+            costs = np.zeros_like(problem.utilities)
+            for name, weight in used.items():
+                costs += weight * self._quantity(problem, name)
+            most = sum((Fraction(weight) * Fraction(self._most[name]) for name, weight in used.items()), Fraction(0))
+            least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
+            allowed = most + (4 + 2 * len(used)) * HALF_ULP * abs(most) - least
+            mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
+            made = Mixture(used, mixed, -rounded_down(-allowed))
+        self._made[key] = made
+        return made

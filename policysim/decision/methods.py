@@ -88,13 +88,24 @@ def _chosen(choices: Choices, least: Choice) -> str:
             f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
         )
     return (
-        f"Treatments are chosen by {citing(method.words, method.works)}, at ε = {shown(least.epsilon)}: the least ε "
-        f"{_how_found(choices)} at which it meets what was asked for ({asked(choices.wish)})."
+        f"Treatments are chosen by {citing(words_of(choices, least), method.works)}, at ε = {shown(least.epsilon)}: "
+        f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices.wish)})."
     )
 
 
-def _how_found(choices: Choices) -> str:
-    if choices.wish.max_extra_deaths is not None:
+def words_of(choices: Choices, least: Choice) -> str:
+    """The mechanism of a choice; the optimum is that within the bounds that were asked for."""
+    words = CATALOGUE[least.policy].words
+    return f"{words}, of those within the bounds on outcomes" if searched_within(choices, least) else words
+
+
+def searched_within(choices: Choices, least: Choice) -> bool:
+    """Whether a choice is the optimum within bounds that were asked for."""
+    return choices.wish.bounded and least.policy == Optimal.name
+
+
+def _how_found(choices: Choices, least: Choice) -> str:
+    if choices.wish.bounded and not searched_within(choices, least):
         return f"found (in steps of 15 %, then to a relative {TOLERANCE:g})"
     return f"(to a relative {TOLERANCE:g})"
 
@@ -150,7 +161,8 @@ def _limit(choices: Choices) -> list[str]:
     if not choices.limit_proven:
         return ["Whether another mechanism can do this at a smaller ε is not proven."]
     if choices.limit == math.inf:
-        return ["Not even the best treatment for each patient, without any privacy, does that."]
+        best = "any choice of treatments" if choices.wish.bounded else "the best treatment for each patient"
+        return [f"Not even {best}, without any privacy, does that."]
     proof = ""
     if choices.certificate:
         reach = rounded_down(choices.certificate["epsilon"], 3)
@@ -222,7 +234,11 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
     least = choices.least
     if least is None:
         return None
-    chosen = BestFixed(action=problem.actions.index(least.action)) if least.action else least.policy
+    chosen = (
+        BestFixed(action=problem.actions.index(least.action))
+        if least.action
+        else choices.wish.demand(problem).within(study.policy(least.policy))
+    )
     table = compare_problem(problem, policies=[chosen], epsilons=[least.epsilon], by=study.by)
     everyone = table[table["group"] == ALL].iloc[0]
     return Price(

@@ -13,10 +13,11 @@ from typing import Any
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, mechanism_words
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
+from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
@@ -62,6 +63,8 @@ def page_values(
         "findings": findings,
         "slider": slider,
         "overall": overall,
+        "marks": {name: marked(name, findings.broken) for name in overall},
+        "legend": legend(findings.broken),
         "worst": worst_group(at_epsilon, {slider.policy}),
         "groups": group_losses(at_epsilon, losing(study.policies)),
         "deaths_count": words.population(findings.deaths.values()),
@@ -98,8 +101,19 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
         **{name: mechanism_words(name) for name in study.policies},
+        **_bounds(study),
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }
+
+
+def _bounds(study: ScenarioStudy) -> dict[str, str]:
+    """The bounds that the study states."""
+    most = [
+        f"{name} at most those of one treatment for all" if isinstance(bound, str) else f"{name} at most {bound:.6g}"
+        for name, bound in study.at_most.items()
+    ]
+    most += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in study.capacity.items()]
+    return {"Bounds": f"{OptimalSafe.name} keeps these, per patient: {'; '.join(most)}."} if most else {}
 
 
 @dataclass(frozen=True)

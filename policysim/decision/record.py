@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from policies.catalogue import CATALOGUE, make_policy
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, UNUSED, answer, asked, limit_shown, worse
+from policysim.decision.adoption import DEATHS, Adoption, remark, title, why, why_heading
+from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown
 from policysim.decision.choose import Choice, Choices
-from policysim.decision.methods import Price, methods, shown
+from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.question.words import (
     events,
     guess_rate,
@@ -34,8 +35,10 @@ from policysim.study.declared import Study
 SIGNATURES = 3
 
 
-def record_values(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, Any]:
-    """What the page shows; it holds no date but the lines to write one on.
+def record_values(
+    study: Study, problem: DecisionProblem, choices: Choices, price: Price | None, adoption: Adoption
+) -> dict[str, Any]:
+    """What the page shows; it holds no date but those that were given, and lines to write on.
 
     Parameters
     ----------
@@ -47,13 +50,25 @@ def record_values(study: Study, problem: DecisionProblem, choices: Choices, pric
         What was found.
     price : Price or None
         Of the least choice; None if there is none.
+    adoption : Adoption
+        By whom it is adopted and until when.
     """
     count, rows = alternatives(problem, choices)
     return {
         "study": study,
         "disclaimer": basis(study).disclaimer,
-        "decided": decided(choices),
+        "decided": title(choices),
+        "remark": remark(choices),
+        "formal": {
+            "Institution": adoption.institution,
+            "Date": adoption.date,
+            "Valid until": adoption.valid_until,
+            "Question": study.title,
+            "Asked for": _sentence(asked(choices.wish)),
+        },
         "made": choices.least is not None,
+        "why_heading": why_heading(choices),
+        "why": why(problem, choices, adoption),
         "terms": terms(study, problem, choices, price),
         "has_deaths": DEATHS in problem.outcomes,
         "count": count,
@@ -77,7 +92,6 @@ def _inputs(study: Study) -> dict[str, str]:
 
 # A factor beyond this is no protection that anybody could feel: only its size is said.
 LARGEST_FACTOR = 1e6
-DEATHS = "deaths"
 
 
 @dataclass(frozen=True)
@@ -93,38 +107,20 @@ class Alternative:
     remark: str
 
 
-def decided(choices: Choices) -> str:
-    """The decision in one sentence, or that there is none and why."""
-    least = choices.least
-    if least is None:
-        return f"No decision was made. {answer(choices)}"
-    if not choices.used:
-        return f"{UNUSED} {_decided(choices, least)}"
-    return _decided(choices, least)
-
-
-def _decided(choices: Choices, least: Choice) -> str:
-    if choices.one_for_all is not None:
-        return f"Everybody gets {choices.one_for_all.action}. That meets what was asked for, and costs no privacy."
-    beside = f", {worse(choices)}" if worse(choices) else ""
-    return f"Treatments are chosen by the mechanism “{least.policy}” at ε\u00a0=\u00a0{shown(least.epsilon)}{beside}."
-
-
 def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, str]:
-    """What is hidden from whom, what was asked for, and what was found: heading to text."""
+    """What is hidden from whom, and what was found: heading to text."""
     least = choices.least
     public = {"Must be public": _sentence(basis(study).public)}
     found = {
         "Hidden": _sentence(hidden(study)),
         "From": _sentence(study.hidden_from),
-        "Asked for": _sentence(asked(choices.wish)),
     }
     if least is None or price is None:
         allowed = choices.wish.max_epsilon
         return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
-        f"{least.policy}: {CATALOGUE[least.policy].words}. Exact privacy loss: {shown(price.epsilon_spent)}."
+        f"{least.policy}: {words_of(choices, least)}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
     found["Price"] = _price(study, problem, price)
     if price.worst is not None:
@@ -147,7 +143,7 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[
     count = population([extra, *(row.extra_deaths for row in choices.rows)])
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({fixed.action})"
-    # Where deaths are limited, epsilons between those that were looked at may do.
+    # Where outcomes or guess rates are limited, epsilons between those that were looked at may do.
     never = "none found" if choices.wish.scanned else "cannot"
     none = "–" if math.isnan(extra) else "0"
     return count, [
@@ -175,7 +171,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
         "ε holds for the published treatment of one patient, once: further treatments, or related patients, add to it."
     )
     least = choices.least
-    trusts = least is not None and make_policy(least.policy).uses_prior
+    trusts = least is not None and CATALOGUE[least.policy].uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
     release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
     return [once, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]

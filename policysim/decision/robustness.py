@@ -18,7 +18,6 @@ from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import make_policy
 from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
@@ -150,7 +149,7 @@ def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
 
 
 def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
-    made = {name: make_policy(name, epsilon=study.epsilon) for name in policies}
+    made = {name: study.policy(name, study.epsilon) for name in policies}
     return ranked({name: problem.value(policy.probabilities(problem)) for name, policy in made.items()})
 
 
@@ -220,7 +219,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     assumed = float(problem.prior @ ill)
     if not 0 < assumed < 1:
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
-    made = [make_policy(name, epsilon=study.epsilon) for name in policies]
+    made = [study.policy(name, study.epsilon) for name in policies]
     problems = [evaluated_on(policy, problem) for policy in made]
     tables = [policy.probabilities(on) for policy, on in zip(made, problems, strict=True)]
     everybody = evaluated_on(Greedy(), problem)

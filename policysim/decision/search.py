@@ -12,6 +12,8 @@ from scipy.optimize import brentq
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
+from policies.optimal.bounds import InfeasibleError, bounds_on
+from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.study.sweep import evaluated_on, fixed_losses, weighted_regrets
@@ -21,7 +23,9 @@ from policysim.study.sweep import evaluated_on, fixed_losses, weighted_regrets
 TOLERANCE = 1e-4
 LOWEST, HIGHEST = 1e-6, 1e9
 STEP = 4.0
-# Where deaths are limited, every epsilon from here to there, in such ratios, is looked at first.
+# The margin where no policy keeps the bounds: any number below 0, and finite.
+INFEASIBLE = -1.0
+# Where outcomes are limited, every epsilon from here to there, in such ratios, is looked at first.
 SCAN_FROM, SCAN_TO, SCANNED = 0.01, 200.0, 1.15
 
 
@@ -31,29 +35,39 @@ class UnreachableError(ValueError):
 
 @dataclass(frozen=True)
 class Demand:
-    """What a policy must reach: both limits are rounded up, so that what is met but for the rounding of sums is met.
+    """What a policy must reach: limits are rounded up, so that what is met but for the rounding of sums is met.
 
     Attributes
     ----------
     loss : float
         The most expected utility that may be lost against the best action for each record; inf if none is demanded.
         It never depends on a constant that is added to a record's utilities, however large.
-    deaths : float
-        The most expected deaths per patient; inf if none are demanded.
+    at_most : mapping of str to float
+        The most of an outcome that is expected per patient.
     value : float
         The least expected utility that `loss` leaves, V(greedy) - loss, as a float: -inf if none is demanded.
     """
 
     loss: float
-    deaths: float
+    at_most: Mapping[str, float]
     value: float
 
     def margin(self, problem: DecisionProblem, probabilities: FloatArray) -> float:
         """At least 0 if and only if a policy meets the demand; p(a|x) is (n_records, n_actions)."""
-        margin = self.loss - expected_loss(problem, probabilities)
-        if self.deaths < math.inf:
-            margin = min(margin, self.deaths - expected_deaths(problem, probabilities))
-        return margin
+        margins = [most - expected_outcome(problem, probabilities, name) for name, most in self.at_most.items()]
+        return min([self.loss - expected_loss(problem, probabilities), *margins])
+
+    def within(self, policy: Policy) -> Policy:
+        """The policy to be searched: the optimum within these bounds for the optimum, any other as it is."""
+        nothing_else = self.at_most and policy == Optimal(policy.epsilon)
+        return Optimal(policy.epsilon, at_most=dict(self.at_most)) if nothing_else else policy
+
+    def may_fall(self, policy: Policy) -> bool:
+        """Whether a policy that meets the demand may miss it at a larger epsilon: outcomes rise and fall with it.
+
+        What is searched as the optimum within the bounds never does: a larger epsilon allows more.
+        """
+        return bool(self.at_most) and policy != self.within(Optimal(policy.epsilon))
 
 
 def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
@@ -65,8 +79,13 @@ def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
 
 def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
     """Deaths per patient under a policy; p(a|x) is (n_records, n_actions)."""
-    columns = zip(problem.outcomes["deaths"].T, probabilities.T, strict=True)
-    return sum(float(np.dot(problem.prior, deaths * chosen)) for deaths, chosen in columns)
+    return expected_outcome(problem, probabilities, "deaths")
+
+
+def expected_outcome(problem: DecisionProblem, probabilities: FloatArray, name: str) -> float:
+    """An outcome per patient under a policy; p(a|x) is (n_records, n_actions)."""
+    columns = zip(problem.outcomes[name].T, probabilities.T, strict=True)
+    return sum(float(np.dot(problem.prior, outcome * chosen)) for outcome, chosen in columns)
 
 
 def make_demand(
@@ -75,16 +94,18 @@ def make_demand(
     max_loss: float | None = None,
     keep: float | None = None,
     max_extra_deaths: float | None = None,
+    at_most: Mapping[str, float | str] | None = None,
 ) -> Demand:
     """The demand that all given limits make together; the same parameters as `smallest_epsilon`."""
     limits = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    if not given:
-        raise ValueError(f"at least one demand is needed: {', '.join(limits)}.")
+    if not given and not at_most:
+        raise ValueError(f"at least one demand is needed: {', '.join(limits)} or at_most.")
     for name, limit in given.items():
         if not math.isfinite(limit):
             raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
-    allowed, deaths = [], math.inf
+    allowed = []
+    most = {bound.name: _with_rounding(Fraction(bound.limit)) for bound in bounds_on(problem, at_most, None)}
     if keep is not None:
         allowed.append((1 - Fraction(keep)) * min(fixed_losses(problem)))
     if max_loss is not None:
@@ -94,9 +115,10 @@ def make_demand(
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
         best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
         deaths = _with_rounding(Fraction(math.fsum(problem.prior * best)) + Fraction(max_extra_deaths))
+        most["deaths"] = min(deaths, most.get("deaths", math.inf))
     loss = _with_rounding(min(allowed)) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))
-    return Demand(loss, deaths, greedy - loss)
+    return Demand(loss, most, greedy - loss)
 
 
 def _with_rounding(limit: Fraction) -> float:
@@ -111,6 +133,7 @@ def smallest_epsilon(
     max_loss: float | None = None,
     keep: float | None = None,
     max_extra_deaths: float | None = None,
+    at_most: Mapping[str, float | str] | None = None,
 ) -> float:
     """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
 
@@ -125,8 +148,10 @@ def smallest_epsilon(
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
     max_extra_deaths : float, optional
-        The most deaths per patient beyond those of greedy; needs a problem with the outcome "deaths". At least one of
-        the three is required, and all that are given must be met.
+        The most deaths per patient beyond those of greedy; needs a problem with the outcome "deaths".
+    at_most : mapping of str to float or "one for all", optional
+        The most of an outcome of the problem that is expected per patient; "one for all" is what the best single action
+        for all leads to. At least one of the four is required, and all that are given must be met.
 
     Returns
     -------
@@ -143,8 +168,9 @@ def smallest_epsilon(
     Notes
     -----
     The value of each policy of the catalogue does not fall as epsilon rises. Deaths may rise: a policy that is worth
-    more can cost more lives. With `max_extra_deaths` the demand is met at the epsilon found, and not just below it;
-    that it is met nowhere below is known for a grid of epsilons in ratios of 1.15 only.
+    more can cost more lives. With `max_extra_deaths` or `at_most` the demand is met at the epsilon found, and not just
+    below it; that it is met nowhere below is known for a grid of epsilons in ratios of 1.15 only. "optimal" is searched
+    as the optimum within these bounds, for which it is known of every epsilon.
 
     Examples
     --------
@@ -153,17 +179,25 @@ def smallest_epsilon(
     >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
     2.197
     """
-    demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths)
-    template = make_policy(policy) if isinstance(policy, str) else policy
+    demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths, at_most=at_most)
+    return demand_curve(problem, demand, make_policy(policy) if isinstance(policy, str) else policy).first_reaching(0.0)
+
+
+def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Curve:
+    """By how much a policy meets a demand, over epsilon; looked at on a grid where that may fall."""
+    template = demand.within(policy)
     on = evaluated_on(template, problem)
 
     def margin(epsilon: float) -> float:
-        return demand.margin(on, replace(template, epsilon=epsilon).probabilities(on))
+        try:
+            return demand.margin(on, replace(template, epsilon=epsilon).probabilities(on))
+        except InfeasibleError:
+            return INFEASIBLE
 
     curve = Curve(template.name, margin)
-    if demand.deaths < math.inf:
+    if demand.may_fall(template):
         curve.scan()
-    return curve.first_reaching(0.0)
+    return curve
 
 
 class Curve:

@@ -103,7 +103,7 @@ class SourceQuestion(Question):
     study: SourceStudy
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
-            *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size"),
+            *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
             *("horizon", "total_epsilon", "delta", "length_public"),
         ),
         REASON,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,11 +14,13 @@ import numpy as np
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_file import FOLDER as SCENARIOS
-from envs.toml_reader import is_number, unknown
+from envs.toml_reader import FINITE, is_number, shown, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
-from policies.catalogue import CATALOGUE, unknown_policy
+from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
+from policies.optimal.optimum import OptimalSafe
+from policies.policy import Policy
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
@@ -32,6 +34,12 @@ EPSILONS = (
 )
 # fmt: on
 EPSILON_WANTED = "a number >= 0"
+# What is counted beside utility in the problem of a scenario, per patient: what can be bounded.
+OUTCOMES = ("deaths", "symptoms")
+# A bound: no more than under the best single treatment for all.
+ONE_FOR_ALL = "one for all"
+# What capacities sum to may fall short of serving everybody by rounding.
+SHARE_ROUNDING = 1e-9
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
@@ -91,6 +99,11 @@ class Study:
         raise NotImplementedError
 
     @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What its problem counts beside utility, per patient; nothing, where no model says more."""
+        return ()
+
+    @property
     def illness(self) -> tuple[str, ...]:
         """The flags among the features that make a patient ill: every flag, where no model says more."""
         return tuple(feature.name for feature in self.space.features if feature.flag)
@@ -117,6 +130,15 @@ class Study:
             "by": list(self.by),
             "seed": self.seed,
         }
+
+    def policy(self, name: str, epsilon: float = math.inf) -> Policy:
+        """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
+        return make_policy(name, epsilon=epsilon)
+
+    @property
+    def first_policies(self) -> list[Policy]:
+        """Its policies at its smallest epsilon."""
+        return [self.policy(name, self.epsilons[0]) for name in self.policies]
 
     def with_choices(
         self: AnyStudy,
@@ -202,16 +224,34 @@ class ScenarioStudy(Study):
         The built-in name or the path that it was read from.
     utility : Utility
         What outcomes and treatments cost.
+    at_most : mapping of str to float or "one for all"
+        The most of an outcome that is expected per patient, of `OUTCOMES`, under `optimal-safe`; empty for its default.
+    capacity : mapping of str to float
+        The largest share of patients that may get an action, under `optimal-safe`.
     """
 
     scenario: Scenario
     scenario_source: str
     utility: Utility
+    at_most: Mapping[str, float | str] = field(default_factory=dict)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+
+    def policy(self, name: str, epsilon: float = math.inf) -> Policy:
+        """With the study's bounds and capacities, if it is `optimal-safe`."""
+        if name != OptimalSafe.name:
+            return super().policy(name, epsilon)
+        bounds = {"at_most": dict(self.at_most)} if self.at_most else {}
+        return make_policy(name, epsilon=epsilon, capacity=dict(self.capacity) or None, **bounds)
 
     @property
     def space(self) -> RecordSpace:
         """The scenario's records."""
         return self.scenario.space
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """`OUTCOMES`."""
+        return OUTCOMES
 
     @property
     def illness(self) -> tuple[str, ...]:
@@ -221,6 +261,12 @@ class ScenarioStudy(Study):
             for name in super().illness
             if name in self.scenario.transient or name in self.scenario.death.relative_risk
         )
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """With what is bounded, if anything is."""
+        bounded = {"at_most": dict(self.at_most), "capacity": dict(self.capacity)}
+        return {**super().choices, **{name: given for name, given in bounded.items() if given}}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -270,6 +316,23 @@ def build_adjacency(study: Study) -> Adjacency:
     if study.adjacency == Sensitive.name:
         return Sensitive(space.shape, tuple(space.axis(name) for name in study.sensitive))
     return AnyRecord()
+
+
+def fault_of_bound(name: str, value: object) -> str:
+    """Why a bound on an outcome is none: an unknown name, or no number; empty if it is one."""
+    if name not in OUTCOMES:
+        return unknown("outcome", name, OUTCOMES)
+    if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):
+        return f'must be a number >= 0 per patient, or "{ONE_FOR_ALL}", got {shown(value)}'
+    return ""
+
+
+def fault_of_capacity(capacity: Mapping[str, float], actions: Sequence[str]) -> str:
+    """Why capacities cannot serve everybody; empty if they can."""
+    places = math.fsum(capacity.values())
+    if set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING:
+        return ""
+    return f"cannot serve everybody: every treatment is limited, and the shares sum to {places:g}, which is below 1"
 
 
 def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:

@@ -111,7 +111,7 @@ class ExampleRows:
 def example_probabilities(
     problem: DecisionProblem,
     examples: Sequence[ExamplePatient],
-    policies: Sequence[str],
+    policies: Sequence[str | Policy],
     epsilons: Sequence[float],
     progress: Progress = SILENT,
     *,
@@ -125,8 +125,8 @@ def example_probabilities(
         Their records are its rows.
     examples : sequence of ExamplePatient
         From `example_patients`.
-    policies : sequence of str
-        Names from the catalogue that can be used on the problem.
+    policies : sequence of str or Policy
+        Names from the catalogue, or policies whose epsilon is replaced, that can be used on the problem.
     epsilons : sequence of float
         Values >= 0.
     progress : Progress, optional
@@ -140,7 +140,8 @@ def example_probabilities(
         policy, epsilon, patient (the label), action, probability; a policy that ignores epsilon repeats at each.
     """
     known = kept or ExampleRows(problem, examples)
-    for on in {evaluated_on(make_policy(name), problem) for name in policies}:
+    templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
+    for on in {evaluated_on(template, problem) for template in templates}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
     def rows(policy: Policy) -> FloatArray:
@@ -148,7 +149,7 @@ def example_probabilities(
         progress.advance()
         return chosen
 
-    jobs = dict.fromkeys(at(make_policy(name), epsilon) for name in policies for epsilon in epsilons)
+    jobs = dict.fromkeys(at(template, epsilon) for template in templates for epsilon in epsilons)
     progress.expect(len(jobs))
     with ThreadPoolExecutor(N_THREADS) as pool:
         tables = dict(zip(jobs, pool.map(rows, jobs), strict=True))
@@ -156,14 +157,14 @@ def example_probabilities(
     cells = n_patients * n_actions
     return pd.DataFrame(
         {
-            "policy": np.repeat(policies, len(epsilons) * cells),
+            "policy": np.repeat([template.name for template in templates], len(epsilons) * cells),
             "epsilon": np.tile(np.repeat(epsilons, cells), len(policies)),
             "patient": np.tile(
                 np.repeat([example.label for example in examples], n_actions), len(policies) * len(epsilons)
             ),
             "action": np.tile(problem.actions, len(policies) * len(epsilons) * n_patients),
             "probability": np.concatenate(
-                [tables[at(make_policy(name), epsilon)].ravel() for name in policies for epsilon in epsilons]
+                [tables[at(template, epsilon)].ravel() for template in templates for epsilon in epsilons]
             ),
         }
     )

@@ -194,8 +194,8 @@ def show(
         Of the same example patients, from the comparison.
     """
     examples = example_patients(problem, study.space, study.illness)
-    usable = choosable(table)
-    probabilities = written(example_probabilities(problem, examples, usable, study.epsilons, progress, kept=kept))
+    policies = [study.policy(name) for name in choosable(table)]
+    probabilities = written(example_probabilities(problem, examples, policies, study.epsilons, progress, kept=kept))
     described = {example.label: problem.records.describe(example.record) for example in examples}
     policy = first_policy(table, study.epsilon)
     return Shown(probabilities, make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy))

@@ -22,6 +22,8 @@ from policysim.study.declared import (
     ScenarioStudy,
     Study,
     checked_epsilons,
+    fault_of_bound,
+    fault_of_capacity,
     nearest_epsilon,
 )
 
@@ -129,6 +131,7 @@ def _read(table: Table, path: Path) -> Study:
     scenario = _read_scenario(table, path)
     shared = _read_shared(table, path, list(scenario.space.names) if scenario else None)
     utility = _read_utility(table.table("utility"), scenario)
+    at_most, capacity = _read_bounds(table, scenario)
     table.close()
     table.mistakes.raise_if_any()
     assert scenario is not None  # or there was a mistake
@@ -138,6 +141,8 @@ def _read(table: Table, path: Path) -> Study:
         scenario=scenario,
         scenario_source=_scenario_source(table, path),
         utility=utility,
+        at_most=at_most,
+        capacity=capacity,
     )
 
 
@@ -145,6 +150,7 @@ def _read_logged(table: Table, path: Path) -> Study:
     if "scenario" in table:
         table.known.add("scenario")
         table.fail("a study has a scenario or a table data, not both", "scenario")
+    _refuse_bounds(table)
     from policysim.logs.data_section import read_data_section  # noqa: PLC0415
 
     log = read_data_section(table.table("data"), path.parent)
@@ -169,6 +175,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     compare = table.table("compare")
     policies = _read_policies(compare)
     by = _read_features(compare, "by", "group", features)
+    compare.known.add("at_most")
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
@@ -248,6 +255,33 @@ def _read_features(table: Table, key: str, kind: str, features: list[str] | None
         if features is not None and name not in features:
             table.fail(unknown(kind, name, features), key, position)
     return tuple(dict.fromkeys(names))
+
+
+def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, float | str], dict[str, float]]:
+    """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
+    bounds = table.table("compare").table("at_most")
+    at_most: dict[str, float | str] = {}
+    for name, value in bounds.values.items():
+        if fault := fault_of_bound(name, value):
+            bounds.fail(fault, name)
+        else:
+            at_most[name] = value if isinstance(value, str) else float(value)
+    if scenario is None:
+        table.known.add("capacity")
+        return at_most, {}
+    capacity = table.numbers("capacity", scenario.actions, "action", low=0, high=1)
+    if fault := fault_of_capacity(capacity, scenario.actions):
+        table.fail(fault, "capacity")
+    return at_most, capacity
+
+
+def _refuse_bounds(table: Table) -> None:
+    """Of a log, no expectations are known that could be kept within bounds."""
+    for key in (("compare", "at_most"), ("capacity",)):
+        place = table.table("compare") if len(key) > 1 else table
+        if key[-1] in place:
+            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key[-1])
+    table.known.add("capacity")
 
 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:

@@ -61,14 +61,14 @@ def at_each(template: Policy, epsilons: Sequence[float]) -> list[Policy]:
 
 
 def usable_policies(
-    names: Sequence[str], problem: DecisionProblem, *, named: bool
+    policies: Sequence[Policy], problem: DecisionProblem, *, named: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The policies that can be used on a problem, and why others cannot.
+    """The names of the policies that can be used on a problem, and why others cannot.
 
     Parameters
     ----------
-    names : sequence of str
-        From the catalogue.
+    policies : sequence of Policy
+        At the smallest epsilon that matters: bounds that can be kept there can be kept at all larger ones.
     problem : DecisionProblem
         What is to be decided.
     named : bool
@@ -81,16 +81,16 @@ def usable_policies(
         the limit is bounded instead.
     """
     kept, left_out = [], []
-    for name in names:
+    for policy in policies:
         try:
-            make_policy(name).check(problem)
+            policy.check(problem)
         except NotApplicableError as error:
-            if name != Optimal.name:
+            if policy.name != Optimal.name:
                 if named:
                     raise
-                left_out.append(f"{name}, as {error}")
+                left_out.append(f"{policy.name}, as {error}")
                 continue
-        kept.append(name)
+        kept.append(policy.name)
     return tuple(kept), tuple(left_out)
 
 

@@ -62,7 +62,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         ess : effective sample size of the importance weights, (sum w)^2 / sum w^2
         best_arm : the arm of `difference`
     """
-    templates, epsilons = asked_for(study.policies, study.epsilons, study.by)
+    templates, epsilons = asked_for([study.policy(name) for name in study.policies], study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}

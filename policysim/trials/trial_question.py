@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE, make_policy, mechanism_words
+from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
@@ -46,6 +46,7 @@ class TrialQuestion(Question):
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
+        "at_most": "does not go with {study}: of a log only estimates are known, which keep no bound",
     }
     writes = True
 
@@ -58,8 +59,8 @@ class TrialQuestion(Question):
         """Read, fit, evaluate on held-out patients, and draw."""
         log = load_log(self.study.log)
         problem = problem_of_log(self.study, log)
-        policies, left_out = usable_policies(self.study.policies, problem, named=self.named)
-        bounded = [name for name in policies if not applies(make_policy(name), problem)]
+        policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
+        bounded = [name for name in policies if not applies(self.study.policy(name), problem)]
         left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
         table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)

@@ -17,6 +17,7 @@ from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
+RECORD = ("--keep", "0.8", "--decision-record")
 SYMMETRIC = ps.DecisionProblem(
     [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.0, 0.1], [0.1, 0.0]]}
 )
@@ -193,6 +194,22 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
         (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
+        (["--keep", "0.8", "--accept", "deaths=1"], "--accept only goes with --decision-record"),
+        (["--keep", "0.8", "--institution", "us"], "--institution only goes with --decision-record"),
+        (["--keep", "0.8", "--valid-until", "2026-01-01"], "--valid-until only goes with --decision-record"),
+        ([*RECORD, "--accept", "12"], "--accept must be deaths=N, N of 100,000 patients, got '12'"),
+        ([*RECORD, "--accept", "strokes=1"], "--accept must be deaths=N, N of 100,000 patients, got 'strokes=1'"),
+        ([*RECORD, "--accept", "deaths=few"], "--accept must be deaths=N with a number N >= 0, got 'few'"),
+        ([*RECORD, "--accept", "deaths=-1"], "--accept must be deaths=N with a number N >= 0, got '-1'"),
+        ([*RECORD, "--accept", "deaths=inf"], "--accept must be deaths=N with a number N >= 0, got 'inf'"),
+        ([*RECORD, "--date", "1.3.2026"], "--date must be a date such as 2026-03-31, got '1.3.2026'"),
+        ([*RECORD, "--date", "20260301"], "--date must be a date such as 2026-03-31, got '20260301'"),
+        ([*RECORD, "--date", "2026-02-30"], "--date must be a date such as 2026-03-31, got '2026-02-30'"),
+        (
+            [*RECORD, "--date", "2026-03-01", "--valid-until", "2026-02-28"],
+            "--valid-until must not be before --date 2026-03-01, got '2026-02-28'",
+        ),
+        ([*RECORD, "--institution", " "], "--institution must not be empty: leave it out for a line to write on"),
     ],
 )
 def test_a_bad_wish_is_one_line_and_exit_two(capsys, study, options, message):

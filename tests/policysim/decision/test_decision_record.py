@@ -16,11 +16,12 @@ import policysim as ps
 from envs.records import record_space
 from policies.catalogue import CATALOGUE
 from policysim.cli.main import main
+from policysim.decision.adoption import Adoption, why
 from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.decision.choice_screen import answer, choices_screen, worse
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of, shown
-from policysim.question.words import events, percent, rounded, rounded_down, rounded_up
+from policysim.question.words import events, of_100, percent, rounded, rounded_down, rounded_up
 from policysim.report.deliver import folder_files
 from policysim.study.declared import LoggedStudy
 
@@ -65,6 +66,11 @@ class Page(HTMLParser):
     def words(self):
         return " ".join(" ".join(self.text).split())
 
+    @property
+    def decision(self):
+        """The title, and what is said below it, in the box at the top."""
+        return self.words.partition(" Decision record ")[2].partition(" A model with")[0]
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
@@ -76,9 +82,11 @@ def problem(study):
     return ps.build_problem(study)
 
 
-def record(study, problem, wish, policies=POLICIES):
+def record(study, problem, wish, policies=POLICIES, **adopted):
+    """What is found, and the record of it: whatever it costs in deaths is accepted."""
     choices = choose(problem, wish, policies)
-    files = folder_files(answer_of_choices(study, problem, choices, record=True), ["choose"])
+    adoption = Adoption(**{"accepted_deaths": 1e5, **adopted})
+    files = folder_files(answer_of_choices(study, problem, choices, record=adoption), ["choose"])
     return choices, files[RECORD].decode()
 
 
@@ -146,7 +154,7 @@ def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, prob
     choices, text = record(study, problem, wish, ["randomized-response"])
     page = Page(text)
     fixed = problem.actions[problem.best_fixed_action]
-    assert f"Everybody gets {fixed}. That meets what was asked for, and costs no privacy." in page.words
+    assert page.decision == f"Everybody gets {fixed} That meets what was asked for, and costs no privacy."
     assert page.row(f"one for all ({fixed})")[-1] == "chosen"
     assert page.row("randomized-response")[-1] != "chosen"
     assert "Exact privacy loss: 0." in page.row("Mechanism")[0]
@@ -160,7 +168,7 @@ def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, prob
 def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, problem):
     choices, text = record(study, problem, Wish(keep=0.9, max_guess=0.55))
     page = Page(text)
-    assert "No decision was made. No mechanism can: that takes ε = " in page.words
+    assert page.decision.startswith("No decision was made No mechanism can: that takes ε = ")
     assert page.row("randomized-response")[-1] == "more than allowed"
     assert "certificate.json" in page.words
     assert "chosen" not in {row[-1] for row in page.rows if row}
@@ -175,7 +183,7 @@ def test_a_policy_that_might_is_told_from_none_that_can(study, problem):
     choices, text = record(study, problem, allowed, ["exponential"])
     assert (choices.verdict, choices.possible) == (Verdict.MAY, None)
     assert choices.least is None
-    assert "No decision was made. None of these policies can within what is allowed" in Page(text).words
+    assert Page(text).decision.startswith("No decision was made None of these policies can within what is allowed")
     found = methods(study, problem, choices, None).paragraph
     assert "none of the mechanisms compared (exponential) can" in found
 
@@ -239,9 +247,9 @@ def test_what_people_write_is_escaped(tmp_path):
         "[privacy]", f"[privacy]\nhidden_from = '{hostile}'"
     )
     study = ps.load_study(write_small_study(tmp_path, text))
-    _, page = record(study, ps.build_problem(study), Wish(keep=0.5), ["randomized-response"])
+    _, page = record(study, ps.build_problem(study), Wish(keep=0.5), ["randomized-response"], institution=hostile)
     assert "<script" not in page
-    assert page.count("&lt;script&gt;") == 3  # both titles, and from whom
+    assert page.count("&lt;script&gt;") == 3  # the question, the institution, and from whom
 
 
 @pytest.fixture
@@ -282,18 +290,85 @@ def test_of_a_log_it_says_that_scores_are_fitted_and_counts_no_deaths(logged):
     assert "(a logistic outcome model)" in methods(*logged, choices, price_of(*logged, choices)).paragraph
 
 
-def test_a_mechanism_worse_in_deaths_and_privacy_than_one_for_all_says_so_in_the_first_line(study, problem):
-    choices, text = record(study, problem, Wish(keep=0.8))
-    table = ps.make_policy(choices.least.policy, epsilon=choices.least.epsilon).probabilities(problem)
-    # Independently: the deaths of both.
+def beyond_the_safest(problem, least):
+    """Deaths per patient of a choice beyond those of the safest treatment for all, and which that is; independently."""
+    table = ps.make_policy(least.policy, epsilon=least.epsilon).probabilities(problem)
     deaths = problem.prior[:, None] * problem.outcomes["deaths"]
-    more = (table * deaths).sum() - deaths[:, problem.fixed_values.argmax()].sum()
-    first = re.search(r'<section class="decision">.*?</section>', text, re.DOTALL).group()
-    said = "worse in deaths and in privacy than one treatment for all: it costs"
-    if more > 0:
-        assert f"{said} {events(more, 100_000)} more deaths per 100,000 patients." in " ".join(first.split())
-    else:
-        assert said not in text
+    return (table * deaths).sum() - deaths.sum(axis=0).min(), problem.actions[deaths.sum(axis=0).argmin()]
+
+
+def test_a_mechanism_worse_in_deaths_and_privacy_than_one_for_all_says_so_below_the_title(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.2), accepted_deaths=30)
+    more, safest = beyond_the_safest(problem, choices.least)
+    assert more > 0
+    page = Page(text)
+    costs = f"it costs {events(more, 100_000)} more deaths per 100,000 patients"
+    assert f" This is worse in deaths and in privacy than giving everybody {safest}: {costs}." in page.decision
+    assert f"I{costs[1:]} than giving everybody {safest}" in page.words
+    assert "Up to 30 more per 100,000 patients were accepted." in page.words
+
+
+def test_why_not_one_for_all_has_the_numbers_of_both(study, problem):
+    choices, text = record(study, problem, Wish(keep=0.8), ["randomized-response"], accepted_deaths=None)
+    page, least = Page(text), choices.least
+    fixed = problem.actions[problem.best_fixed_action]
+    weighted = problem.prior[:, None] * problem.outcomes["deaths"]
+    best = weighted[np.arange(problem.n_records), problem.utilities.argmax(axis=1)].sum()
+    beyond = weighted[:, problem.best_fixed_action].sum() - best
+    assert (
+        f"No single treatment for all meets what was asked for. The best of them, {fixed}, keeps 0 % of the benefit "
+        f"and costs {events(beyond, 100_000, sign=True)} deaths per 100,000 patients"
+    ) in page.words
+    right = of_100(1 / (1 + math.exp(-least.epsilon)))
+    assert f"at ε = {shown(least.epsilon)}, where such a guess is right at most {right} of 100 times." in page.words
+    more, safest = beyond_the_safest(problem, least)
+    assert more < 0  # fewer than under any treatment for all: nothing is to be accepted
+    saved = f"It costs {events(-more, 100_000)} fewer deaths per 100,000 patients than giving everybody {safest}"
+    assert saved in page.words
+    assert "accepted" not in page.words
+
+
+def test_what_costs_deaths_and_privacy_is_not_decided_unless_that_is_accepted(study, problem):
+    choices = choose(problem, Wish(keep=0.2), ["optimal"])
+    more = beyond_the_safest(problem, choices.least)[0] * 100_000
+    for accepted in (None, 0.0, more * 0.999):
+        refused = Adoption(accepted_deaths=accepted).refused(choices)
+        assert refused.startswith("No decision record was written: optimal costs ")
+        answered = answer_of_choices(study, problem, choices, record=Adoption(accepted_deaths=accepted))
+        assert (answered.exit_code, answered.pages, answered.document["record"]) == (4, {}, None)
+        # What it says is enough is enough, and no more than its digits ask for.
+        needed = float(re.search(r"--accept deaths=([\d.]+)", refused).group(1))
+        assert more <= needed <= more * 1.01
+        assert Adoption(accepted_deaths=needed).refused(choices) == ""
+    assert ", and 0 are accepted" in Adoption(accepted_deaths=0.0).refused(choices)
+
+
+def test_what_costs_no_more_deaths_or_no_privacy_is_decided_without_a_word(problem):
+    for keep in (0.8, 0.0, -0.5):  # fewer deaths; one treatment for all
+        choices = choose(problem, Wish(keep=keep), ["optimal"])
+        assert Adoption().refused(choices) == ""
+    assert choices.one_for_all.action != choices.safest.action
+    assert choices.more_deaths > 0
+    said = " ".join(why(problem, choices, Adoption()))
+    assert "it has the highest expected utility" in said
+    assert f"more deaths per 100,000 patients than giving everybody {choices.safest.action}" in said
+
+
+def test_by_whom_and_until_when_it_is_decided_or_lines_to_write_that_on(study, problem):
+    given = {"institution": "The ward", "date": "2026-03-01", "valid_until": "2027-02-28"}
+    choices, text = record(study, problem, Wish(keep=0.8), **given)
+    page = Page(text)
+    assert [page.row(name) for name in ("Institution", "Date", "Valid until")] == [[text] for text in given.values()]
+    assert page.row("Question") == ["A small study"]
+    assert page.row("Asked for") == ["Keep 80\u00a0% of the benefit."]
+    empty = Page(record(study, problem, Wish(keep=0.8))[1])
+    assert [empty.row(name) for name in ("Institution", "Date", "Valid until")] == [[""]] * 3
+    answered = answer_of_choices(study, problem, choices, record=Adoption(**given))
+    parts = answered.document["record"]
+    assert {name: parts[name] for name in given} == given
+    assert parts["title"] in page.decision
+    assert all(" ".join(reason.split()) in page.words for reason in parts["why"][:1])
+    assert parts["accepted_per_100000"] == {}
 
 
 @pytest.mark.parametrize("kills", [0, 1])
@@ -362,7 +437,7 @@ def test_the_command_writes_the_record_and_says_where(capsys, tmp_path, study, p
     assert code == 0
     assert text.splitlines()[-1] == f"Decision record: {(out / 'decision-record.html').as_posix()}"
     page = (out / "decision-record.html").read_text(encoding="utf-8")
-    assert page == record(study, problem, Wish(keep=0.8), ["randomized-response"])[1]
+    assert page == record(study, problem, Wish(keep=0.8), ["randomized-response"], accepted_deaths=None)[1]
     code, text = command(capsys, path, *options, "--json")
     document = json.loads(text)
     assert document["decision_record"] == (out / "decision-record.html").as_posix()
@@ -381,6 +456,26 @@ def test_without_the_option_nothing_is_written_and_json_still_has_the_paragraph(
     assert "randomised response" in document["methods"]["paragraph"]
 
 
+def test_the_command_says_what_would_have_to_be_accepted_and_writes_nothing(capsys, tmp_path):
+    path = str(write_small_study(tmp_path / "study"))
+    out = tmp_path / "out"
+    options = ("--keep", "20%", "--policy", "optimal", "--decision-record", "--out", str(out))
+    code, text = command(capsys, path, *options)
+    assert code == 4
+    assert not out.exists()
+    assert "optimal needs least: ε = 1.5" in text  # answered all the same
+    said = re.search(r"No decision record was written: .*--accept (deaths=\S+),", text, re.DOTALL)
+    code, text = command(capsys, path, *options, "--json")
+    document = json.loads(text)
+    assert (code, document["decision_record"], document["record"]) == (4, None, None)
+    assert " ".join(said.group().split()) in document["refused"]
+    code, text = command(capsys, path, *options, "--accept", said.group(1), "--json")
+    document = json.loads(text)
+    assert (code, document["refused"]) == (0, None)
+    assert document["record"]["accepted_per_100000"] == {"deaths": float(said.group(1).partition("=")[2])}
+    assert (out / "decision-record.html").exists()
+
+
 def test_a_record_of_no_decision_is_written_with_exit_four(capsys, tmp_path):
     path = str(write_small_study(tmp_path / "study"))
     out = tmp_path / "out"
@@ -389,4 +484,4 @@ def test_a_record_of_no_decision_is_written_with_exit_four(capsys, tmp_path):
     assert code == 4
     assert sorted(file.name for file in out.iterdir()) == ["certificate.json", "decision-record.html"]
     assert "No mechanism can" in text
-    assert "No decision was made." in (out / "decision-record.html").read_text(encoding="utf-8")
+    assert "<h1>No decision was made</h1>" in (out / "decision-record.html").read_text(encoding="utf-8")
