@@ -11,7 +11,7 @@ from typing import Any
 
 from policies.arrays import FloatArray
 from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
 
 # The bound on an outcome that is its expectation where everybody gets the action that is best for all.
 ONE_FOR_ALL = "one for all"
@@ -99,7 +99,7 @@ def bounds_on(
     bounds = []
     fixed = problem.best_fixed_action
     for name, limit in limits.items():
-        all_alike = float(problem.prior @ outcome_of(problem, name)[:, fixed])
+        all_alike = float(_to_all(problem, name)[fixed])
         if isinstance(limit, str):
             bounds.append(Bound(name, all_alike, 0.0))
         else:
@@ -112,6 +112,13 @@ def bounds_on(
     if len(shares) == problem.n_actions and total < 1 - _SUM_TOLERANCE:
         raise InfeasibleError(f"capacity cannot serve everybody: the shares sum to {total:.6g}.")
     return tuple(bounds)
+
+
+@once_per_problem
+def _to_all(problem: DecisionProblem, name: str) -> FloatArray:
+    """The expectation of an outcome if everybody gets the same action, (n_actions,)."""
+    means: FloatArray = problem.prior @ outcome_of(problem, name)
+    return means
 
 
 def outcome_of(problem: DecisionProblem, name: str) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
 from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded import bounded_optimum, require_feasible
+from policies.optimal.bounded import bounded_logs, require_feasible
 from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.robust import require_priors, robust_optimum
@@ -128,9 +128,7 @@ class Optimal(Policy):
             For bounds on what the problem does not have, or priors that are no distributions over its records.
         """
         if self.bounded:
-            return bounded_optimum(
-                problem, self.epsilon, at_most=self.at_most, capacity=self.capacity
-            ).log_probabilities
+            return bounded_logs(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
         if self.priors is not None:
             return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
         if np.isinf(self.epsilon):
@@ -186,13 +184,16 @@ class OptimalSafe(Policy):
 
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError as for `Optimal`, and where the problem has no outcome "deaths" to bound."""
+        self._require_outcome(problem)
+        self._optimal.check(problem)
+
+    def _require_outcome(self, problem: DecisionProblem) -> None:
         if self.at_most == _AS_SAFE_AS_ONE_FOR_ALL and "deaths" not in problem.outcomes:
             raise NotApplicableError('optimal-safe bounds the outcome "deaths", which the problem does not have.')
-        self._optimal.check(problem)
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
-        self.check(problem)
+        self._require_outcome(problem)
         return self._optimal.log_probabilities(problem)
 
 
