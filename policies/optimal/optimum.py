@@ -93,8 +93,8 @@ class Optimal(Policy):
     def __post_init__(self) -> None:
         """Check all, and keep copies."""
         super().__post_init__()
-        object.__setattr__(self, "at_most", checked_limits(self.at_most or {}) or None)
-        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+        object.__setattr__(self, "at_most", checked_limits(self.at_most) or None)
+        object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
         if self.priors is not None:
             if self.bounded:
                 raise ValueError("optimal takes bounds (at_most, capacity) or priors, not both.")
@@ -176,7 +176,7 @@ class OptimalSafe(Policy):
         super().__post_init__()
         limits = _AS_SAFE_AS_ONE_FOR_ALL if self.at_most is None else self.at_most
         object.__setattr__(self, "at_most", checked_limits(limits))
-        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+        object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
 
     @property
     def _optimal(self) -> Optimal:

@@ -154,9 +154,8 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     # One pass over the rows: each is added to its group, all columns of all tables at once.
     members = sparse.csc_array((costs.prior, codes, np.arange(len(codes) + 1)), shape=(count, len(codes)))
     worths = np.zeros((count, n_actions, len(terms)))
-    worths[:, :, tabled] = (members @ costs.side_by_side(tuple(terms[place] for place in tabled))).reshape(
-        count, n_actions, len(tabled)
-    )
+    sums = np.asarray(members @ costs.side_by_side(tuple(terms[place] for place in tabled)))
+    worths[:, :, tabled] = sums.reshape(count, n_actions, len(tabled))
     for place, term in enumerate(terms):
         if isinstance(term, int):
             worths[:, term, place] = np.bincount(codes, costs.prior, minlength=count)
