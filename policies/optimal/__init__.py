@@ -8,7 +8,8 @@ whole_programme  the whole linear programme, where a record has several cliques 
 programmes       small packing programmes at once by the simplex method, and any programme by HiGHS
 bounded          the optimum within bounds; bounds: what is bounded, and what is possible
 mixtures         the best mixture of private policies; oracles: where these come from
+robust           the best mixture in the worst case over several priors
 penalties        the records by the order of their actions where outcomes are penalised
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
-certificate      a proof that a script can check which knows none of this
+certificate      a proof that a script can check which knows none of this; bounded_certificate: one within bounds
 """

@@ -18,7 +18,7 @@ import numpy as np
 from policies.arrays import FloatArray, non_negative
 from policies.distinct import distinct_rows
 from policies.optimal.bounds import Bound, InfeasibleError, bounds_on, outcome_of
-from policies.optimal.classes import one_clique
+from policies.optimal.classes import of_groups, one_clique
 from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
 from policies.optimal.oracles import ByOrder, ByTable, Constant, Groups, neighbours
 from policies.optimal.penalties import Term, cost_tables, penalised_groups, powers_of_two
@@ -98,6 +98,12 @@ def bounded_optimum(
     return BoundedOptimum(logs, value, max(value, programme.value(found.bound)), programme.multipliers(found))
 
 
+def bounded_logs(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> FloatArray:
+    """`BoundedOptimum.log_probabilities` alone."""
+    programme = BoundedProgramme(problem, epsilon, bounds)
+    return programme.table(programme.solve())
+
+
 def require_feasible(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
     """InfeasibleError if no epsilon-private policy keeps the bounds; quick where one action for all does."""
     programme = BoundedProgramme(problem, epsilon, bounds)
@@ -166,7 +172,8 @@ class BoundedProgramme:
         self._whole = len(partitions) == 1 and one_clique(partitions[0])
         self._terms: tuple[Term, ...] = (None, *(b.name if b.action is None else b.action for b in bounds))
         self._costs = cost_tables(problem, self._whole)
-        spreads = powers_of_two(np.array([self._costs.spread(term) for term in self._terms]))
+        self._means = [self._costs.means(term) for term in self._terms]
+        spreads = powers_of_two(np.array([mean.spread for mean in self._means]))
         self.scales = np.where(spreads > 0, spreads, 1.0)
         self.limits = np.array([bound.room for bound in bounds]) / self.scales[1:]
         self.oracle: ByOrder | ByTable = (
@@ -178,8 +185,8 @@ class BoundedProgramme:
     @cached_property
     def constants(self) -> list[Column]:
         """One action for all: private at any epsilon."""
-        k = self.problem.n_actions
-        return [Column(self._expectations(row[None, :]), Constant(action, k)) for action, row in enumerate(np.eye(k))]
+        k, means = self.problem.n_actions, np.stack([mean.to_all for mean in self._means], axis=1) / self.scales
+        return [Column(row, Constant(action, k)) for action, row in enumerate(means)]
 
     def solve(self) -> Mixture:
         """The best mixture within the bounds; InfeasibleError if there is none."""
@@ -187,7 +194,7 @@ class BoundedProgramme:
         if (first.expectations[1:] <= self.limits).all():
             # The optimum keeps the bounds: no multiplier is needed.
             return Mixture(((1.0, first),), float(first.expectations[0]), least, np.eye(len(self._terms))[0])
-        margins = np.array([self._costs.rounding(term) for term in self._terms[1:]]) / self.scales[1:]
+        margins = np.array([mean.rounding for mean in self._means[1:]]) / self.scales[1:]
         found = best_mixture(self.oracle, [*self.constants, first], self.limits, margins)
         if found is None:
             raise InfeasibleError(self._what_is_possible())
@@ -197,7 +204,7 @@ class BoundedProgramme:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
         logs = self.oracle.table(mixture.parts, len(self._costs.prior))
         found = distinct_rows(self.problem) if self._whole else None
-        return logs if found is None else np.asfortranarray(logs[found.row])
+        return logs if found is None else of_groups(logs, found.row)
 
     def value(self, loss: float) -> float:
         """The value of a policy, from its first row."""
@@ -237,7 +244,7 @@ class BoundedProgramme:
         return f"{float(_UP.create_decimal(found)):g}" if abs(found) > 2 * KEPT * scale else "0"
 
     def _expectations(self, probabilities: FloatArray) -> FloatArray:
-        """The rows of a table, (n, k), or of one row for all, (1, k)."""
+        """The rows of a table of probabilities, (n, k)."""
         return np.array([self._costs.expected(term, probabilities) for term in self._terms]) / self.scales
 
     def _nearby(self, prices: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any
 
 from policies.arrays import FloatArray
 from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
 
 # The bound on an outcome that is its expectation where everybody gets the action that is best for all.
 ONE_FOR_ALL = "one for all"
@@ -35,15 +35,18 @@ class Bound:
     limit : float
         The largest expected outcome per patient, or share of patients who get the action.
     room : float
-        What the limit allows beyond one action for all, the best; 0 exactly for `ONE_FOR_ALL`. Of a share, the limit.
+        What the limit allows beyond one action for all, the best; 0 exactly if it is its own. Of a share, the limit.
     action : int or None
         The position of the action; None for an outcome.
+    as_one_for_all : bool
+        Whether `ONE_FOR_ALL` was asked for.
     """
 
     name: str
     limit: float
     room: float
     action: int | None = None
+    as_one_for_all: bool = False
 
     def __str__(self) -> str:
         """As in "deaths at most 0.003"."""
@@ -51,7 +54,7 @@ class Bound:
 
 
 def checked_limits(at_most: Any) -> dict[str, float | str]:
-    """A copy of `at_most`; ValueError for what is no mapping of names to finite numbers or `ONE_FOR_ALL`."""
+    """A copy of `at_most`, empty for None; ValueError for what does not map names to finite numbers or `ONE_FOR_ALL`."""
     limits: dict[str, float | str] = {}
     for name, limit in _items(at_most, "at_most"):
         if limit == ONE_FOR_ALL:
@@ -62,7 +65,7 @@ def checked_limits(at_most: Any) -> dict[str, float | str]:
 
 
 def checked_shares(capacity: Any) -> dict[str, float]:
-    """A copy of `capacity`; ValueError for what is no mapping of names to numbers in [0, 1]."""
+    """A copy of `capacity`, empty for None; ValueError for what is no mapping of names to numbers in [0, 1]."""
     return {
         name: _number(share, f"capacity[{name!r}]", "a number in [0, 1]", 0.0, 1.0)
         for name, share in _items(capacity, "capacity")
@@ -70,6 +73,8 @@ def checked_shares(capacity: Any) -> dict[str, float]:
 
 
 def _items(given: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if given is None:
+        return
     if not isinstance(given, Mapping):
         raise ValueError(f"{name} must be a mapping of names to limits, got {name}={given!r}.")
     for key, value in given.items():
@@ -95,23 +100,34 @@ def bounds_on(
     InfeasibleError
         For capacities of all actions with a sum below 1.
     """
-    limits, shares = checked_limits(at_most or {}), checked_shares(capacity or {})
+    limits, shares = checked_limits(at_most), checked_shares(capacity)
     bounds = []
     fixed = problem.best_fixed_action
     for name, limit in limits.items():
-        all_alike = float(problem.prior @ outcome_of(problem, name)[:, fixed])
+        all_alike = float(_to_all(problem, name)[fixed])
         if isinstance(limit, str):
-            bounds.append(Bound(name, all_alike, 0.0))
+            bounds.append(Bound(name, all_alike, 0.0, as_one_for_all=True))
         else:
             bounds.append(Bound(name, limit, limit - all_alike))
     for name, share in shares.items():
         if name not in problem.actions:
             raise ValueError(_unknown("action", name, problem.actions))
+        if name in limits:
+            raise ValueError(
+                f"at_most and capacity must not both name {name!r}: an outcome and an action are called so."
+            )
         bounds.append(Bound(name, share, share, problem.actions.index(name)))
     total = math.fsum(shares.values())
     if len(shares) == problem.n_actions and total < 1 - _SUM_TOLERANCE:
         raise InfeasibleError(f"capacity cannot serve everybody: the shares sum to {total:.6g}.")
     return tuple(bounds)
+
+
+@once_per_problem
+def _to_all(problem: DecisionProblem, name: str) -> FloatArray:
+    """The expectation of an outcome if everybody gets the same action, (n_actions,)."""
+    means: FloatArray = problem.prior @ outcome_of(problem, name)
+    return means
 
 
 def outcome_of(problem: DecisionProblem, name: str) -> FloatArray:

@@ -320,6 +320,15 @@ def _costs(problem: DecisionProblem, codes: IntArray, records: IntArray) -> Floa
     return costs
 
 
+def costs_are_of(certificate: Certificate, problem: DecisionProblem) -> bool:
+    """Whether the costs are at most those that `optimal_certificate` computes for the problem."""
+    codes = certificate.codes
+    if codes.shape != (problem.n_records,) or codes.min() < 0 or codes.max() >= len(certificate.costs):
+        return False
+    records = np.bincount(codes, minlength=len(certificate.costs))
+    return bool((certificate.costs <= _costs(problem, codes, records)).all())
+
+
 def _shares(problem: DecisionProblem, partition: Partition, orders: IntArray, epsilon: float) -> FloatArray:
     """The share in [0, 1] of each weight w_gT that goes into alpha, (n_groups, k).
 

@@ -240,10 +240,14 @@ def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, Fl
 
 def order_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if all records are neighbours, (n_records, n_actions), column-major."""
-    codes = by_order(problem).codes
-    table = np.empty((problem.n_records, problem.n_actions), order="F")
-    for column, logs in zip(table.T, group_logs(problem, epsilon).T, strict=True):
-        np.take(logs, codes, out=column)
+    return of_groups(group_logs(problem, epsilon), by_order(problem).codes)
+
+
+def of_groups(rows: FloatArray, codes: IntArray) -> FloatArray:
+    """The row of each record's group, (n_groups, k) to (n_records, k), column-major."""
+    table = np.empty((len(codes), rows.shape[1]), order="F")
+    for column, found in zip(table.T, rows.T, strict=True):
+        np.take(found, codes, out=column)
     return table
 
 

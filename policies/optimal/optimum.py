@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
 from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded import bounded_optimum, require_feasible
+from policies.optimal.bounded import bounded_logs, require_feasible
 from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.robust import require_priors, robust_optimum
@@ -93,8 +93,8 @@ class Optimal(Policy):
     def __post_init__(self) -> None:
         """Check all, and keep copies."""
         super().__post_init__()
-        object.__setattr__(self, "at_most", checked_limits(self.at_most or {}) or None)
-        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+        object.__setattr__(self, "at_most", checked_limits(self.at_most) or None)
+        object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
         if self.priors is not None:
             if self.bounded:
                 raise ValueError("optimal takes bounds (at_most, capacity) or priors, not both.")
@@ -128,9 +128,7 @@ class Optimal(Policy):
             For bounds on what the problem does not have, or priors that are no distributions over its records.
         """
         if self.bounded:
-            return bounded_optimum(
-                problem, self.epsilon, at_most=self.at_most, capacity=self.capacity
-            ).log_probabilities
+            return bounded_logs(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
         if self.priors is not None:
             return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
         if np.isinf(self.epsilon):
@@ -178,7 +176,7 @@ class OptimalSafe(Policy):
         super().__post_init__()
         limits = _AS_SAFE_AS_ONE_FOR_ALL if self.at_most is None else self.at_most
         object.__setattr__(self, "at_most", checked_limits(limits))
-        object.__setattr__(self, "capacity", checked_shares(self.capacity or {}) or None)
+        object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
 
     @property
     def _optimal(self) -> Optimal:
@@ -186,13 +184,16 @@ class OptimalSafe(Policy):
 
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError as for `Optimal`, and where the problem has no outcome "deaths" to bound."""
+        self._require_outcome(problem)
+        self._optimal.check(problem)
+
+    def _require_outcome(self, problem: DecisionProblem) -> None:
         if self.at_most == _AS_SAFE_AS_ONE_FOR_ALL and "deaths" not in problem.outcomes:
             raise NotApplicableError('optimal-safe bounds the outcome "deaths", which the problem does not have.')
-        self._optimal.check(problem)
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
-        self.check(problem)
+        self._require_outcome(problem)
         return self._optimal.log_probabilities(problem)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from policies.adjacency import Partition
 from policies.arrays import FloatArray, IntArray
 from policies.optimal.ceilings import best_ceilings, ceiling_logs
-from policies.optimal.classes import class_optimum, hiding_partitions, renumbered
+from policies.optimal.classes import class_optimum, hiding_partitions, of_groups, renumbered
 from policies.optimal.mixtures import Column
 from policies.optimal.sets import class_weights, members_of
 from policies.optimal.whole_programme import private_logs, solve_full
@@ -115,7 +115,7 @@ class ByOrder:
         """log p(a|x) of a mixture, (n_records, n_actions); its loss is at most epsilon up to rounding of the logs."""
         if len(parts) == 1 and isinstance(parts[0][1].recipe, _Recipe):
             groups, logs = parts[0][1].recipe
-            return np.asfortranarray(logs[groups.codes])
+            return of_groups(logs, groups.codes)
         # Each combination of groups once: codes are those of the combinations, rows their probabilities.
         codes, rows = np.zeros(n_records, dtype=np.intp), np.zeros((1, 1))
         for weight, column in parts:
@@ -130,7 +130,7 @@ class ByOrder:
             logs = np.log(rows)
         # What rounding of the sums might add to epsilon.
         logs = np.maximum(logs, logs.max(axis=0) - self.epsilon)
-        return np.asfortranarray(logs[codes])
+        return of_groups(logs, codes)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ takes no digits, and one action for all keeps its own outcomes without rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import reduce
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.distinct import distinct_rows
@@ -20,6 +22,24 @@ from policies.problem import DecisionProblem, once_per_problem
 
 Term: TypeAlias = str | int | None
 Columns: TypeAlias = tuple[FloatArray, ...]
+
+
+class Means(NamedTuple):
+    """Expectations of a term.
+
+    Attributes
+    ----------
+    to_all : array, (k,)
+        Its cost if everybody gets the same action.
+    spread : float
+        What it ranges over; of the utility, what one action for all loses.
+    rounding : float
+        More than what rounding makes of its expectation; 0 for the utility.
+    """
+
+    to_all: FloatArray
+    spread: float
+    rounding: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +60,37 @@ class CostTables:
     outcomes: dict[str, FloatArray]
     prior: FloatArray
     fixed: int
-    _known: dict[Term, Columns] = field(default_factory=dict)
+    _columns_known: dict[Term, Columns] = field(default_factory=dict)
+    _means: dict[Term, Means] = field(default_factory=dict)
+    _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict)
 
     def columns(self, term: Term) -> Columns:
         """The cost of each action for each record, k arrays (n,); a share costs the same for all, (1,)."""
-        if term not in self._known:
-            self._known[term] = tuple(self._columns(term))
-        return self._known[term]
+        if term not in self._columns_known:
+            self._columns_known[term] = tuple(self._columns(term))
+        return self._columns_known[term]
 
     def _columns(self, term: Term) -> list[FloatArray]:
         if isinstance(term, int):
             return [np.full(1, float(action == term)) for action in range(self.utilities.shape[1])]
         if term is None:
-            best = self.utilities.max(axis=1)
+            best = reduce(np.maximum, self.utilities.T)
             return [best - column for column in self.utilities.T]
         outcome = self.outcomes[term]
         return [column - outcome[:, self.fixed] for column in outcome.T]
 
+    def side_by_side(self, terms: tuple[Term, ...]) -> FloatArray:
+        """The columns of several terms as one table, (n, k x terms), row-major: each action's terms in turn."""
+        if terms not in self._tables:
+            table = np.empty((len(self.prior), self.utilities.shape[1], len(terms)))
+            for place, term in enumerate(terms):
+                for action, column in enumerate(self.columns(term)):
+                    table[:, action, place] = column
+            self._tables[terms] = table.reshape(len(table), -1)
+        return self._tables[terms]
+
     def expected(self, term: Term, probabilities: FloatArray) -> float:
-        """The cost of a table of probabilities, (n, k) or (1, k) for the same row for all."""
+        """The cost of a table of probabilities, (n, k)."""
         pairs = zip(self.columns(term), probabilities.T, strict=True)
         return sum(float(np.sum(self.prior * column * chosen)) for column, chosen in pairs)
 
@@ -71,21 +103,22 @@ class CostTables:
                     total[action] += price * column
         return total
 
-    def spread(self, term: Term) -> float:
-        """What a term ranges over: of the utility, what one action for all loses."""
+    def means(self, term: Term) -> Means:
+        """Its expectations, computed once."""
+        if term not in self._means:
+            self._means[term] = self._found(term)
+        return self._means[term]
+
+    def _found(self, term: Term) -> Means:
         columns = self.columns(term)
         if isinstance(term, int):
-            return 1.0
+            return Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
+        to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
         if term is None:
-            return float(self.prior @ columns[self.fixed])
-        return float(self.prior @ (np.max(columns, axis=0) - np.min(columns, axis=0)))
-
-    def rounding(self, term: Term) -> float:
-        """More than what rounding makes of the expectation of an outcome or a share."""
-        if isinstance(term, int):
-            return 10 * ROUNDING
-        assert term is not None
-        return 10 * ROUNDING * float(self.prior @ np.abs(self.outcomes[term]).max(axis=1))
+            return Means(to_all, float(to_all[self.fixed]), 0.0)
+        low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
+        largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
+        return Means(to_all, float(np.sum(self.prior * (high - low))), 10 * ROUNDING * float(self.prior @ largest))
 
 
 @once_per_problem
@@ -115,13 +148,17 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
         found, groups = distinct_rows(problem), by_order(problem)
         codes = groups.codes if found is None else groups.codes[found.first]
         columns, sets = groups.columns, (groups.sets, groups.set_weights)
-    count = columns.shape[2]
-    mass = np.bincount(codes, costs.prior, minlength=count)
-    worths = np.empty((count, len(columns), len(prices)))
-    for place, (term, _) in enumerate(prices):
-        for action, column in enumerate(costs.columns(term)):
-            weighted = mass * column if len(column) == 1 else np.bincount(codes, costs.prior * column, minlength=count)
-            worths[:, action, place] = weighted
+    n_actions, _, count = columns.shape
+    terms = tuple(term for term, _ in prices)
+    tabled = [place for place, term in enumerate(terms) if not isinstance(term, int)]
+    # One pass over the rows: each is added to its group, all columns of all tables at once.
+    members = sparse.csc_array((costs.prior, codes, np.arange(len(codes) + 1)), shape=(count, len(codes)))
+    worths = np.zeros((count, n_actions, len(terms)))
+    sums = np.asarray(members @ costs.side_by_side(tuple(terms[place] for place in tabled)))
+    worths[:, :, tabled] = sums.reshape(count, n_actions, len(tabled))
+    for place, term in enumerate(terms):
+        if isinstance(term, int):
+            worths[:, term, place] = np.bincount(codes, costs.prior, minlength=count)
     return Groups(codes.astype(np.min_scalar_type(count)), columns, worths, sets)
 
 
