@@ -17,6 +17,7 @@ ORDER = [
     "Loss against ε",
     "Choose ε",
     "The policies at ε = 1",
+    "What an observer learns",
     "Who bears the loss",
     "The price list, by feature",
     "If the model is wrong",
