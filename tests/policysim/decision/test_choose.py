@@ -235,7 +235,7 @@ def test_the_epsilon_always_stands_beside_a_guess_rate(capsys, study, tmp_path):
     page = (tmp_path / "out" / "decision-record.html").read_text(encoding="utf-8")
     assert "holds for one treatment; only ε says what several reveal together" in page
     for row in document["rows"]:
-        cells = next(line for line in out.splitlines() if line.split()[:1] == [row["policy"]]).split()
+        cells = next(line.split() for line in reversed(out.splitlines()) if line.split()[:1] == [row["policy"]])
         bound, rate = (math.ceil(1000 * row[name] - 1e-6) / 10 for name in ("right_guesses", "guess_rate"))
         assert [float(cell) for cell in cells[-2:]] == [bound, rate]
         assert row["guess_rate"] <= row["right_guesses"]
