@@ -202,8 +202,8 @@ def belief_sentence(found: Beliefs | None) -> str:
     most = found.strongest
     if most.change < LEAST_CHANGE:
         return (
-            f"Under {found.policy}, no treatment moves an observer's belief about a hidden feature by as much as one "
-            "in a million."
+            f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
+            "much as one in a million."
         )
     if round(most.most - most.before, EQUAL) >= most.change:
         seen, moves, after = most.most_after, "rises", most.most
@@ -214,6 +214,5 @@ def belief_sentence(found: Beliefs | None) -> str:
     old, new = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
     return (
         f"Under {found.policy}, seeing {seen}, an observer's belief in “{most.words}” {moves} from {old} to {new} of "
-        "100; no treatment moves a belief about a hidden feature further. This holds under the prior, for an observer "
-        "who knows nothing else about the patient."
+        "100, if only the prior is known: the largest change in any hidden feature."
     )

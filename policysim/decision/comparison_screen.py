@@ -44,7 +44,6 @@ COLUMNS: tuple[int, ...] = (25, 8, 14, 16, 8, 7, 12, 10)
 # Which of them is left out where no record can die.
 DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
-GUESS_RATE = "That is the column “guess rate”, of 100; unlike ε, it says nothing about several treatments."
 
 
 def comparison_screen(
@@ -69,7 +68,7 @@ def comparison_screen(
         *wrap(legend(findings.broken)),
         *wrap(benefit(findings.gain)),
         "",
-        *wrap(f"{odds(findings.epsilon, findings.right_guesses)} {GUESS_RATE}"),
+        *wrap(odds(findings.epsilon, findings.right_guesses)),
         *wrap(belief_sentence(findings.beliefs)),
         *wrap(worst_off(findings)),
         *wrap(why(problem, findings)),

@@ -48,7 +48,8 @@ class PolicyRow:
     `better_from` is the least epsilon from which it is worth more than the best single treatment for all, beyond
     rounding (`Gain.beaten_from`), and `keeps_from` the least at which it keeps `KEEP` of the benefit; 0 where every
     epsilon above 0 will do, NaN for policies that do not depend on epsilon, inf where no epsilon reaches it.
-    `benefit_kept` and `keeps_from` are NaN where shares of the benefit say little (`Gain.has_shares`).
+    `benefit_kept` and `keeps_from` are NaN where shares of the benefit say little (`Gain.has_shares`), `guess_rate` for
+    bounds of the limit.
     """
 
     policy: str
@@ -56,9 +57,9 @@ class PolicyRow:
     extra_deaths: float
     worse_than_untreated: float
     epsilon_spent: float
-    guess_rate: float
     better_from: float
     keeps_from: float
+    guess_rate: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,9 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
             extra_deaths=float(row["extra_deaths"]),
             worse_than_untreated=float(row["worse_than_untreated"]),
             epsilon_spent=float(row["epsilon_spent"]),
-            guess_rate=float(row["guess_rate"]),
             better_from=searches.get(str(row["policy"]), NEITHER)[0],
             keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
+            guess_rate=float(row["guess_rate"]),
         )
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
         if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}

@@ -12,6 +12,7 @@ from random_problems import problems
 from scipy.stats import chi2
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
+from policies.guess_rate import guess_rate_within
 from policies.privacy_loss import privacy_loss_of_logs
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
@@ -39,7 +40,11 @@ def test_the_exact_loss_never_exceeds_the_guarantee(name, problem, epsilon):
     guarantee = make_policy(name, epsilon=epsilon).guarantee
     # exp(log p) carries a relative rounding error of about |log p| * 2^-53.
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= guarantee * (1 + 1e-9) + 1e-12
-    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-12)
+    table = np.exp(logs)
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-12)
+    # So no guess between two neighbours does better than e^epsilon / (1 + e^epsilon), computed without that bound.
+    guessed = guess_rate_within(table, problem.adjacency, math.inf).rate
+    assert guessed <= 1 / (1 + math.exp(-guarantee)) + 1e-12
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -67,7 +67,7 @@ def test_alone_it_says_what_it_is_and_what_to_type_next_in_ten_lines(capsys):
 def test_compare_prints_one_screen_and_writes_the_report(compared):
     folder, code, out, err = compared
     assert (code, err) == (0, "")
-    assert len(out.splitlines()) <= 33
+    assert len(out.splitlines()) <= 35
     *lines, last = out.splitlines()
     assert max(map(len, lines)) <= 100
     assert last == f"Report: {folder / 'report.html'}"
@@ -81,12 +81,13 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
         "exponential",
         "randomized-response",
         "at most 73.2 of 100 times",
+        "Under randomized-response, seeing syrup, an observer's belief in “cough” rises from 22 to 41 of 100,",
         "Worst off under",
     ):
         assert words in out
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert written == {
-        *(f"{name}.csv" for name in ("comparison", "examples", "findings", "drivers", "patient-losses")),
+        *(f"{name}.csv" for name in ("comparison", "examples", "findings", "drivers", "patient-losses", "beliefs")),
         *(f"figures/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")),
         "report.html",
         "manifest.json",
@@ -441,7 +442,7 @@ def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
     row = next(line for line in out.splitlines() if line.startswith("randomized-response  "))
     # A name, a percentage (split() takes its space, too) and five numbers.
-    assert len(row.split()) == 8
+    assert len(row.split()) == 9
 
 
 @pytest.mark.usefixtures("blank_drawings")

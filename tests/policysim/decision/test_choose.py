@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -121,6 +122,77 @@ def test_both_demands_together_need_at_least_what_each_needs(problem):
     assert policy.epsilon >= needs[2] * (1 - 1e-4)
 
 
+def rising_and_falling():
+    """A problem where the guess rate of the exponential mechanism rises and falls, with its rate and value by hand.
+
+    Of two public classes each has one best action, so that without privacy nothing is left to guess; in between, the
+    record with more at stake gets it more often.
+    """
+    utilities = [[1.0, 0.9], [1.0, 0.0], [0.9, 1.0], [0.0, 1.0]]
+    problem = ps.DecisionProblem(utilities, np.full(4, 0.25), ps.Sensitive((2, 2), (1,)))
+
+    def by_hand(epsilon):
+        # Delta is 0.9, the difference of an action's utility within a class.
+        much, little = (1 / (1 + np.exp(-epsilon * stake / 1.8)) for stake in (1.0, 0.1))
+        value = (much + little + 0.9 * (1 - little)) / 2
+        return (1 + much - little) / 2, (value - 0.725) / 0.275
+
+    return problem, by_hand
+
+
+def test_a_guess_rate_that_rises_and_falls_is_found_where_it_is_low_enough():
+    problem, by_hand = rising_and_falling()
+    wish = Wish(keep=0.7, max_guess_rate=0.6)
+    grid = np.geomspace(0.01, 200, 40_001)
+    rates, kept = by_hand(grid)
+    (row,) = choose(problem, wish, ["exponential"]).rows
+    assert row.allowed
+    assert row.epsilon == pytest.approx(grid[(kept >= 0.7) & (rates <= 0.6)][0], rel=1e-3)
+    assert row.guess_rate == pytest.approx(by_hand(row.epsilon)[0], rel=1e-12)
+    assert row.guess_rate <= 0.6 < row.right_guesses == pytest.approx(1 / (1 + math.exp(-row.epsilon)))
+    # A search that ends at the least epsilon that keeps enough would miss it.
+    least = ps.smallest_epsilon(problem, "exponential", keep=0.7)
+    assert least == pytest.approx(grid[kept >= 0.7][0], rel=1e-3)
+    assert by_hand(least)[0] > 0.65
+    assert row.epsilon > 5 * least
+
+
+def test_where_no_epsilon_has_a_low_enough_guess_rate_none_is_chosen_and_nothing_is_said_to_be_impossible():
+    choices = choose(SYMMETRIC, Wish(keep=0.8, max_guess_rate=0.85), ["randomized-response"])
+    (row,) = choices.rows
+    assert (row.epsilon, row.guess_rate) == pytest.approx((math.log(9), 0.9), rel=1e-4)
+    assert not row.allowed
+    assert choices.least is None
+    assert choices.certificate is None
+    assert choices.possible is None
+    assert answer(choices).startswith("None of these policies was found to do it within what is allowed; another")
+    assert "No mechanism can do this below ε = 2.1." in answer(choices)
+    assert "Guess rates may rise and fall with ε" in answer(choices)
+
+
+def test_a_guess_rate_joins_a_limit_on_every_guess():
+    problem, _ = rising_and_falling()
+    (row,) = choose(problem, Wish(keep=0.7, max_guess=0.99, max_guess_rate=0.6), ["exponential"]).rows
+    # What the guess rate takes is more than the limit on epsilon allows.
+    assert not row.allowed
+    assert row.epsilon <= math.log(99)
+    (row,) = choose(problem, Wish(keep=0.7, max_guess=0.99, max_guess_rate=0.7), ["exponential"]).rows
+    assert row.allowed
+
+
+def test_one_treatment_for_all_leaves_nothing_to_guess():
+    choices = choose(SYMMETRIC, Wish(keep=0.0, max_guess_rate=0.5), ["randomized-response"])
+    assert choices.least is choices.one_for_all
+    assert choices.least.guess_rate == 0.5
+
+
+def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(sys.modules["policies.guess_rate"], "MOST_STEPS", 1)
+    assert math.isnan(choose(SYMMETRIC, Wish(keep=0.8), ["optimal"]).rows[0].guess_rate)
+    with pytest.raises(ValueError, match="the guess rate of 2 actions for 2 records"):
+        choose(SYMMETRIC, Wish(keep=0.8, max_guess_rate=0.9), ["optimal"])
+
+
 def run(capsys, *arguments):
     code = main(arguments)
     captured = capsys.readouterr()
@@ -151,6 +223,24 @@ def test_the_command_says_first_that_one_treatment_for_all_is_enough(capsys, stu
     assert (float(rows[0][1]), float(rows[1][1]) > 0) == (0.0, True)
     _, out, _ = run(capsys, "choose", study, "--keep", "0%", "--json")
     assert json.loads(out)["one_for_all"]["policy"] == "best-fixed"
+
+
+def test_the_epsilon_always_stands_beside_a_guess_rate(capsys, study, tmp_path):
+    options = ("--keep", "80%", "--max-guess-rate", "99%", "--decision-record", "--out", str(tmp_path / "out"))
+    code, out, err = run(capsys, "choose", study, *options)
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "keep 80 % of the benefit; a guess rate of at most 99 of 100, for one treatment." in words
+    assert "as it was made for this prior, and holds for one treatment; only ε says what several reveal" in words
+    document = json.loads(run(capsys, "choose", study, *options, "--json")[1])
+    page = (tmp_path / "out" / "decision-record.html").read_text(encoding="utf-8")
+    assert "holds for one treatment; only ε says what several reveal together" in page
+    for row in document["rows"]:
+        cells = next(line.split() for line in reversed(out.splitlines()) if line.split()[:1] == [row["policy"]])
+        bound, rate = (math.ceil(1000 * row[name] - 1e-6) / 10 for name in ("right_guesses", "guess_rate"))
+        assert [float(cell) for cell in cells[-2:]] == [bound, rate]
+        assert row["guess_rate"] <= row["right_guesses"]
+        assert f'<td class="number">{cells[-2]}</td><td class="number">{cells[-1]}</td>' in page
 
 
 def test_the_help_of_out_names_both_files(capsys):
@@ -193,6 +283,11 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
         (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
         (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
+        (
+            ["--keep", "0.8", "--max-guess-rate", "1.2"],
+            "--max-guess-rate must be between 50% (blind) and 100%",
+        ),
+        (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss and --max-extra-deaths"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
         (["--keep", "0.8", "--accept", "deaths=1"], "--accept only goes with --decision-record"),
         (["--keep", "0.8", "--institution", "us"], "--institution only goes with --decision-record"),

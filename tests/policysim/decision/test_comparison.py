@@ -1,6 +1,7 @@
 """The comparison table against definitions, brute force and simulation."""
 
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,7 @@ def test_every_number_equals_its_definition_in_every_group(problem, table):
             "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),
             "extra_deaths": weight @ ((p - greedy) * problem.outcomes["deaths"]).sum(axis=1),
             "epsilon_spent": ps.privacy_loss(p, ps.AnyRecord()).epsilon,
+            "guess_rate": (1 + max(abs(one - other).sum() / 2 for one in p for other in p)) / 2,
         }
         for name, number in expected.items():
             assert row[name] == pytest.approx(number, rel=1e-12, abs=1e-14, nan_ok=True), (row["policy"], name)
@@ -134,6 +136,14 @@ def test_all_policies_and_the_default_curve_are_the_default(problem):
     assert {0.05, 0.1, 0.5, 1, 2, 5, 10, 20} <= set(EPSILONS)
 
 
+def test_a_guess_rate_that_takes_too_long_is_left_empty(monkeypatch):
+    monkeypatch.setattr(sys.modules["policies.guess_rate"], "MOST_STEPS", 8)
+    problem = ps.DecisionProblem(np.eye(3), np.full(3, 1 / 3), ps.AnyRecord())
+    table = ps.compare(problem, policies=["randomized-response"], epsilons=[1.0])
+    assert table["guess_rate"].isna().all()
+    assert table["epsilon_spent"].item() == pytest.approx(1.0)
+
+
 def test_progress_is_reported_once_per_evaluation(problem):
     calls = []
     ps.compare(problem, policies=POLICIES, epsilons=[0.5, 2], advance=lambda: calls.append(1))
@@ -183,6 +193,7 @@ def test_where_the_limit_can_only_be_bounded_both_bounds_are_rows(monkeypatch):
     monkeypatch.setattr("policies.optimal.whole_programme.MAX_ENTRIES", 12)
     table = ps.compare(problem, policies=["optimal", "uniform"], epsilons=[0.5, 1.0])
     assert set(table["policy"]) == {"optimal-achievable", "optimal-unbeatable", "uniform"}
+    assert table["guess_rate"].isna().tolist() == table["policy"].str.startswith("optimal").tolist()
     bounds = table.pivot_table(index="epsilon", columns="policy", values="value")
     for epsilon in (0.5, 1.0):
         assert bounds.loc[epsilon, "optimal-achievable"] <= exact[epsilon] + 1e-6

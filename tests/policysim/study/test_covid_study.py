@@ -7,14 +7,29 @@ import policysim as ps
 
 
 @pytest.fixture(scope="module")
-def losses(covid_problem):
-    """Normalised losses at the epsilons of the prototype's table."""
-    table = ps.compare(
+def table(covid_problem):
+    """A comparison at the epsilons of the prototype's table."""
+    return ps.compare(
         covid_problem,
         policies=["exponential", "exponential-bounded-range", "randomized-response", "best-fixed"],
         epsilons=[0.5, 1, 2, 4, 8],
     )
+
+
+@pytest.fixture(scope="module")
+def losses(table):
+    """Normalised losses."""
     return table.pivot_table(index="epsilon", columns="policy", values="normalized_loss")
+
+
+def test_guess_rates_are_those_of_an_independent_computation(table):
+    rates = table.pivot_table(index="epsilon", columns="policy", values="guess_rate")
+    reviewed = {"exponential": 0.527, "exponential-bounded-range": 0.586, "randomized-response": 0.650}
+    assert rates.loc[1].drop("best-fixed").to_dict() == pytest.approx(reviewed, abs=6e-4)
+    # Of k-ary response it is known: the best action of one record is not that of the other.
+    k, factor = 4, np.exp(rates.index.to_numpy())
+    np.testing.assert_allclose(rates["randomized-response"], 0.5 + 0.5 * (factor - 1) / (factor + k - 1), rtol=1e-12)
+    assert (rates["best-fixed"] == 0.5).all()
 
 
 def test_the_cohort_has_every_record(covid_problem):
