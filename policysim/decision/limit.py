@@ -152,7 +152,7 @@ class Limit:
         if weight > 0:
             costs = costs + weight * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
             most += Fraction(weight) * Fraction(demand.loss)
-        least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
+        least = Fraction(rounded_sum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
         allowed = most + 8 * HALF_ULP * abs(most) - least
         mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
         return Mixture(weight, mixed, -rounded_down(-allowed))
