@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import usable_policies, with_references
+from policysim.study.sweep import N_THREADS, usable_policies, with_references
 
 
 @dataclass(frozen=True)
@@ -118,16 +119,11 @@ def compared(
     table = written(table)
     seen = in_words(table, study.space)
     seen = seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
-    return Compared(
-        problem,
-        table,
-        seen,
-        findings,
-        prices,
-        show(study, problem, seen, progress, kept),
-        written(sensitivity_by_outcome(study, problem)),
-        written(patient_losses(problem, losing(study.policies), study.epsilon)),
-    )
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        drivers = pool.submit(sensitivity_by_outcome, study, problem)
+        losses = pool.submit(patient_losses, problem, losing(study.policies), study.epsilon)
+        shown = show(study, problem, seen, progress, kept)
+    return Compared(problem, table, seen, findings, prices, shown, written(drivers.result()), written(losses.result()))
 
 
 def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...] = ()) -> Answer:

@@ -14,7 +14,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed
+from policies.reference import BestFixed, Greedy
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
@@ -154,6 +154,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
         if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
     ]
+    each = evaluated_on(Greedy(), problem)
     return Findings(
         epsilon=study.epsilon,
         deaths=_deaths(problem),
@@ -161,7 +162,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         rows=rows,
         right_guesses=guesses(study.epsilon),
         worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
-        typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
+        typical_stake=weighted_median(each.utilities.max(axis=1) - each.utilities.min(axis=1), each.prior),
         prevalence=prevalence,
         robustness=redraws.result(),
         gain=gain,
@@ -207,8 +208,10 @@ def _search_all(
         progress.advance()
         return found
 
+    # The longest first: those that are computed on all records.
+    longest = sorted(names, key=lambda name: -evaluated_on(make_policy(name), problem).n_records)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return dict(zip(names, pool.map(search, names), strict=True))
+        return dict(zip(longest, pool.map(search, longest), strict=True))
 
 
 def _reach(curve: Curve, needed: float) -> float:
