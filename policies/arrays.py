@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -18,6 +19,9 @@ BLOCK = 1 << 14
 # Relative rounding of sums over records: values that differ by less do not differ.
 ROUNDING = 1e-14
 
+# Terms from here on are not split by `rounded_sum`: sigma might overflow.
+_LARGEST_SPLIT = 2.0**900
+
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9
 
@@ -25,6 +29,30 @@ SUM_TOLERANCE = 1e-9
 def blocks(n_rows: int) -> list[slice]:
     """Slices that cover `n_rows` rows, BLOCK at a time."""
     return [slice(start, min(start + BLOCK, n_rows)) for start in range(0, n_rows, BLOCK)]
+
+
+def rounded_sum(terms: FloatArray) -> float:
+    """The sum of terms, (n,), rounded once: what `math.fsum` returns, at a tenth of its time.
+
+    Against sigma, a power of two above n + 2 times the largest term, each term splits into a multiple of 2^-53 sigma
+    and a rest; the multiples sum without rounding, in any order (Rump, Ogita & Oishi 2008, Accurate floating-point
+    summation I, section 3).
+
+    Examples
+    --------
+    >>> rounded_sum(np.array([1e100, 1.0, -1e100]))
+    1.0
+    """
+    parts: list[float] = []
+    for rows in blocks(len(terms)):
+        rest = terms[rows].copy()
+        while 0 < (largest := max(float(rest.max()), -float(rest.min()))) < _LARGEST_SPLIT:
+            sigma = 2.0 ** (math.frexp(largest)[1] + (len(rest) + 2).bit_length())
+            high = (rest + sigma) - sigma
+            parts.append(float(high.sum()))
+            rest -= high
+        parts += rest[rest != 0].tolist()
+    return math.fsum(parts)
 
 
 def finite_table(values: ArrayLike, name: str) -> FloatArray:

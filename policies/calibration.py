@@ -19,6 +19,8 @@ from policies.scores import score_range
 # exponential-tight tries t = (1 - j / STEPS) 2 epsilon / Gamma for whole j: what it returns does not depend on how
 # it searched. One step changes the loss by less than 1e-6 of epsilon.
 STEPS = 1 << 26
+# What the rounding of logarithms may make of a loss: more than a step where epsilon is below 1e-8.
+LOG_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -120,18 +122,30 @@ class Pairs:
         regrets = np.ascontiguousarray(utilities - utilities.max(axis=0))
         self._known = found, regrets, np.tile(actions, 2), np.array(list(found.values()))
 
-    def loss(self, t: float, log_base: FloatArray) -> float:
-        """The largest loss of these pairs at t.
+    def infeasible_below(self, t: float, epsilon: float, log_base: FloatArray) -> float:
+        """How far below t, and at t, some pair loses more than epsilon throughout; 0 if none does at t.
+
+        log p is concave in t, and log mu at t = 0. So down to 0 the log p of one record is at least its chord from 0 to
+        t, that of the other at most its tangent at t, and the loss of the pair at least its value at t less the
+        difference of the two slopes times the way.
 
         An action that is out of reach for all adds nothing. Where that is so, it stays so at any larger t, because
         log p is concave in t. So a pair counts if one of the two is within reach, or if it was found at t or above.
         """
         _, regrets, actions, found_at = self._known
+        each = np.arange(len(actions))
         logs = regrets * t + log_base[:, None]
-        chosen = logs[actions, np.arange(len(actions))] - np.logaddexp.reduce(logs, axis=0)
-        first, second = chosen.reshape(2, -1)
-        counts = (np.maximum(first, second) >= LOG_SMALLEST) | (t <= found_at)
-        return float(np.max(np.abs(first - second), where=counts, initial=0.0))
+        logs -= np.logaddexp.reduce(logs, axis=0)
+        chosen = logs[actions, each]
+        chords = (chosen - (log_base - np.logaddexp.reduce(log_base))[actions]) / t
+        slopes = regrets[actions, each] - (np.exp(logs) * regrets).sum(axis=0)
+        (first, second), chords, slopes = (both.reshape(2, -1) for both in (chosen, chords, slopes))
+        falls = np.where(first > second, chords[0] - slopes[1], chords[1] - slopes[0])
+        over = np.abs(first - second) - epsilon
+        over[(np.maximum(first, second) < LOG_SMALLEST) & (t > found_at)] = 0.0
+        # The loss falls to 0 in the end: only the rounding of an epsilon near 1e-16 finds no slope.
+        ways = np.divide(over, falls, out=np.full_like(over, t), where=falls > 0)
+        return float(np.max(np.minimum(ways, t / 2), where=over > 0, initial=0.0))
 
 
 @once_per_problem
@@ -146,9 +160,9 @@ def _known_pairs(problem: DecisionProblem, log_weights: tuple[float, ...]) -> Pa
 def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[float, ...]) -> float:
     """The scale of `ExponentialTight`: 1 / (the largest t of the grid with an exact loss of at most epsilon).
 
-    The search runs down from the top and skips only what cannot be feasible: the loss at t - h is at least the loss
-    at t less h times its slope (`_steepest`). Most steps look at a few pairs of records, whose loss is a lower bound;
-    where that one is feasible the whole table is looked at, and either accepted or asked for its worst pairs.
+    The search runs down from the top and skips only what cannot be feasible. Most steps look at a few pairs of records,
+    whose loss is a lower bound; where that one is feasible the whole table is looked at, and either accepted or asked
+    for its worst pairs.
     """
     log_base = np.array(log_weights)
     gamma = _range_of(problem, np.isfinite(log_base))
@@ -157,34 +171,17 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
     pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
     if top < np.finfo(float).tiny:  # so little that its inverse, and perhaps itself, is no float any more
         return math.inf
-    allowed = log_base[np.isfinite(log_base)]
-    entropy = float(np.logaddexp.reduce(allowed) - allowed.min())
     while True:
         t = top * (1 - j / STEPS)
-        loss = pairs.loss(t, log_base)
-        if loss <= epsilon:
+        way = pairs.infeasible_below(t, epsilon, log_base)
+        if way == 0:
             logs, _ = softmax(problem.utilities, 1 / t, log_base, problem.adjacency)
             worst = [largest_difference(column, problem.adjacency) for column in logs.T]
-            loss = max(pair.value for pair in worst)
-            if loss <= epsilon:
+            if max(pair.value for pair in worst) <= epsilon:
                 return 1 / t
             pairs.add(problem, worst, t)
-        skip = (loss - epsilon) / (_steepest(t, gamma, epsilon, entropy) * top)
-        j += max(1, math.ceil(skip * STEPS))
-
-
-def _steepest(t: float, gamma: float, epsilon: float, entropy: float) -> float:
-    """A bound on the slope of the loss between epsilon / Gamma and t (and a little below).
-
-    For neighbours x, x' with p, p' at t and v_b = u_b - u_a, the slope of log p_a - log p'_a is E_p'[v'] - E_p[v] =
-    sum p_b (v'_b - v_b) + sum (p'_b - p_b) v'_b. The first sum is within Gamma. The second may be taken of the
-    regrets g'_b = max v' - v'_b >= 0 instead of v'_b. By the Gibbs variational principle E_p'[g'] <= l / t, with
-    l = log(sum mu / min mu), the `entropy`; and |p_b - p'_b| <= (e^(t Gamma) - 1) p'_b. Or, as regrets of neighbours
-    differ by at most Gamma, E_p[g'] <= Gamma + l / t.
-    """
-    lowest = 0.9 * epsilon / gamma
-    growth = math.expm1(t * gamma) / t if t * gamma < 1 else math.inf
-    return gamma + min(growth * entropy, gamma + entropy / lowest)
+            way = pairs.infeasible_below(t, epsilon - LOG_ROUNDING, log_base)
+        j += max(1, math.ceil(way / top * STEPS))
 
 
 def _range_of(problem: DecisionProblem, allowed: NDArray[np.bool_]) -> float:

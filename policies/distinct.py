@@ -76,6 +76,8 @@ class _FirstRecords:
 @once_per_problem
 def distinct_rows(problem: DecisionProblem) -> DistinctRows | None:
     """The distinct rows of utilities and outcomes, whatever the adjacency; None if no two records share one."""
+    if isinstance(problem.records, _FirstRecords):
+        return None  # each has a row of its own
     tables = (problem.utilities, *problem.outcomes.values())
     columns = [column.view(np.uint64) for table in tables for column in table.T]
     for attempt in count(1):

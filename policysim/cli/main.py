@@ -94,6 +94,9 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command is None:
         say(ABOUT)
         return 0
+    # Several policies are computed at a time: threads within one product of matrices only get in their way. Read when
+    # NumPy is imported, here or never.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from envs.toml_reader import InputFileError
     from policysim.question.protocol import UsageError
     from policysim.study.checks import ClaimError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -31,7 +32,7 @@ from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import applies, evaluated_on, usable_policies, with_references
+from policysim.study.sweep import N_THREADS, applies, evaluated_on, usable_policies, with_references
 
 # The frontier is drawn at the study's epsilon times these, or what is nearest to them, and to so much of the benefit.
 FRONTIER_AT = (1, 2, 4, 8)
@@ -134,17 +135,24 @@ def compared(
     table = written(table)
     seen = in_words(table, study.space)
     seen = seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        drivers = pool.submit(sensitivity_by_outcome, study, problem)
+        losers = [study.policy(name) for name in losing(study.policies)]
+        losses = pool.submit(patient_losses, problem, losers, study.epsilon)
+        parts = pool.submit(loss_by_outcome, study, problem, _at_epsilon(study, problem))
+        curve = _frontier(study, problem, findings, progress)
+        shown = show(study, problem, seen, progress, kept)
     return Compared(
-        problem,
-        table,
-        seen,
-        findings,
-        prices,
-        show(study, problem, seen, progress, kept),
-        written(sensitivity_by_outcome(study, problem)),
-        written(patient_losses(problem, [study.policy(name) for name in losing(study.policies)], study.epsilon)),
-        written(loss_by_outcome(study, problem, _at_epsilon(study, problem))),
-        _frontier(study, problem, findings, progress),
+        problem=problem,
+        table=table,
+        seen=seen,
+        findings=findings,
+        prices=prices,
+        shown=shown,
+        drivers=written(drivers.result()),
+        losses=written(losses.result()),
+        parts=written(parts.result()),
+        frontier=curve,
     )
 
 

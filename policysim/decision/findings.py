@@ -20,7 +20,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed
+from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
@@ -215,6 +215,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
         if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
     ]
+    each = evaluated_on(Greedy(), problem)
     return Findings(
         epsilon=study.epsilon,
         deaths=_deaths(problem),
@@ -222,7 +223,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         rows=rows,
         right_guesses=guesses(study.epsilon),
         worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
-        typical_stake=weighted_median(problem.utilities.max(axis=1) - problem.utilities.min(axis=1), problem.prior),
+        typical_stake=weighted_median(each.utilities.max(axis=1) - each.utilities.min(axis=1), each.prior),
         prevalence=prevalence,
         robustness=redraws.result(),
         gain=gain,
@@ -279,9 +280,11 @@ def _search_all(
         progress.advance()
         return found
 
+    # The longest first: those that are computed on all records.
+    longest = sorted(templates, key=lambda template: -evaluated_on(template, problem).n_records)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        found = pool.map(search, templates)
-        return dict(zip((template.name for template in templates), found, strict=True))
+        found = pool.map(search, longest)
+        return dict(zip((template.name for template in longest), found, strict=True))
 
 
 def _reach(curve: Curve, needed: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, rounded_sum
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import InfeasibleError
 from policies.optimal.certificate import MAX_ENTRIES, Certificate, optimal_certificate, rounded_down
@@ -263,7 +263,7 @@ class Limit:
             for name, weight in used.items():
                 costs += weight * self._quantity(problem, name)
             most = sum((Fraction(weight) * Fraction(self._most[name]) for name, weight in used.items()), Fraction(0))
-            least = Fraction(math.fsum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
+            least = Fraction(rounded_sum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
             allowed = most + (4 + 2 * len(used)) * HALF_ULP * abs(most) - least
             mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
             made = Mixture(used, mixed, -rounded_down(-allowed))

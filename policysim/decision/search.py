@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import brentq
 
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.catalogue import make_policy
 from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
@@ -114,7 +114,7 @@ def make_demand(
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
         best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
-        deaths = _with_rounding(Fraction(math.fsum(problem.prior * best)) + Fraction(max_extra_deaths))
+        deaths = _with_rounding(Fraction(rounded_sum(problem.prior * best)) + Fraction(max_extra_deaths))
         most["deaths"] = min(deaths, most.get("deaths", math.inf))
     loss = _with_rounding(min(allowed)) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ LINE_SPACING = 1.42
 LINE_HEIGHT = 1.2
 
 
+@lru_cache(maxsize=1 << 12)
 def width_of(words: str, font: FontProperties) -> float:
     """How wide words are in one line, points."""
     width, _, _ = text_to_path.get_text_width_height_descent(measurable(words), font, False)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
 from policies.distinct import once_each
 from policies.optimal.certificate import optimal_certificate, rounded_down
@@ -209,8 +209,8 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 @once_per_problem
 def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: no term is below 0, and fsum rounds once."""
-    return tuple(Fraction(math.fsum(lost)) for lost in _lost_by_each(problem))
+    """What each action loses if everybody gets it, to three roundings: no term is below 0, and the sum is rounded once."""
+    return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
 
 
 class Proof(NamedTuple):
