@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, daily_name
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, daily_name
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
 from policysim.question.protocol import Progress, Question
@@ -192,7 +192,9 @@ class CourseQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
-        policies, left_out = usable_policies(self.study.first_policies, build_problem(self.study), named=self.named)
+        # What is safe, or robust, is so of one decision.
+        asked = [policy for policy in self.study.first_policies if not isinstance(policy, OptimalSafe | OptimalRobust)]
+        policies, left_out = usable_policies(asked, build_problem(self.study), named=self.named)
         study = replace(self.study, policies=policies)
         table = compare_days(study, self.days, progress)
         return answer_over_days(study, self.days, table, left_out=left_out)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
+from policies.catalogue import DEFAULT_POLICIES, make_policy
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import Policy
@@ -34,6 +35,7 @@ from policysim.study.sweep import (
     excess,
     prove_loss,
     ratio,
+    usable_policies,
 )
 
 
@@ -74,9 +76,9 @@ def compare_problem(
         What is to be decided.
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
-        exponential-tight, randomized-response and the optimum by default. Where the
-        optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some policy
-        reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where there is a
+        exponential-tight, randomized-response, the optimum and, where deaths are counted, optimal-safe by default.
+        Where the optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some
+        policy reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where there is a
         proof); the other columns of these rows are empty.
     epsilons : sequence of float, optional
         Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
@@ -123,6 +125,8 @@ def compare_problem(
         epsilon that is not a number >= 0.
     """
     progress = Progress.of(advance)
+    if policies is None:
+        policies, _ = usable_policies([make_policy(name) for name in DEFAULT_POLICIES], problem, named=False)
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
     evaluator = Evaluator(problem, by)

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import Look
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LineEnd
@@ -91,7 +91,7 @@ KEYS = ("policy", "epsilon", "group", "level")
 # So many named curves, at most, can be followed in one panel.
 MOST_CURVES = 7
 # What others are read against, first of all.
-FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
+FRAME = (BestFixed.name, Optimal.name, OptimalSafe.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
 
 
 def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from policies.catalogue import DEFAULT_POLICIES
+from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.output import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.guess_columns import ColumnSummary
@@ -185,7 +185,7 @@ def _compare(features: Features) -> list[str]:
     names = [candidate.binning.name for candidate in features.chosen[:2]]
     return [
         "[compare]",
-        f"policies = {toml_list(DEFAULT_POLICIES)}",
+        f"policies = {toml_list(WITHOUT_DEATHS)}",
         f"# by = {toml_list(names)}  # report each level of these features",
     ]
 

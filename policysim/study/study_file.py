@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
-from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, unknown_policy
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.output import json_text, write_files
 from policysim.study.declared import (
     ADJACENCIES,
@@ -129,7 +130,7 @@ def _read(table: Table, path: Path) -> Study:
             located=False,
         )
     scenario = _read_scenario(table, path)
-    shared = _read_shared(table, path, list(scenario.space.names) if scenario else None)
+    shared = _read_shared(table, path, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     utility = _read_utility(table.table("utility"), scenario)
     at_most, capacity = _read_bounds(table, scenario)
     table.close()
@@ -156,14 +157,17 @@ def _read_logged(table: Table, path: Path) -> Study:
     log = read_data_section(table.table("data"), path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
-    shared = _read_shared(table, path, features)
+    shared = _read_shared(table, path, features, WITHOUT_DEATHS)
     table.close()
     table.mistakes.raise_if_any()
     return LoggedStudy(**shared, files={}, log=log)
 
 
-def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[str, Any]:
-    """What every study has; `features` are those of its records, or None where they could not be read."""
+def _read_shared(table: Table, path: Path, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
+    """What every study has; `features` are those of its records, or None where they could not be read.
+
+    `defaults` are the policies where none are named.
+    """
     title = table.text("title", path.stem)
     seed = table.integer("seed", 0)
     privacy = table.table("privacy")
@@ -173,7 +177,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     epsilon = privacy.number("epsilon", 1.0, low=0, high=math.inf)
     privacy.close()
     compare = table.table("compare")
-    policies = _read_policies(compare)
+    policies = _read_policies(compare, defaults)
     by = _read_features(compare, "by", "group", features)
     compare.known.add("at_most")
     compare.close()
@@ -241,8 +245,8 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
     return adjacency, sensitive
 
 
-def _read_policies(compare: Table) -> tuple[str, ...]:
-    names = compare.list_of("policies", lambda value: isinstance(value, str), "text in quotes", DEFAULT_POLICIES)
+def _read_policies(compare: Table, defaults: Sequence[str]) -> tuple[str, ...]:
+    names = compare.list_of("policies", lambda value: isinstance(value, str), "text in quotes", defaults)
     for position, name in enumerate(names):
         if name not in CATALOGUE:
             compare.fail(unknown_policy(name), "policies", position)

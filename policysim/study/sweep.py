@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
-from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, make_policy
+from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
 from policies.distinct import once_each
+from policies.optimal.bounds import InfeasibleError
 from policies.optimal.certificate import optimal_certificate, rounded_down
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem, once_per_problem
 from policies.reference import BestFixed, Greedy, Uniform
@@ -43,7 +44,7 @@ def asked_for(
     """The policies, each once, and the epsilons, rising; ValueError for something else than lists, or an empty one."""
     if isinstance(policies, str) or isinstance(by, str):
         raise ValueError(f"policies and by must be lists, got policies={policies!r} and by={by!r}.")
-    asked = DEFAULT_POLICIES if policies is None else list(policies)
+    asked = WITHOUT_DEATHS if policies is None else list(policies)
     if not asked:
         raise ValueError("policies must not be empty.")
     templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
@@ -78,20 +79,29 @@ def usable_policies(
     ------
     NotApplicableError
         For a policy that cannot be used and was asked for by name. The optimum never is: what cannot be computed of
-        the limit is bounded instead.
+        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep; where nobody
+        can die it is the optimum, and is left out without a word.
     """
     kept, left_out = [], []
+    alone = len(policies) == 1
     for policy in policies:
+        if isinstance(policy, OptimalSafe) and not (alone or _can_die(problem)):
+            continue
         try:
             policy.check(problem)
         except NotApplicableError as error:
             if policy.name != Optimal.name:
-                if named:
+                beside = isinstance(policy, OptimalSafe) and not isinstance(error, InfeasibleError) and not alone
+                if named and not beside:
                     raise
                 left_out.append(f"{policy.name}, as {error}")
                 continue
         kept.append(policy.name)
     return tuple(kept), tuple(left_out)
+
+
+def _can_die(problem: DecisionProblem) -> bool:
+    return "deaths" in problem.outcomes and bool(problem.outcomes["deaths"].any())
 
 
 def with_references(names: Sequence[str]) -> tuple[str, ...]:
@@ -209,7 +219,7 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 @once_per_problem
 def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: no term is below 0, and the sum is rounded once."""
+    """What each action loses if everybody gets it, to three roundings: no term is below 0, one is that of the sum."""
     return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
 
 
