@@ -16,12 +16,13 @@ from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.prices import unused_features, uses_hidden
-from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
+from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.other_priors import FACTORS
 from policysim.study.sweep import N_THREADS, Gain, applies, evaluated_on
 
 # The benefit kept that the printed table asks for.

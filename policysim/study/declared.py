@@ -32,6 +32,8 @@ EPSILONS = (
 )
 # fmt: on
 EPSILON_WANTED = "a number >= 0"
+# What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
+PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
@@ -68,6 +70,9 @@ class Study:
         Names from the catalogue.
     by : tuple of str
         Features whose levels are reported one by one.
+    robust : str or None
+        Over which priors `optimal-robust` is the best in the worst case: "prevalence", or a feature, each of whose
+        levels is a group of patients. None for none.
     seed : int
         For whatever is drawn at random.
     """
@@ -83,6 +88,7 @@ class Study:
     epsilons: tuple[float, ...]
     policies: tuple[str, ...]
     by: tuple[str, ...]
+    robust: str | None
     seed: int
 
     @property

@@ -18,6 +18,7 @@ from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
     EPSILONS,
+    PREVALENCE,
     LoggedStudy,
     ScenarioStudy,
     Study,
@@ -169,6 +170,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     compare = table.table("compare")
     policies = _read_policies(compare)
     by = _read_features(compare, "by", "group", features)
+    robust = _read_robust(compare, features, known=PREVALENCE if "data" not in table else None)
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
@@ -182,6 +184,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
         "epsilons": listed,
         "policies": policies,
         "by": by,
+        "robust": robust,
         "seed": seed,
     }
 
@@ -248,6 +251,14 @@ def _read_features(table: Table, key: str, kind: str, features: list[str] | None
         if features is not None and name not in features:
             table.fail(unknown(kind, name, features), key, position)
     return tuple(dict.fromkeys(names))
+
+
+def _read_robust(compare: Table, features: list[str] | None, known: str | None) -> str | None:
+    """The prevalence by default where a scenario has one, or a feature."""
+    name = compare.text("robust", known or "")
+    if "robust" in compare and features is not None and name not in (known, *features):
+        compare.fail(unknown("prior", name, [*filter(None, [known]), *features]), "robust")
+    return name or None
 
 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:
