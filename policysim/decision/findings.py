@@ -24,12 +24,13 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
-from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
+from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.other_priors import FACTORS
 from policysim.study.slider import first_policy
 from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 

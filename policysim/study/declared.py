@@ -40,6 +40,8 @@ OUTCOMES = ("deaths", "symptoms")
 ONE_FOR_ALL = "one for all"
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-9
+# What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
+PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
@@ -76,6 +78,9 @@ class Study:
         Names from the catalogue.
     by : tuple of str
         Features whose levels are reported one by one.
+    robust : str or None
+        Over which priors `optimal-robust` is the best in the worst case: "prevalence", or a feature, each of whose
+        levels is a group of patients. None for none.
     seed : int
         For whatever is drawn at random.
     """
@@ -91,6 +96,7 @@ class Study:
     epsilons: tuple[float, ...]
     policies: tuple[str, ...]
     by: tuple[str, ...]
+    robust: str | None
     seed: int
 
     @property

@@ -19,6 +19,7 @@ from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
     EPSILONS,
+    PREVALENCE,
     LoggedStudy,
     ScenarioStudy,
     Study,
@@ -180,6 +181,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None, defaults:
     policies = _read_policies(compare, defaults)
     by = _read_features(compare, "by", "group", features)
     compare.known.add("at_most")
+    robust = _read_robust(compare, features, known=PREVALENCE if "data" not in table else None)
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
@@ -193,6 +195,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None, defaults:
         "epsilons": listed,
         "policies": policies,
         "by": by,
+        "robust": robust,
         "seed": seed,
     }
 
@@ -286,6 +289,14 @@ def _refuse_bounds(table: Table) -> None:
         if key[-1] in place:
             place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key[-1])
     table.known.add("capacity")
+
+
+def _read_robust(compare: Table, features: list[str] | None, known: str | None) -> str | None:
+    """The prevalence by default where a scenario has one, or a feature."""
+    name = compare.text("robust", known or "")
+    if "robust" in compare and features is not None and name not in (known, *features):
+        compare.fail(unknown("prior", name, [*filter(None, [known]), *features]), "robust")
+    return name or None
 
 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:
