@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -72,13 +73,19 @@ def win_integrals(p: FloatArray) -> FloatArray:
     The integrand is a polynomial of degree k - 1, for which Gauss-Legendre with ceil(k / 2) nodes is exact; weights
     and values are positive, so nothing cancels either.
     """
-    nodes, weights = np.polynomial.legendre.leggauss((p.shape[1] + 1) // 2)
     total = np.zeros_like(p)
-    for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+    for node, weight in _quadrature((p.shape[1] + 1) // 2):
         # No factor is 0, as no node is 1: dividing the product by one of them is safe, and as exact as the product.
         factors = 1 - node * p
         total += weight * (factors.prod(axis=1)[:, None] / factors)
     return total
+
+
+@cache
+def _quadrature(n_nodes: int) -> list[tuple[float, float]]:
+    """The nodes and weights of Gauss and Legendre on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return list(zip((nodes + 1) / 2, weights / 2, strict=True))
 
 
 @dataclass(frozen=True)

@@ -50,21 +50,28 @@ class RandomizedFeatures(Policy):
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), -inf where no report leads to an action."""
+        return self.tables(problem)[0]
+
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """log p(a|x) and p(a|x): whichever is the sum over reports, and the other from it."""
         if self.epsilon == np.inf:
-            return one_hot_logs(problem.best_actions, problem.n_actions)
+            logs = one_hot_logs(problem.best_actions, problem.n_actions)
+            return logs, np.exp(logs)
         channel = channel_for(problem, self.epsilon)
         decisions = bayes_decisions(problem, channel)
-        logs = one_hot_logs(decisions, problem.n_actions)
-        if self.epsilon == 0:
-            return logs
-        for action, column in enumerate(logs.T):
-            if channel.log_least < LOG_SAFE:
-                logs[:, action] = channel.apply_to_logs(column)
-            else:
-                with np.errstate(divide="ignore"):
-                    # Rounding may leave a sum of probabilities a little above 1.
-                    logs[:, action] = np.minimum(np.log(channel.apply(np.exp(column))), 0.0)
-        return logs
+        if self.epsilon == 0 or channel.log_least < LOG_SAFE:
+            logs = one_hot_logs(decisions, problem.n_actions)
+            for column in logs.T if self.epsilon else ():
+                column[:] = channel.apply_to_logs(column)
+            return logs, np.exp(logs)
+        chances = np.zeros((problem.n_records, problem.n_actions), order="F")
+        for action, column in enumerate(chances.T):
+            leads = decisions == action
+            if leads.any():
+                # Rounding may leave a sum of probabilities a little above 1.
+                np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
+        with np.errstate(divide="ignore"):
+            return np.log(chances), chances
 
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""
@@ -119,7 +126,7 @@ def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> IntArr
         # Regrets instead of utilities: sums of terms of one sign, whatever constant a record's utilities carry.
         weighted = problem.prior * (column - best)
         scores = _public_sums(weighted, channel) if silent else channel.apply(weighted)
-        decisions[scores > highest] = action
+        np.copyto(decisions, action, where=scores > highest)
         np.maximum(highest, scores, out=highest)
         reported |= scores != 0
     if silent:
