@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-import pandas as pd
+from typing import Any
 
 from policies.optimal.bounds import Bound, bounds_on
 from policies.problem import DecisionProblem
@@ -17,7 +16,7 @@ MARKS = "*†‡§"
 
 
 def broken_bounds(
-    study: ScenarioStudy, problem: DecisionProblem, rows: Iterable[Mapping[str, object]]
+    study: ScenarioStudy, problem: DecisionProblem, rows: Iterable[Mapping[Any, Any]]
 ) -> dict[str, tuple[str, ...]]:
     """The bounds, in words, that each policy breaks; without those that break none.
 
@@ -49,11 +48,11 @@ def _shares(study: ScenarioStudy, problem: DecisionProblem, name: str) -> dict[s
     return dict(zip(problem.actions, (on.prior @ policy.probabilities(on)).tolist(), strict=True))
 
 
-def _expected(bound: Bound, row: Mapping[str, object], shares: Mapping[str, float]) -> float:
+def _expected(bound: Bound, row: Mapping[Any, Any], shares: Mapping[str, float]) -> float:
     """What is bounded; NaN, which is not more than any bound, where a row is no policy."""
     if bound.action is not None:
         return shares.get(bound.name, float("nan"))
-    return float(row.get(f"expected_{bound.name}", float("nan")))  # type: ignore[arg-type]
+    return float(row.get(f"expected_{bound.name}", float("nan")))
 
 
 def _exceeds(much: float, limit: float) -> bool:

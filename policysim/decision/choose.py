@@ -18,7 +18,15 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.limit import LeastPossible, Limit
 from policysim.decision.prices import uses_hidden
-from policysim.decision.search import TOLERANCE, Demand, UnreachableError, demand_curve, expected_deaths, make_demand
+from policysim.decision.search import (
+    TOLERANCE,
+    Curve,
+    Demand,
+    UnreachableError,
+    demand_curve,
+    expected_deaths,
+    make_demand,
+)
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import LEAST_EVENTS, population
 from policysim.study.checks import checked_tables
@@ -212,17 +220,18 @@ def choose(
     for on in {evaluated_on(template, problem) for template in templates}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
+    limit = Limit(problem, demand)
+    least = limit.last_impossible(near=wish.max_epsilon)
+    proven = least == 0 or limit.certificate(least) is not None
+    progress.advance()
+
     def row(template: Policy) -> Choice:
-        choice = _choice(problem, demand, demand.within(template), wish.max_epsilon)
+        choice = _choice(problem, demand, template, wish.max_epsilon, least)
         progress.advance()
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
-    limit = Limit(problem, demand)
-    least = limit.last_impossible(near=wish.max_epsilon)
-    proven = least == 0 or limit.certificate(least) is not None
-    progress.advance()
     everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
     enough = [row for row in everybody if row.allowed]
     best_fixed = everybody[problem.best_fixed_action]
@@ -257,11 +266,14 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
     return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
 
 
-def _choice(problem: DecisionProblem, demand: Demand, template: Policy, max_epsilon: float) -> Choice:
+def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, max_epsilon: float, limit: float) -> Choice:
+    template = demand.within(policy)
     on, name = evaluated_on(template, problem), template.name
     curve = demand_curve(problem, demand, template)
     try:
-        epsilon = curve.first_reaching(0.0, near=max_epsilon)
+        epsilon = _just_above(limit, curve) if template != policy else math.nan
+        if math.isnan(epsilon):
+            epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
             # The search ends a little above the least epsilon, and what is allowed may lie between the two.
             epsilon = max_epsilon
@@ -272,6 +284,14 @@ def _choice(problem: DecisionProblem, demand: Demand, template: Policy, max_epsi
         # What is lost is too small for a float, and is not nothing.
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
     return _row(on, name, table, epsilon, max_epsilon)
+
+
+def _just_above(limit: float, curve: Curve) -> float:
+    """The least epsilon of the best within the bounds, at the limit of all policies; NaN where it is not there."""
+    if limit == math.inf:
+        raise UnreachableError("no private policy meets the demand.")
+    epsilon = limit * (1 + TOLERANCE)
+    return epsilon if limit > 0 and curve(epsilon) >= 0 else math.nan
 
 
 def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:

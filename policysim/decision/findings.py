@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from policies.optimal.bounds import InfeasibleError
 
 from policies.catalogue import CATALOGUE
+from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
