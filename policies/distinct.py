@@ -16,7 +16,6 @@ neighbours: there a problem is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -25,7 +24,7 @@ import numpy as np
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policies.problem import Computed, DecisionProblem, Records, once_per_problem
+from policies.problem import Changed, DecisionProblem, Records, once_per_problem
 from policies.sensitivity import Sensitivity, Witness
 
 # 2^64 divided by the golden ratio: multiplying by it spreads the bits of a row over its key.
@@ -136,16 +135,12 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         problem.actions,
         records=_FirstRecords(problem.records, found.first),
         outcomes={name: table[found.first] for name, table in problem.outcomes.items()},
-        priors=_summed(problem.priors, found),
+        priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
     )
     # What is known of all records is not computed again: a sum that is rounded anew might pick another best action.
     rows.__dict__["fixed_values"] = problem.fixed_values
     rows.__dict__["sensitivity"] = _of_rows(problem.sensitivity, found.row)
     return rows
-
-
-def _summed(priors: Mapping[str, FloatArray], found: DistinctRows) -> Computed:
-    return Computed(priors, lambda name: found.summed(priors[name]))
 
 
 def _of_rows(found: Sensitivity, row: IntArray) -> Sensitivity:

@@ -5,10 +5,10 @@ Results that are computed once for each problem and forgotten with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -52,39 +52,35 @@ class NumberedRecords:
         raise ValueError(f"unknown group {feature!r}: the problem has no features.")
 
 
-class Computed(Mapping[str, FloatArray]):
-    """Arrays by name that are made when they are asked for, each time anew.
+class Changed(Mapping[str, FloatArray]):
+    """A mapping whose arrays are changed whenever they are asked for, and not before.
 
     Parameters
     ----------
-    names : iterable of str
-    make : callable
-        The array of a name.
+    arrays : mapping of str to array
+    change : callable
+        From a name and its array to another array.
     """
 
-    def __init__(self, names: Iterable[str], make: Callable[[str], FloatArray]) -> None:
-        self._names, self._make = tuple(names), make
+    def __init__(self, arrays: Mapping[str, Any], change: Callable[[str, Any], FloatArray]) -> None:
+        self._arrays, self._change = arrays, change
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Make it; KeyError for an unknown name."""
-        if name not in self._names:
-            raise KeyError(name)
-        return self._make(name)
+        """The changed array; KeyError for an unknown name."""
+        return self._change(name, self._arrays[name])
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
-        return iter(self._names)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._names)
+        return len(self._arrays)
 
 
-def _checked_priors(priors: Mapping[str, ArrayLike], n_records: int) -> Mapping[str, FloatArray]:
-    def checked(name: str) -> FloatArray:
-        return probability_vector(priors[name], f"priors[{name!r}]", n_records)
-
-    return Computed(priors, checked) if isinstance(priors, Computed) else {str(name): checked(name) for name in priors}
+def _checked_priors(priors: Mapping[str, Any], n_records: int) -> Mapping[str, FloatArray]:
+    checked = Changed(priors, lambda name, prior: probability_vector(prior, f"priors[{name!r}]", n_records))
+    return dict(checked) if isinstance(priors, dict) else checked
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -106,8 +102,8 @@ class DecisionProblem:
     outcomes : mapping of str to array (n_records, n_actions), optional
         Further expected quantities to report, such as deaths per patient.
     priors : mapping of str to array (n_records,), optional
-        Other priors that patients may come from, for `optimal-robust`. Those of a `Computed` mapping are made, and
-        checked, whenever they are asked for.
+        Other priors that patients may come from, for `optimal-robust`. Of a mapping that is no dict they are asked
+        for, and checked, only when they are needed.
 
     Raises
     ------

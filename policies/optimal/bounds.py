@@ -54,7 +54,7 @@ class Bound:
 
 
 def checked_limits(at_most: Any) -> dict[str, float | str]:
-    """A copy of `at_most`, empty for None; ValueError for what does not map names to finite numbers or `ONE_FOR_ALL`."""
+    """A copy of `at_most`, empty for None; ValueError for what maps no names to finite numbers or `ONE_FOR_ALL`."""
     limits: dict[str, float | str] = {}
     for name, limit in _items(at_most, "at_most"):
         if limit == ONE_FOR_ALL:

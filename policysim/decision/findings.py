@@ -11,7 +11,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.bounds import InfeasibleError
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
@@ -19,18 +19,21 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
-from policysim.decision.robustness import FACTORS, Robustness, robustness, wrong_prior
+from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.other_priors import FACTORS
 from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 
 # The benefit kept that the printed table asks for.
 KEEP = 0.8
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)
+# Policies that need more than the utilities of the records that redraws are evaluated on.
+NOT_RANKED = (RandomizedFeatures.name, OptimalSafe.name, OptimalRobust.name)
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -143,7 +146,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     applied = [template.name for template in templates]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
-    ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
+    ranked = (BestFixed.name, *(name for name in applied if name not in NOT_RANKED))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)

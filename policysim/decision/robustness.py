@@ -24,6 +24,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
+from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import Gain, evaluated_on
 
 REDRAWS = 200
@@ -192,10 +193,6 @@ def _ends(column: FloatArray, count: int) -> NDArray[np.intp]:
     return np.concatenate([order[: count + 1], order[-count - 1 :]])
 
 
-# The true prevalence as a multiple of the assumed one.
-FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
-
-
 def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
     """Evaluate policies that were made for the assumed prevalence at others.
 
@@ -215,9 +212,8 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
         which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
         prevalence say little (`policysim.study.sweep.Gain`). Empty if the scenario names no condition.
     """
-    ill = _prevalent(study, problem)
-    assumed = float(problem.prior @ ill)
-    if not 0 < assumed < 1:
+    ill = prevalent(study)
+    if not 0 < float(problem.prior @ ill) < 1:
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
     made = [study.policy(name, study.epsilon) for name in policies]
     problems = [evaluated_on(policy, problem) for policy in made]
@@ -225,10 +221,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     everybody = evaluated_on(Greedy(), problem)
     rows = []
     for factor in FACTORS.values():
-        prevalence = min(factor * assumed, 1.0)
-        weights = np.where(ill > 0, prevalence / assumed, (1 - prevalence) / (1 - assumed))
-        prior = problem.prior * weights
-        prior /= prior.sum()
+        prior, prevalence = at_prevalence(problem.prior, ill, factor)
         gain = Gain.of(reweighted(everybody, problem, prior))
         for policy, on, table in zip(made, problems, tables, strict=True):
             value = reweighted(on, problem, prior).value(table)
@@ -244,13 +237,3 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _prevalent(study: ScenarioStudy, problem: DecisionProblem) -> FloatArray:
-    """1 for the records with the condition, (n_records,)."""
-    ill = np.ones(problem.n_records)
-    for name, levels in study.scenario.death.acute.items():
-        codes, _ = study.scenario.space.groups(name)
-        among = np.array([level in levels for level in study.scenario.space.feature(name).levels], dtype=np.float64)
-        ill *= among[codes]
-    return ill

@@ -3,6 +3,7 @@
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
+other_priors   where else patients may come from: another prevalence, or one group alone
 sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider         the numbers that follow epsilon and policy on a page, and which policy is shown first

@@ -39,6 +39,8 @@ EPSILON_WANTED = "a number >= 0"
 OUTCOMES = ("deaths", "symptoms")
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-9
+# What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
+PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
@@ -75,6 +77,9 @@ class Study:
         Names from the catalogue.
     by : tuple of str
         Features whose levels are reported one by one.
+    robust : str or None
+        Over which priors `optimal-robust` is the best in the worst case: "prevalence", or a feature, each of whose
+        levels is a group of patients. None for none.
     seed : int
         For whatever is drawn at random.
     """
@@ -90,6 +95,7 @@ class Study:
     epsilons: tuple[float, ...]
     policies: tuple[str, ...]
     by: tuple[str, ...]
+    robust: str | None
     seed: int
 
     @property

@@ -18,6 +18,7 @@ from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
     EPSILONS,
+    PREVALENCE,
     LoggedStudy,
     ScenarioStudy,
     Study,
@@ -176,6 +177,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
     policies = _read_policies(compare)
     by = _read_features(compare, "by", "group", features)
     compare.known.add("at_most")
+    robust = _read_robust(compare, features, known=PREVALENCE if "data" not in table else None)
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
@@ -189,6 +191,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None) -> dict[s
         "epsilons": listed,
         "policies": policies,
         "by": by,
+        "robust": robust,
         "seed": seed,
     }
 
@@ -282,6 +285,14 @@ def _refuse_bounds(table: Table) -> None:
         if key[-1] in place:
             place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key[-1])
     table.known.add("capacity")
+
+
+def _read_robust(compare: Table, features: list[str] | None, known: str | None) -> str | None:
+    """The prevalence by default where a scenario has one, or a feature."""
+    name = compare.text("robust", known or "")
+    if "robust" in compare and features is not None and name not in (known, *features):
+        compare.fail(unknown("prior", name, [*filter(None, [known]), *features]), "robust")
+    return name or None
 
 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:

@@ -19,6 +19,7 @@ from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
 from policysim.study.declared import LoggedStudy, Study, build_adjacency, require_scenario
+from policysim.study.other_priors import OtherPriors
 
 if TYPE_CHECKING:
     from policysim.logs.load_log import Log
@@ -33,7 +34,7 @@ def build_problem(study: Study) -> DecisionProblem:
     DecisionProblem
         For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
         per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
-        patients (`policysim.study.study_problem`).
+        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`.
 
     Examples
     --------
@@ -50,13 +51,15 @@ def build_problem(study: Study) -> DecisionProblem:
     scenario = modelled.scenario
     response = ResponseModel(scenario)
     symptoms = [name for name in scenario.transient if name not in scenario.death.acute]
+    assumed = prior(scenario)
     return DecisionProblem(
         expected_utilities(response, modelled.utility),
-        prior(scenario),
+        assumed,
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
         outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
+        priors=OtherPriors(study, assumed),
     )
 
 
@@ -130,12 +133,14 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         data.n_actions,
         seed=study.seed,
     )
+    assumed = smoothed_prior(log.space, log.records[rows])
     return DecisionProblem(
         np.clip(_scores(model, log.space, data.n_actions), *source.utility_range),
-        smoothed_prior(log.space, log.records[rows]),
+        assumed,
         adjacency,
         data.names,
         records=log.space,
+        priors=OtherPriors(study, assumed),
     )
 
 

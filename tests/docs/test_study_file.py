@@ -138,7 +138,7 @@ def test_no_branch_asks_for_a_key_that_the_page_lacks(reader):
     [
         ("privacy", "adjacency, epsilon, epsilons, hidden_from, sensitive"),
         ("utility", "costs, weights"),
-        ("compare", "by, policies"),
+        ("compare", "by, policies, robust"),
     ],
 )
 def test_the_reader_refuses_another_key_and_lists_those_of_the_page(tmp_path, table, known):

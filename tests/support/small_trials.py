@@ -73,6 +73,7 @@ def small_study(**choices: object) -> LoggedStudy:
         epsilons=(1.0,),
         policies=("greedy", "uniform", "best-fixed"),
         by=(),
+        robust=None,
         seed=3,
         log=source,
     )

@@ -16,7 +16,8 @@ from envs import ResponseModel
 from policysim.cli.main import main
 from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.robustness import FACTORS, REDRAWS, ranked, redraw, robustness, wrong_prior
+from policysim.decision.robustness import REDRAWS, ranked, redraw, robustness, wrong_prior
+from policysim.study.other_priors import FACTORS
 from policysim.study.sweep import LEAST_SHARE, Gain
 
 

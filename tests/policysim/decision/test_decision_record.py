@@ -268,6 +268,7 @@ def logged(tmp_path):
         epsilons=(1.0,),
         policies=("randomized-response",),
         by=(),
+        robust=None,
         seed=1,
         log=SimpleNamespace(
             outcome_model="logistic",
