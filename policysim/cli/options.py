@@ -140,7 +140,7 @@ def bounds(text: str) -> list[tuple[str, float | str]]:
     >>> bounds("deaths=0.003, symptoms=one-for-all")
     [('deaths', 0.003), ('symptoms', 'one for all')]
     """
-    from policysim.study.declared import ONE_FOR_ALL
+    from policies.optimal.bounds import ONE_FOR_ALL
 
     found: list[tuple[str, float | str]] = []
     for part in names(text):

@@ -120,8 +120,7 @@ def answer(choices: Choices) -> str:
 def _cannot(choices: Choices) -> str:
     """That no mechanism can, with what is proven of it, in as many digits as tell it from what is allowed."""
     if choices.limit_proven and choices.limit == math.inf:
-        best = "any choice of treatments" if choices.wish.bounded else "the best treatment for each patient"
-        return f"No mechanism can: not even {best}, without any privacy, does that."
+        return f"No mechanism can: {without_privacy(choices.wish)}."
     allowed = choices.wish.max_epsilon
     if choices.limit_proven and allowed < choices.limit < math.inf:
         for digits in range(3, SHOWN):
@@ -131,6 +130,13 @@ def _cannot(choices: Choices) -> str:
                     f"No mechanism can: that takes ε = {least} at least, whatever the mechanism, and {most} is allowed."
                 )
     return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
+
+
+def without_privacy(wish: Wish) -> str:
+    """That a wish cannot be met at any epsilon, without a full stop."""
+    if wish.bounded:
+        return "no choice of treatments does that, even without any privacy"
+    return "not even the best treatment for each patient, without any privacy, does that"
 
 
 def _searched(choices: Choices) -> str:

@@ -242,17 +242,18 @@ def choose(
     for on in {evaluated_on(template, problem) for template in templates}:
         _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
 
+    limit = Limit(problem, demand)
+    least = limit.last_impossible(near=wish.max_epsilon)
+    proven = least == 0 or limit.certificate(least) is not None
+    progress.advance()
+
     def row(template: Policy) -> Choice:
-        choice = _choice(problem, demand, demand.within(template), wish)
+        choice = _choice(problem, demand, template, wish, least)
         progress.advance()
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
-    limit = Limit(problem, demand)
-    least = limit.last_impossible(near=wish.max_epsilon)
-    proven = least == 0 or limit.certificate(least) is not None
-    progress.advance()
     everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
     enough = [row for row in everybody if row.allowed]
     best_fixed = everybody[problem.best_fixed_action]
@@ -287,11 +288,14 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choic
     return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
 
 
-def _choice(problem: DecisionProblem, demand: Demand, template: Policy, wish: Wish) -> Choice:
-    on, name, max_epsilon = evaluated_on(template, problem), template.name, wish.max_epsilon
+def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> Choice:
+    template, max_epsilon = demand.within(policy), wish.max_epsilon
+    on, name = evaluated_on(template, problem), template.name
     curve = demand_curve(problem, demand, template)
     try:
-        epsilon = curve.first_reaching(0.0, near=max_epsilon)
+        epsilon = _just_above(limit, curve) if template != policy else math.nan
+        if math.isnan(epsilon):
+            epsilon = curve.first_reaching(0.0, near=max_epsilon)
         if epsilon > max_epsilon and curve(max_epsilon) >= 0:
             # The search ends a little above the least epsilon, and what is allowed may lie between the two.
             epsilon = max_epsilon
@@ -326,6 +330,14 @@ def _harder_to_guess(problem: DecisionProblem, demanded: Curve, template: Policy
     if curve(epsilon) >= 0 or not any(curve(at) >= 0 for at in grid):
         return epsilon
     return curve.first_reaching(0.0)
+
+
+def _just_above(limit: float, curve: Curve) -> float:
+    """The least epsilon of the best within the bounds, at the limit of all policies; NaN where it is not there."""
+    if limit == math.inf:
+        raise UnreachableError("no private policy meets the demand.")
+    epsilon = limit * (1 + TOLERANCE)
+    return epsilon if limit > 0 and curve(epsilon) >= 0 else math.nan
 
 
 def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:

@@ -15,7 +15,7 @@ from envs.scenario import DEATH
 from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE
 from policies.optimal.bounds import InfeasibleError
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_features import RandomizedFeatures
@@ -38,6 +38,8 @@ from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 KEEP = 0.8
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)
+# Policies that need more than the utilities of the records that redraws are evaluated on.
+NOT_RANKED = (RandomizedFeatures.name, OptimalSafe.name, OptimalRobust.name)
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -196,7 +198,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     applied = [template.name for template in templates]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
-    ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
+    ranked = (BestFixed.name, *(name for name in applied if name not in NOT_RANKED))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)

@@ -20,7 +20,7 @@ from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
-from policysim.decision.search import Curve, Demand, UnreachableError
+from policysim.decision.search import HIGHEST, Curve, Demand, UnreachableError
 from policysim.study.sweep import HALF_ULP, evaluated_on
 
 # What a demand limits, beside outcomes by their names: the expected utility lost against the best for each record.
@@ -103,7 +103,7 @@ class Limit:
 
     def __init__(self, problem: DecisionProblem, demand: Demand) -> None:
         self._problem = problem
-        self._most = {**({LOST: demand.loss} if demand.loss < math.inf else {}), **demand.at_most}
+        self._most = {**({LOST: demand.loss} if demand.loss < math.inf else {}), **demand.kept}
         self._parts: dict[tuple[str, tuple[str, ...], Adjacency], DecisionProblem] = {}
         self._made: dict[tuple[tuple[str, float], ...], Mixture] = {}
 
@@ -112,6 +112,8 @@ class Limit:
 
         0 if every epsilon may do, inf if none does. The search begins at `near`.
         """
+        if len(self._most) > 1 and self._margin(HIGHEST) < 0:
+            return math.inf  # sooner than by steps: such a margin takes several programmes
         try:
             return Curve("the limit", self._margin).between(0.0, near=near)[0]
         except UnreachableError:

@@ -17,7 +17,7 @@ from policies.literature import DEFINITION, Work, citing
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.decision.choice_screen import asked
+from policysim.decision.choice_screen import asked, without_privacy
 from policysim.decision.choose import Choice, Choices, Verdict
 from policysim.decision.comparison import compare_problem
 from policysim.decision.search import TOLERANCE
@@ -161,8 +161,7 @@ def _limit(choices: Choices) -> list[str]:
     if not choices.limit_proven:
         return ["Whether another mechanism can do this at a smaller ε is not proven."]
     if choices.limit == math.inf:
-        best = "any choice of treatments" if choices.wish.bounded else "the best treatment for each patient"
-        return [f"Not even {best}, without any privacy, does that."]
+        return [f"{without_privacy(choices.wish).capitalize()}."]
     proof = ""
     if choices.certificate:
         reach = rounded_down(choices.certificate["epsilon"], 3)

@@ -25,6 +25,9 @@ LOWEST, HIGHEST = 1e-6, 1e9
 STEP = 4.0
 # The margin where no policy keeps the bounds: any number below 0, and finite.
 INFEASIBLE = -1.0
+# A bound on an outcome that is exceeded by no more is kept, as a share of the largest outcome: what rounding and the
+# programme that finds the optimum within bounds leave.
+KEPT = 1e-11
 # Where outcomes are limited, every epsilon from here to there, in such ratios, is looked at first.
 SCAN_FROM, SCAN_TO, SCANNED = 0.01, 200.0, 1.15
 
@@ -43,19 +46,24 @@ class Demand:
         The most expected utility that may be lost against the best action for each record; inf if none is demanded.
         It never depends on a constant that is added to a record's utilities, however large.
     at_most : mapping of str to float
-        The most of an outcome that is expected per patient.
+        The most of an outcome that is expected per patient, as it was asked for.
+    kept : mapping of str to float
+        The same with `KEPT`: what is no more than this counts as kept.
     value : float
         The least expected utility that `loss` leaves, V(greedy) - loss, as a float: -inf if none is demanded.
     """
 
     loss: float
     at_most: Mapping[str, float]
+    kept: Mapping[str, float]
     value: float
 
     def margin(self, problem: DecisionProblem, probabilities: FloatArray) -> float:
         """At least 0 if and only if a policy meets the demand; p(a|x) is (n_records, n_actions)."""
-        margins = [most - expected_outcome(problem, probabilities, name) for name, most in self.at_most.items()]
-        return min([self.loss - expected_loss(problem, probabilities), *margins])
+        spare = [most - expected_outcome(problem, probabilities, name) for name, most in self.kept.items()]
+        gained = self.loss - expected_loss(problem, probabilities)
+        # What is spare of bounds that are kept does not matter: of the best within them, it is 0.
+        return gained if gained < math.inf and all(left >= 0 for left in spare) else min([gained, *spare])
 
     def within(self, policy: Policy) -> Policy:
         """The policy to be searched: the optimum within these bounds for the optimum, any other as it is."""
@@ -105,7 +113,7 @@ def make_demand(
         if not math.isfinite(limit):
             raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
     allowed = []
-    most = {bound.name: _with_rounding(Fraction(bound.limit)) for bound in bounds_on(problem, at_most, None)}
+    most = {bound.name: bound.limit for bound in bounds_on(problem, at_most, None)}
     if keep is not None:
         allowed.append((1 - Fraction(keep)) * min(fixed_losses(problem)))
     if max_loss is not None:
@@ -114,11 +122,12 @@ def make_demand(
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
         best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
-        deaths = _with_rounding(Fraction(rounded_sum(problem.prior * best)) + Fraction(max_extra_deaths))
+        deaths = rounded_sum(problem.prior * best) + max_extra_deaths
         most["deaths"] = min(deaths, most.get("deaths", math.inf))
     loss = _with_rounding(min(allowed)) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))
-    return Demand(loss, most, greedy - loss)
+    kept = {name: limit + KEPT * float(np.abs(problem.outcomes[name]).max()) for name, limit in most.items()}
+    return Demand(loss, most, kept, greedy - loss)
 
 
 def _with_rounding(limit: Fraction) -> float:

@@ -19,6 +19,7 @@ from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
+from policies.optimal.bounds import ONE_FOR_ALL
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 
@@ -36,8 +37,6 @@ EPSILONS = (
 EPSILON_WANTED = "a number >= 0"
 # What is counted beside utility in the problem of a scenario, per patient: what can be bounded.
 OUTCOMES = ("deaths", "symptoms")
-# A bound: no more than under the best single treatment for all.
-ONE_FOR_ALL = "one for all"
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-9
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.

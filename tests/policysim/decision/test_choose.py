@@ -95,7 +95,7 @@ def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(probl
     found = Limit(problem, demand).last_impossible()
     for epsilon, enough in ((found * 0.999, False), (found * 1.001, True)):
         best = -savers.value(ps.make_policy("optimal", epsilon=epsilon).probabilities(savers))
-        assert (best <= demand.deaths) == enough
+        assert (best <= demand.at_most["deaths"]) == enough
 
 
 def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
@@ -268,7 +268,8 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
     out = str(tmp_path / "out")
     code, text, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000", "--out", out)
     assert code == 4
-    assert "not even the best treatment for each patient" in text
+    assert "no choice of treatments does that, even without any privacy" in text
+    assert "The least possible per patient, without any privacy: deaths 0.0" in text
     proof = (tmp_path / "out" / "certificate.json").read_text()
     assert json.loads(proof)["epsilon"] == "inf"
     assert proven_bound(proof) > json.loads(proof)["allowed"]
@@ -277,7 +278,7 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "choose needs at least one of --keep, --max-loss and --max-extra-deaths"),
+        ([], "choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most"),
         (["--keep", "most"], "--keep must be a number, got 'most'"),
         (["--keep", "80"], "--keep must be at most 1 or 100%, got '80'"),
         (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),

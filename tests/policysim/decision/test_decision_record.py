@@ -192,7 +192,7 @@ def test_what_not_even_no_privacy_reaches_is_said(study, problem):
     choices, text = record(study, problem, Wish(max_extra_deaths=-1.0))
     assert choices.limit == math.inf
     page = Page(text)
-    assert "not even the best treatment for each patient" in page.words
+    assert "no choice of treatments does that, even without any privacy" in page.words
     assert page.row("any mechanism at all")[0] == "none"
     assert page.row("best for each")[-1] == "no privacy, and not enough"
     assert page.row("optimal")[-1] == "none found"
