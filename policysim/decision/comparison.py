@@ -78,8 +78,8 @@ def compare_problem(
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
         exponential-tight, randomized-response, the optimum and, where deaths are counted, optimal-safe by default.
         Where the optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some
-        policy reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where there is
-        a proof); the other columns of these rows are empty.
+        policy reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where
+        there is a proof); the other columns of these rows are empty.
     epsilons : sequence of float, optional
         Values >= 0; 24 from 0.05 to 20 by default. Policies that do not depend on epsilon repeat at each.
     by : sequence of str, optional

@@ -38,6 +38,8 @@ from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 KEEP = 0.8
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)
+# What linear programming finds, which is no mechanism that others know.
+OPTIMA = {Optimal.name, OptimalSafe.name, OptimalRobust.name}
 # Policies that need more than the utilities of the records that redraws are evaluated on.
 NOT_RANKED = (RandomizedFeatures.name, OptimalSafe.name, OptimalRobust.name)
 # The policy that trusts the prior, and one that does not.
@@ -134,7 +136,7 @@ class Findings:
     right_guesses : float
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     worst : WorstGroup or None
-        Under the best of the private policies at this epsilon, the limit apart; None if the study names no groups, or
+        Under the best of the private policies at this epsilon, the optima apart; None if the study names no groups, or
         if none loses anything.
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
@@ -157,6 +159,8 @@ class Findings:
         What an observer learns of the patient under the best of the private policies at this epsilon; None without one.
     broken : mapping of str to tuple of str
         The bounds that the study states and a policy breaks, in words, by policy.
+    kept_safe : str
+        What `optimal-safe` keeps to.
     """
 
     epsilon: float
@@ -175,6 +179,7 @@ class Findings:
     break_even: BreakEven | None = None
     beliefs: Beliefs | None = None
     broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    kept_safe: str = "with no more deaths than one treatment for all"
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -225,7 +230,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         one_for_all=problem.actions[problem.best_fixed_action],
         rows=rows,
         right_guesses=guesses(study.epsilon),
-        worst=worst_group(at_epsilon, set(_private(study)) - {Optimal.name}),
+        worst=worst_group(at_epsilon, set(_private(study)) - OPTIMA),
         typical_stake=weighted_median(each.utilities.max(axis=1) - each.utilities.min(axis=1), each.prior),
         prevalence=prevalence,
         robustness=redraws.result(),
@@ -236,6 +241,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
         beliefs=_beliefs(study, problem, table),
         broken=broken_bounds(study, problem, overall[overall["epsilon"] == study.epsilon]),
+        **({"kept_safe": "within the study's bounds"} if study.at_most or study.capacity else {}),
     )
 
 

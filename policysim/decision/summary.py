@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_down, rounded_up
@@ -62,7 +62,7 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
     said = (
         _harm_and_benefit(known, rows, findings, count)
         if count
-        else [_kept(known, rows, findings), _cost(known, rows), _which_epsilon(known)]
+        else [_kept(known, rows, findings), _cost(known, rows), _which_epsilon(known, findings)]
     )
     return [*said, Markup.escape(unused(findings.unused))] if findings.unused else said
 
@@ -118,9 +118,9 @@ def _harm_and_benefit(
             fixed.name, _more(fixed.extra_deaths, count), percent(0.0)
         )
         said = opening + Markup("is also the most useful, {}: it ").format(_titled(useful, rows)) + cost
-        return [said + _limit(useful, rows, after="; "), also, _which_epsilon(known)]
+        return [said + _limit(useful, rows, after="; "), also, _which_epsilon(known, findings)]
     first = opening + Markup("is {}: it ").format(safest.words) + cost + "."
-    between = _which_epsilon(known)
+    between = _which_epsilon(known, findings)
     if findings.break_even is not None:
         between = Markup(
             "Between the two, {} is worth more than giving everybody {} while a death weighs less than {} ({} is "
@@ -288,9 +288,11 @@ def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
     return sentence + "."
 
 
-def _which_epsilon(known: Sequence[PolicyRow]) -> Markup:
+def _which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
     reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
+    safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]
+    reaching = [row for row in reaching if row not in safe]
     keep = percent(KEEP)
     if not reaching:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
@@ -301,6 +303,8 @@ def _which_epsilon(known: Sequence[PolicyRow]) -> Markup:
             sentence += Markup(", or {}").format(more[0])
         elif more:
             sentence += Markup(", {}, and up to {}").format(more[0], more[-1])
+        for row in safe:
+            sentence += Markup("; {} {} ({})").format(rounded_up(row.keeps_from), findings.kept_safe, row.policy)
     # Of several that are as good at this epsilon, the one that is worth more from the least epsilon on.
     equal = [row for row in known if math.isclose(row.benefit_kept, known[0].benefit_kept, abs_tol=NEGLIGIBLE)]
     best = min(equal, key=lambda row: row.better_from)
