@@ -30,7 +30,10 @@ def repeated(draw, largest=30):
     prior = rng.random(len(which)) * (rng.random(len(which)) < 0.8)
     prior[0] += 0.1
     deaths = rng.random((n_rows, rows.shape[1]))
-    return DecisionProblem(rows[which], prior / prior.sum(), AnyRecord(), outcomes={"deaths": deaths[which]})
+    other = {name: rng.dirichlet(np.ones(len(which))) for name in ("here", "there")}
+    return DecisionProblem(
+        rows[which], prior / prior.sum(), AnyRecord(), outcomes={"deaths": deaths[which]}, priors=other
+    )
 
 
 def tables_or_refusal(policy, problem):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_problems import problems
+from random_problems import problems, with_all
 from scipy.stats import chi2
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
@@ -42,7 +42,8 @@ def test_the_exact_loss_never_exceeds_the_guarantee(name, problem, epsilon):
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+# The value under the prior is not what optimal-robust is the best for: see test_robust.
+@pytest.mark.parametrize("name", sorted(set(PRIVATE) - {"optimal-robust"}))
 @settings(max_examples=30, deadline=None)
 @given(problem=problems())
 def test_more_epsilon_never_loses_value(name, problem):
@@ -52,7 +53,8 @@ def test_more_epsilon_never_loses_value(name, problem):
     values = [problem.value(np.exp(logs)) for logs in tables]
     scale = np.abs(problem.utilities).max()
     assert all(later >= earlier - 1e-9 * scale for earlier, later in pairwise(values))
-    assert values[-1] == pytest.approx(problem.prior @ problem.utilities.max(axis=1), rel=1e-12)
+    if name != "optimal-safe":  # the best for each may cost more deaths than one for all
+        assert values[-1] == pytest.approx(problem.prior @ problem.utilities.max(axis=1), rel=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -69,7 +71,7 @@ def test_nothing_private_is_worth_more_than_the_optimum(problem, epsilon):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_epsilon_zero_reveals_nothing(name):
-    problem = DecisionProblem([[3.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.2, 0.3, 0.5], AnyRecord())
+    problem = with_all([[3.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.2, 0.3, 0.5], AnyRecord())
     table = make_policy(name, epsilon=0).probabilities(problem)
     np.testing.assert_allclose(table, np.broadcast_to(table[:1], table.shape), rtol=1e-15)
 
@@ -82,7 +84,7 @@ def test_epsilon_zero_is_uniform(name):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_epsilon_infinity_is_greedy(name):
-    problem = DecisionProblem([[3.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    problem = with_all([[3.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
     table = make_policy(name, epsilon=math.inf).probabilities(problem)
     np.testing.assert_array_equal(table, make_policy("greedy").probabilities(problem))
 
@@ -93,8 +95,8 @@ def test_a_shift_of_each_record_changes_nothing(name):
     # Multiples of 1/8 and shifts by powers of two stay exact; sorted columns keep even a monotone policy content.
     table = np.sort(np.round(rng.normal(size=(12, 3)) * 8) / 8, axis=0)
     prior = np.full(12, 1 / 12)
-    plain = DecisionProblem(table, prior, AnyRecord())
-    shifted = DecisionProblem(table + 1024, prior, AnyRecord())
+    deaths = rng.random(table.shape)
+    plain, shifted = (with_all(scores, prior, AnyRecord(), deaths) for scores in (table, table + 1024))
     policy = make_policy(name, epsilon=2.0)
     np.testing.assert_allclose(policy.probabilities(shifted), policy.probabilities(plain), rtol=1e-12)
 
@@ -102,7 +104,7 @@ def test_a_shift_of_each_record_changes_nothing(name):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_utilities_of_a_million_stay_finite(name):
     table = np.array([[-1e6, 0.0, 1e6], [1e6 - 1, 1e6, 1e6 + 1], [1e6, 1e6, 1e6]])
-    problem = DecisionProblem(table, [0.5, 0.25, 0.25], AnyRecord())
+    problem = with_all(table, [0.5, 0.25, 0.25], AnyRecord())
     logs = probabilities_or_refusal(name, 1.0, problem)
     if logs is not None:
         assert not np.isnan(logs).any()
@@ -113,7 +115,7 @@ def test_utilities_of_a_million_stay_finite(name):
 def test_the_sampler_draws_from_the_exact_probabilities(name):
     # Rising in every column, so that a monotone calibration accepts it too.
     table = [[0.0, 0.5, 0.2], [1.0, 0.7, 0.3], [2.0, 0.9, 2.5]]
-    problem = DecisionProblem(table, [0.2, 0.3, 0.5], AnyRecord())
+    problem = with_all(table, [0.2, 0.3, 0.5], AnyRecord())
     policy = make_policy(name, epsilon=1.5)
     n_draws = 10**6
     records = np.repeat(np.arange(3), [300_000, 300_000, 400_000])
@@ -167,13 +169,14 @@ def test_threads_that_share_a_problem_get_what_one_thread_gets(name):
     rng = np.random.default_rng(9)
     # Rising in every column, so that a monotone calibration accepts it too.
     table, prior = np.sort(rng.normal(size=(300, 4)), axis=0), np.full(300, 1 / 300)
+    deaths = rng.random(table.shape) / 8
     epsilons = np.geomspace(0.05, 20, 40).tolist()
 
     def logs(problem):
         return lambda epsilon: make_policy(name, epsilon=epsilon).log_probabilities(problem)
 
-    alone = list(map(logs(DecisionProblem(table, prior, AnyRecord())), epsilons))
+    alone = list(map(logs(with_all(table, prior, AnyRecord(), deaths)), epsilons))
     for _ in range(3):
         with ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(logs(DecisionProblem(table, prior, AnyRecord())), epsilons))
+            together = list(pool.map(logs(with_all(table, prior, AnyRecord(), deaths)), epsilons))
         np.testing.assert_array_equal(together, alone)

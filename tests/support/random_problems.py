@@ -55,12 +55,25 @@ def tables(draw, n_records, max_actions=5):
     return table * draw(st.sampled_from([1.0, 1e6, 1e-12])) + draw(st.sampled_from([0.0, -1e6]))
 
 
+# What looks at more than utilities and prior: at an outcome, at other priors.
+LOOK_FURTHER = ("optimal-safe", "optimal-robust")
+
+
 @st.composite
 def problems(draw, max_actions=5):
-    """A random decision problem; some records have probability 0."""
+    """A random decision problem with an outcome and other priors; some records have probability 0."""
     adjacency, n_records = draw(adjacencies())
     table = draw(tables(n_records, max_actions))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
     prior[0] += 0.1
-    return DecisionProblem(table, prior / prior.sum(), adjacency)
+    return with_all(table, prior / prior.sum(), adjacency, rng.integers(0, 4, size=table.shape) / 64)
+
+
+def with_all(table, prior, adjacency, deaths=None):
+    """A problem with all that a policy may ask for; by default nobody dies."""
+    deaths = np.zeros(np.shape(table)) if deaths is None else deaths
+    alike = np.full(len(prior), 1 / len(prior))
+    return DecisionProblem(
+        table, prior, adjacency, outcomes={"deaths": deaths}, priors={"as assumed": prior, "all alike": alike}
+    )

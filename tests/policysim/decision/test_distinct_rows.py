@@ -33,6 +33,7 @@ def problem():
         ps.AnyRecord(),
         records=space,
         outcomes={"deaths": rng.random((7, 3))[which]},
+        priors={ward: rng.dirichlet(np.ones(space.size)) for ward in "abc"},
     )
 
 
@@ -47,6 +48,7 @@ def apart(problem):
         problem.actions,
         records=problem.records,
         outcomes={**problem.outcomes, "mark": marks},
+        priors=problem.priors,
     )
 
 
