@@ -63,7 +63,7 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
     works = (*(CATALOGUE[least.policy].works if least else ()), *DEFINITION, *limit)
     found = (
         [
-            _chosen(choices, least),
+            _chosen(study, choices, least),
             _privacy(study, problem, price),
             _utilities(study, problem),
             _cost(problem, price),
@@ -80,7 +80,7 @@ def shown(epsilon: float) -> str:
     return f"{enough(epsilon, 5):.5g}"
 
 
-def _chosen(choices: Choices, least: Choice) -> str:
+def _chosen(study: Study, choices: Choices, least: Choice) -> str:
     method = CATALOGUE[least.policy]
     if choices.one_for_all is not None:
         return (
@@ -88,14 +88,16 @@ def _chosen(choices: Choices, least: Choice) -> str:
             f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
         )
     return (
-        f"Treatments are chosen by {citing(words_of(choices, least), method.works)}, at ε = {shown(least.epsilon)}: "
+        f"Treatments are chosen by {citing(words_of(study, choices), method.works)}, at ε = {shown(least.epsilon)}: "
         f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices.wish)})."
     )
 
 
-def words_of(choices: Choices, least: Choice) -> str:
-    """The mechanism of a choice; the optimum is that within the bounds that were asked for."""
-    words = CATALOGUE[least.policy].words
+def words_of(study: Study, choices: Choices) -> str:
+    """The mechanism that is chosen; the optimum is that within the bounds that were asked for."""
+    least = choices.least
+    assert least is not None
+    words = study.policy_words(least.policy)
     return f"{words}, of those within the bounds on outcomes" if searched_within(choices, least) else words
 
 

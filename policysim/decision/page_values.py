@@ -56,6 +56,8 @@ def page_values(
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
+    if study.bounds_in_words and OptimalSafe.name in glosses:
+        glosses[OptimalSafe.name] = f"the best within bounds: {study.bounds_in_words}"
     return {
         "study": study,
         "basis": basis(study),
@@ -100,20 +102,15 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
-        **{name: mechanism_words(name) for name in study.policies},
-        **_bounds(study),
+        **{name: _mechanism(study, name) for name in study.policies},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }
 
 
-def _bounds(study: ScenarioStudy) -> dict[str, str]:
-    """The bounds that the study states."""
-    most = [
-        f"{name} at most those of one treatment for all" if isinstance(bound, str) else f"{name} at most {bound:.6g}"
-        for name, bound in study.at_most.items()
-    ]
-    most += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in study.capacity.items()]
-    return {"Bounds": f"{OptimalSafe.name} keeps these, per patient: {'; '.join(most)}."} if most else {}
+def _mechanism(study: ScenarioStudy, name: str) -> str:
+    """A policy in words; within bounds of the study's own, its formula is another."""
+    words_here = study.policy_words(name)
+    return mechanism_words(name) if words_here == CATALOGUE[name].words else mechanism_words(name, words_here)
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
         return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
-        f"{least.policy}: {words_of(choices, least)}. Exact privacy loss: {shown(price.epsilon_spent)}."
+        f"{least.policy}: {words_of(study, choices)}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
     found["Price"] = _price(study, problem, price)
     if price.worst is not None:

@@ -140,6 +140,10 @@ class Study:
         """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
         return make_policy(name, epsilon=epsilon)
 
+    def policy_words(self, name: str) -> str:
+        """What a policy of the catalogue is, as this study has it."""
+        return CATALOGUE[name].words
+
     @property
     def first_policies(self) -> list[Policy]:
         """Its policies at its smallest epsilon."""
@@ -245,8 +249,30 @@ class ScenarioStudy(Study):
         """With the study's bounds and capacities, if it is `optimal-safe`."""
         if name != OptimalSafe.name:
             return super().policy(name, epsilon)
-        bounds = {"at_most": dict(self.at_most)} if self.at_most else {}
-        return make_policy(name, epsilon=epsilon, capacity=dict(self.capacity) or None, **bounds)
+        return make_policy(
+            name, epsilon=epsilon, at_most=dict(self.at_most) or None, capacity=dict(self.capacity) or None
+        )
+
+    def policy_words(self, name: str) -> str:
+        """Of `optimal-safe` with the study's bounds, if it has some."""
+        if name != OptimalSafe.name or not self.bounds_in_words:
+            return super().policy_words(name)
+        return (
+            "the ε-private mechanism of the highest expected utility among those within bounds "
+            f"({self.bounds_in_words}), found by linear programming"
+        )
+
+    @property
+    def bounds_in_words(self) -> str:
+        """What `optimal-safe` keeps; empty where the study leaves it at that policy's own bound."""
+        if not self.at_most and not self.capacity:
+            return ""
+        said = []
+        for name, most in (self.at_most or {"deaths": ONE_FOR_ALL}).items():
+            fixed = isinstance(most, str)
+            said.append(f"{name} at most {'those of one treatment for all' if fixed else f'{most:.6g} per patient'}")
+        said += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in self.capacity.items()]
+        return "; ".join(said)
 
     @property
     def space(self) -> RecordSpace:

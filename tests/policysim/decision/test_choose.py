@@ -11,11 +11,13 @@ from check_certificate import proven_bound
 from small_studies import write_small_study
 
 import policysim as ps
+from policies.optimal.bounds import InfeasibleError
 from policysim.cli.main import main
 from policysim.decision.choice_screen import answer, asked
 from policysim.decision.choose import Wish, choose
 from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
+from policysim.question.words import rounded
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
 RECORD = ("--keep", "0.8", "--decision-record")
@@ -305,6 +307,15 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
             [*RECORD, "--date", "2026-03-01", "--valid-until", "2026-02-28"],
             "--valid-until must not be before --date 2026-03-01, got '2026-02-28'",
         ),
+        (
+            ["--at-most", "deths=1"],
+            "--at-most: unknown outcome 'deths'; did you mean 'deaths'? known: deaths, symptoms",
+        ),
+        (["--at-most", "deaths"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got 'deaths'"),
+        (["--at-most", "deaths=-1"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
+        (["--at-most", "deaths=inf"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
+        (["--at-most", "deaths=1,deaths=2"], "--at-most names 'deaths' twice"),
+        (["--at-most", "deaths=1", "--at-most", "deaths=1"], "--at-most names 'deaths' twice"),
         ([*RECORD, "--institution", " "], "--institution must not be empty: leave it out for a line to write on"),
     ],
 )
@@ -313,6 +324,43 @@ def test_a_bad_wish_is_one_line_and_exit_two(capsys, study, options, message):
     assert (code, out) == (2, "")
     assert err.splitlines()[0].startswith("policysim: ")
     assert message in err
+
+
+def test_bounds_that_nobody_can_keep_are_named_with_what_is_possible(capsys, study, problem, tmp_path):
+    options = ("--at-most", "deaths=0.001,symptoms=one-for-all", "--out", str(tmp_path / "out"))
+    code, text, err = run(capsys, "choose", study, *options)
+    assert (code, err) == (4, "")
+    words = " ".join(text.split())
+    assert "Asked for: at most 0.001 deaths per patient; at most the symptoms of one treatment for all." in words
+    assert "No mechanism can: no choice of treatments does that, even without any privacy." in words
+    fewest = problem.prior @ problem.outcomes["deaths"].min(axis=1)
+    said = re.search(r"The least possible per patient, without any privacy: deaths ([\d.]+)", words)
+    assert fewest * (1 - 1e-4) <= float(said.group(1)) <= fewest
+    proof = (tmp_path / "out" / "certificate.json").read_text()
+    assert json.loads(proof)["demanded"]["deaths"] == pytest.approx(0.001)
+    assert proven_bound(proof) > json.loads(proof)["allowed"]
+
+
+def test_a_record_of_the_optimum_within_bounds_says_so_and_has_its_price(capsys, study, problem, tmp_path):
+    options = ("--keep", "40%", "--at-most", "deaths=0.012", "--policy", "optimal", "--decision-record", "--json")
+    code, text, _ = run(capsys, "choose", study, *options, "--out", str(tmp_path / "out"))
+    document = json.loads(text)
+    (row,) = document["rows"]
+    assert (code, document["bounds"]) == (0, {"deaths": 0.012})
+    tables = [
+        ps.make_policy("optimal", epsilon=row["epsilon"], **bounds).probabilities(problem)
+        for bounds in ({"at_most": {"deaths": 0.012}}, {})
+    ]
+    deaths = [(problem.prior[:, None] * table * problem.outcomes["deaths"]).sum() for table in tables]
+    assert deaths[1] > deaths[0] == pytest.approx(0.012, rel=1e-9)
+    page = " ".join((tmp_path / "out" / "decision-record.html").read_text().split())
+    assert "“optimal” within the bounds on outcomes, at" in page
+    # Deaths in all, and utility lost, of the policy within the bounds and not of the optimum of its name.
+    lost = [problem.prior @ problem.utilities.max(axis=1) - problem.value(table) for table in tables]
+    assert f"{rounded(100_000 * deaths[0])} in all." in page
+    assert f"Utility lost per patient: {rounded(lost[0])}." in page
+    assert rounded(lost[0]) != rounded(lost[1])
+    assert "of those within the bounds on outcomes" in document["methods"]["paragraph"]
 
 
 def test_the_least_epsilon_of_the_covid_study(covid_problem):
@@ -333,11 +381,44 @@ def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():
     problem = ps.DecisionProblem(utilities, [0.5, 0.3, 0.2], ps.AnyRecord(), outcomes={"deaths": np.array(deaths)})
     wish = Wish(keep=-5.0, max_extra_deaths=-0.0025)
     demand = wish.demand(problem)
+    # The optimum over several priors, of which there is but one, is the optimum, and not searched within the bounds.
+    template = ps.make_policy("optimal", priors=[problem.prior])
     tables = [ps.make_policy("optimal", epsilon=epsilon).probabilities(problem) for epsilon in (0.01, 1.4, 9)]
     assert [demand.margin(problem, table) >= 0 for table in tables] == [False, True, False]
-    (row,) = choose(problem, wish, ["optimal"]).rows
+    (row,) = choose(problem, wish, [template]).rows
     assert row.allowed and row.epsilon < 1.4
-    assert ps.smallest_epsilon(problem, "optimal", keep=-5.0, max_extra_deaths=-0.0025) == row.epsilon
+    assert ps.smallest_epsilon(problem, template, keep=-5.0, max_extra_deaths=-0.0025) == row.epsilon
+    # Within the bounds it is never later, and no mechanism is earlier.
+    found = choose(problem, wish, ["optimal"])
+    assert found.limit <= found.rows[0].epsilon <= row.epsilon * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("most", [{"deaths": 0.0122}, {"symptoms": "one for all", "deaths": 0.012}], ids=str)
+def test_bounds_hold_for_what_is_chosen_and_the_optimum_is_that_within_them(problem, most):
+    wish = Wish(keep=0.4, at_most=most)
+    choices = choose(problem, wish, ["optimal", "randomized-response", "exponential"])
+    demand = wish.demand(problem)
+    fixed = problem.prior @ problem.outcomes["symptoms"][:, problem.best_fixed_action]
+    limits = {name: fixed if limit == "one for all" else limit for name, limit in most.items()}
+    assert demand.at_most == pytest.approx(limits, rel=1e-12)
+    needs = {row.policy: row for row in choices.rows}
+    for name, row in needs.items():
+        bounds = {"at_most": limits} if name == "optimal" else {}
+        for factor, enough in ((1.0, True), (0.999, False)):
+            try:
+                table = ps.make_policy(name, epsilon=row.epsilon * factor, **bounds).probabilities(problem)
+            except InfeasibleError:
+                assert not enough
+                continue
+            expected = {o: (problem.prior[:, None] * table * problem.outcomes[o]).sum() for o in limits}
+            meets = problem.value(table) >= demand.value and all(expected[o] <= limits[o] + 1e-9 for o in limits)
+            assert meets == enough, (name, factor)
+    # No mechanism can below, and the optimum within the bounds does it there.
+    assert choices.limit <= needs["optimal"].epsilon <= choices.limit * (1 + 2e-4)
+    assert needs["optimal"].epsilon <= min(row.epsilon for row in choices.rows) * (1 + 2e-4)
+    assert needs["optimal"].epsilon == pytest.approx(
+        ps.smallest_epsilon(problem, "optimal", keep=0.4, at_most=most), rel=2e-4
+    )
 
 
 def test_any_treatment_for_all_that_does_it_is_chosen_before_a_mechanism():

@@ -141,18 +141,26 @@ def test_other_adjacencies_have_a_limit_that_is_proven_or_lower(adjacency, tight
     assert not tight or choices.limit > choices.least.epsilon * (1 - 2e-4)
 
 
-def by_programme(problem, pairs, epsilon):
-    """The least loss of an epsilon-private policy, by the whole linear programme over pairs of neighbours."""
+def by_programme(problem, pairs, epsilon, costs=None, kept=()):
+    """The least loss of an epsilon-private policy, by the whole linear programme over pairs of neighbours.
+
+    Or the least of other costs, (n_records, k), where some, each with a limit, are kept below it; inf if none can.
+    """
     n, k = problem.utilities.shape
-    lost = problem.prior[:, None] * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
+    costs = problem.utilities.max(axis=1)[:, None] - problem.utilities if costs is None else costs
     rows = []
     for x, y in pairs:
         for action in range(k):
             row = np.zeros((n, k))
             row[x, action], row[y, action] = 1.0, -math.exp(epsilon)
             rows.append(row.ravel())
+    limits = [0.0] * len(rows)
+    for bounded, limit in kept:
+        rows.append((problem.prior[:, None] * bounded).ravel())
+        limits.append(limit)
     equal = np.kron(np.eye(n), np.ones(k))
-    return linprog(lost.ravel(), np.array(rows), np.zeros(len(rows)), equal, np.ones(n)).fun
+    found = linprog((problem.prior[:, None] * costs).ravel(), np.array(rows), limits, equal, np.ones(n))
+    return found.fun if found.status == 0 else math.inf
 
 
 def adjacent(adjacency, x, y):
@@ -189,6 +197,54 @@ def test_a_comparison_says_what_is_proven_and_no_policy_loses_less(adjacency, ti
         gain = float(problem.prior @ (best - fixed))
         assert row["most_kept"] == pytest.approx(1 - row["least_loss"] / gain, rel=1e-12)
         assert row["most_kept"] >= row["benefit_kept"] - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("seed", "adjacency", "tight"),
+    [
+        (9, ps.AnyRecord(), True),
+        (9, Sensitive((2, 3), (0,)), True),
+        (9, OneFeature((2, 3)), False),
+        (0, ps.AnyRecord(), True),
+        (10, Sensitive((2, 3), (0,)), True),
+    ],
+    ids=str,
+)
+def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency, tight):
+    rng = np.random.default_rng(seed)
+    outcomes = {"deaths": rng.random((6, 3)) / 10, "symptoms": 3 * rng.random((6, 3))}
+    problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency, outcomes=outcomes)
+    most = {}
+    for name, table in outcomes.items():
+        fewest = problem.prior @ table.min(axis=1)
+        greedy = problem.prior @ table[np.arange(6), problem.best_actions]
+        most[name] = fewest + rng.uniform(0.2, 1.1) * (greedy - fewest)
+    demand = make_demand(problem, keep=rng.uniform(-0.5, 0.9), at_most=most)
+    limit = Limit(problem, demand)
+    least = limit.last_impossible()
+    assert 0 < least < math.inf
+    pairs = [(x, y) for x, y in product(range(6), repeat=2) if adjacent(adjacency, x, y)]
+    lost = problem.utilities.max(axis=1)[:, None] - problem.utilities
+    demanded = [(lost, demand.loss), *((outcomes[name], demand.kept[name]) for name in outcomes)]
+
+    def possible(epsilon):
+        return by_programme(problem, pairs, epsilon, kept=demanded) < math.inf
+
+    assert not possible(least * 0.99)  # beyond the tolerance of the programme; at the limit itself it is proven
+    assert possible(least * (1 + 2e-4)) or not tight
+    proof = limit.certificate(least)
+    assert proven_bound(json.dumps(proof)) > proof["allowed"]
+    assert set(proof["objective"]) <= {"utility lost", "deaths", "symptoms"}
+    # What each outcome is at least, alone and with the rest of the demand.
+    for found in limit.least_possible(1.0):
+        others = [pair for pair in demanded if pair[0] is not outcomes[found.outcome]]
+        alone, beside = (by_programme(problem, pairs, 1.0, outcomes[found.outcome], kept) for kept in ((), others))
+        assert found.alone <= alone + 1e-9
+        assert found.alone >= alone - 1e-7 or not tight
+        assert math.isnan(found.with_others) or found.with_others <= beside + 1e-9
+        if tight:
+            assert math.isnan(found.with_others) == (beside == math.inf)
+            assert math.isnan(found.with_others) or found.with_others >= beside - 1e-6
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])

@@ -1,11 +1,14 @@
 """Study files: what is read, and every mistake with its line."""
 
+from dataclasses import replace
+
 import pytest
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import InputFileError
 from policies import CATALOGUE, OneFeature, Sensitive
+from policies.optimal.optimum import OptimalSafe
 
 
 def mistakes(folder, study, scenario=SCENARIO):
@@ -71,7 +74,7 @@ def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
     epsilons, policies = line_of(study, "epsilons"), line_of(study, "policies")
     assert mistakes(tmp_path, study) == [
         "small.toml:3: seed: must be a whole number >= 0, got -1",
-        "small.toml:4: typo: unknown key 'typo'; known: compare, privacy, scenario, seed, title, utility",
+        "small.toml:4: typo: unknown key 'typo'; known: capacity, compare, privacy, scenario, seed, title, utility",
         f"small.toml:{epsilons}: privacy.epsilons[1]: must be a number >= 0, got -1.0",
         f"small.toml:{epsilons}: privacy.epsilons[2]: must be a number >= 0, got nan",
         f"small.toml:{epsilons}: privacy.epsilons[3]: must be a number >= 0, got 'x'",
@@ -113,6 +116,29 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
         ('"any-record"', '"sensitive"\nsensitive = ["ages"]', "unknown feature 'ages'; did you mean 'age'"),
         ("[compare]", "[compare", "not valid TOML"),
         ("seed = 3", "seed = true", "seed: must be a whole number >= 0, got True"),
+        (
+            'by = ["age", "infected"]',
+            "at_most = { death = 0.1 }",
+            "compare.at_most.death: unknown outcome 'death'; did you mean 'deaths'? known: deaths, symptoms",
+        ),
+        (
+            'by = ["age", "infected"]',
+            "at_most = { deaths = -1 }",
+            'compare.at_most.deaths: must be a number >= 0 per patient, or "one for all", got -1',
+        ),
+        (
+            'by = ["age", "infected"]',
+            'at_most = { deaths = "none" }',
+            "compare.at_most.deaths: must be a number >= 0 per patient, or \"one for all\", got 'none'",
+        ),
+        ('by = ["age", "infected"]', "at_most = 0.1", "compare.at_most: must be a table, got 0.1"),
+        ("[compare]", "[capacity]\npil = 0.1\n[compare]", "capacity.pil: unknown action 'pil'; did you mean 'pill'?"),
+        ("[compare]", "[capacity]\npill = 1.1\n[compare]", "capacity.pill: must be a number in [0, 1], got 1.1"),
+        (
+            "[compare]",
+            "[capacity]\nnone = 0.2\nsyrup = 0.3\npill = 0.4\n[compare]",
+            "capacity: cannot serve everybody: every treatment is limited, and the shares sum to 0.9, which is below 1",
+        ),
     ],
 )
 def test_each_mistake_is_named(tmp_path, old, new, message):
@@ -120,6 +146,48 @@ def test_each_mistake_is_named(tmp_path, old, new, message):
     found = mistakes(tmp_path, STUDY.replace(old, new))
     assert any(message in line for line in found), found
     assert all(line.split(":")[0].endswith(".toml") for line in found)
+
+
+BOUNDED = STUDY.replace(
+    'by = ["age", "infected"]', 'at_most = { symptoms = 1.5, deaths = "one for all" }\n[capacity]\npill = 0.25'
+)
+
+
+def test_the_policy_within_bounds_has_those_of_its_study(tmp_path):
+    study = ps.load_study(write_small_study(tmp_path, BOUNDED))
+    safe = study.policy("optimal-safe", 2.0)
+    assert safe == OptimalSafe(2.0, at_most={"symptoms": 1.5, "deaths": "one for all"}, capacity={"pill": 0.25})
+    assert study.policy("optimal", 2.0) == ps.make_policy("optimal", epsilon=2.0)
+    # A capacity is added to the policy's own bound, and no bound leaves it as it is.
+    only = study.with_choices()
+    assert replace(only, at_most={}).policy("optimal-safe").at_most == {"deaths": "one for all"}
+    assert replace(only, at_most={}, capacity={}).policy("optimal-safe") == ps.make_policy("optimal-safe")
+    # What may be bounded is what its problem counts, and the choice is part of what its numbers depend on.
+    assert study.outcomes == tuple(ps.build_problem(study).outcomes)
+    assert study.choices["at_most"] == {"symptoms": 1.5, "deaths": "one for all"}
+    assert study.choices["capacity"] == {"pill": 0.25}
+    said = study.policy_words("optimal-safe")
+    bounds = (
+        "symptoms at most 1.5 per patient; deaths at most those of one treatment for all; pill for at most 25 of 100"
+    )
+    assert bounds in said
+    assert replace(only, at_most={}, capacity={}).policy_words("optimal-safe") == OptimalSafe.words
+
+
+def test_capacities_that_serve_everybody_or_leave_a_treatment_free_are_taken(tmp_path):
+    for place, capacity in enumerate(("none = 0.1\nsyrup = 0.2\npill = 0.7", "none = 0\npill = 0.1")):
+        text = STUDY.replace("[compare]", f"[capacity]\n{capacity}\n[compare]")
+        study = ps.load_study(write_small_study(tmp_path / str(place), text))
+        assert sum(study.capacity.values()) <= 1
+        study.policy("optimal-safe", 1.0).check(ps.build_problem(study))
+
+
+def test_a_log_has_no_bounds(tmp_path):
+    text = '[data]\nfile = "no.csv"\n[compare]\nat_most = { deaths = 1 }\n[capacity]\npill = 0.1\n'
+    found = mistakes(tmp_path, text)
+    why = "only goes with a scenario: of a log only estimates are known, which keep no bound"
+    assert f"small.toml:4: compare.at_most: {why}" in found
+    assert f"small.toml:5: capacity: {why}" in found
 
 
 def test_a_name_that_no_study_has_is_refused_with_those_that_exist():

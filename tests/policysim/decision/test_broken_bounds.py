@@ -1,0 +1,163 @@
+"""A study's bounds: every command makes its policies with them, and what breaks them is marked."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_pages import readable
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policysim.cli.main import main
+from policysim.decision.broken_bounds import broken_bounds, legend, marked
+
+POLICIES = ("best-fixed", "exponential", "randomized-response", "optimal", "optimal-safe")
+BOUNDED = STUDY.replace(
+    'policies = ["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]',
+    f"policies = {json.dumps(POLICIES)}\nat_most = {{ deaths = 0.0127, symptoms = 0.3 }}",
+).replace("[compare]", "[capacity]\npill = 0.1\n\n[compare]")
+BOUNDS = {"at_most": {"deaths": 0.0127, "symptoms": 0.3}, "capacity": {"pill": 0.1}}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    # At much smaller epsilons no private policy keeps these bounds.
+    text = BOUNDED.replace("epsilon = 1.0\nepsilons = [0.5, 1.0, 4.0]", "epsilon = 4.0\nepsilons = [4.0, 6.0]")
+    return write_small_study(tmp_path_factory.mktemp("bounded"), text)
+
+
+@pytest.fixture(scope="module")
+def problem(path):
+    return ps.build_problem(ps.load_study(path))
+
+
+@pytest.fixture(scope="module")
+def report(path, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+
+        from policysim.question.answer import Drawing  # noqa: PLC0415
+
+        patch.setattr(Drawing, "at", lambda *_: Figure(figsize=(10, 0.1)))
+        out = tmp_path_factory.mktemp("out")
+        assert main(["compare", str(path), "--out", str(out)]) == 0
+    return out
+
+
+def expected(problem, table):
+    """Independently: the outcomes per patient, and the share of each action."""
+    weighted = problem.prior[:, None] * table
+    outcomes = {name: float((weighted * values).sum()) for name, values in problem.outcomes.items()}
+    return outcomes, dict(zip(problem.actions, weighted.sum(axis=0), strict=True))
+
+
+def table_of(problem, name, epsilon=4.0):
+    return ps.make_policy(name, epsilon=epsilon, **(BOUNDS if name == "optimal-safe" else {})).probabilities(problem)
+
+
+def test_the_policy_within_bounds_has_them_in_every_table_of_a_report(problem, report):
+    table = table_of(problem, "optimal-safe")
+    outcomes, shares = expected(problem, table)
+    assert outcomes["deaths"] <= 0.0127 + 1e-9
+    assert shares["pill"] <= 0.1 + 1e-9
+    # The optimum without bounds is another one, so that a row of it would be seen.
+    assert abs(problem.value(table) - problem.value(table_of(problem, "optimal"))) > 1e-4
+    rows = pd.read_csv(report / "comparison.csv")
+    row = rows[(rows["policy"] == "optimal-safe") & (rows["epsilon"] == 4) & (rows["group"] == "all")].iloc[0]
+    assert row["value"] == pytest.approx(problem.value(table), rel=1e-7)
+    examples = pd.read_csv(report / "examples.csv").query("policy == 'optimal-safe' and epsilon == 4")
+    common = examples[examples["patient"].str.contains("the most common")]
+    assert common["probability"].to_numpy() == pytest.approx(table[problem.prior.argmax()], abs=1e-7)
+    losses = pd.read_csv(report / "patient-losses.csv").query("policy == 'optimal-safe'")["loss"]
+    regrets = (table * (problem.utilities.max(axis=1, keepdims=True) - problem.utilities)).sum(axis=1)
+    assert set(np.round(losses, 6)) <= set(np.round(regrets, 6))
+
+
+def test_rows_that_break_a_bound_are_marked_with_what_it_is(problem, path, report):
+    study = ps.load_study(path)
+    manifest = json.loads((report / "manifest.json").read_text())
+    assert (manifest["at_most"], manifest["capacity"]) == (BOUNDS["at_most"], BOUNDS["capacity"])
+    rows = pd.read_csv(report / "comparison.csv").query("group == 'all' and epsilon == 4")
+    found = broken_bounds(study, problem, rows.to_dict("records"))
+    for name in POLICIES:
+        outcomes, shares = expected(problem, table_of(problem, name))
+        broken = [
+            *(f"more than {m:g} {o} per patient" for o, m in BOUNDS["at_most"].items() if outcomes[o] > m + 1e-9),
+            *(["gives pill to more than 10 of 100 patients"] if shares["pill"] > 0.1 + 1e-9 else []),
+        ]
+        assert list(found.get(name, ())) == broken, name
+    assert "optimal-safe" not in found
+    assert len({text for texts in found.values() for text in texts}) == 3
+    page = readable((report / "report.html").read_text(encoding="utf-8"))
+    assert f"{legend(found)}." in page
+    for name in POLICIES:
+        assert f"{name}{marked(name, found)}" in page
+    # The bounds are in the words of the policy, on the page and in its method.
+    assert page.count("pill for at most 10 of 100 patients") == 2
+
+
+def test_bounds_of_one_for_all_are_its_own_numbers_and_mark_what_is_beyond(problem, path):
+    from dataclasses import replace  # noqa: PLC0415
+
+    study = replace(ps.load_study(path), at_most={"deaths": "one for all"}, capacity={})
+    deaths = problem.prior @ problem.outcomes["deaths"]
+    rows = [
+        {"policy": "best-fixed", "expected_deaths": deaths[problem.best_fixed_action] * (1 + 1e-12)},
+        {"policy": "uniform", "expected_deaths": deaths.mean()},
+        {"policy": "optimal-achievable"},
+    ]
+    assert deaths.mean() > deaths[problem.best_fixed_action]
+    assert broken_bounds(study, problem, rows) == {"uniform": ("more deaths than under one treatment for all",)}
+    assert broken_bounds(replace(study, at_most={}), problem, rows) == {}
+
+
+def test_other_commands_have_the_bounds_of_the_study(problem, path, capsys, tmp_path):
+    def asked(*arguments):
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    value = problem.value(table_of(problem, "optimal-safe"))
+    options = ("--policy", "optimal-safe", "--epsilon", "4")
+    log = tmp_path / "log.csv"
+    code, text, _ = asked("simulate", path, *options, "--patients", "3000", "--json", "--log", log)
+    assert (code, json.loads(text)["exact"]) == (0, pytest.approx(value, rel=1e-9))
+    code, text, _ = asked("evaluate", log, *options, "--json")
+    assert code == 0
+    assert json.loads(text)["exact"]["value"] == pytest.approx(value, rel=1e-9)
+    code, text, _ = asked("audit", path, *options, "--json")
+    assert code == 0
+    spent = ps.privacy_loss(table_of(problem, "optimal-safe"), problem.adjacency).epsilon
+    assert json.loads(text)["findings"][0]["exact"] == pytest.approx(spent, rel=1e-9)
+    code, text, _ = asked("choose", path, "--keep", "70%", "--policy", "optimal-safe", "--json")
+    (row,) = json.loads(text)["rows"]
+    chosen = table_of(problem, "optimal-safe", row["epsilon"])
+    assert row["value"] == pytest.approx(problem.value(chosen), rel=1e-9)
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_bounds_on_the_command_line_are_in_place_of_the_studys_and_are_asked_again(path, capsys, tmp_path):
+    out = tmp_path / "out"
+    options = ("--at-most", "deaths=one-for-all", "--policy", "best-fixed,optimal-safe", "--epsilon", "1", "--json")
+    assert main(["compare", str(path), *options, "--out", str(out)]) == 0
+    manifest = json.loads(capsys.readouterr().out)["manifest"]
+    assert manifest["at_most"] == {"deaths": "one for all"}
+    assert manifest["command"][2:4] == ["--epsilon", "1"]
+    assert "--at-most" in manifest["command"]
+    assert main(["reproduce", str(out / "manifest.json")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--at-most", "death=1"], 2, "--at-most: unknown outcome 'death'; did you mean 'deaths'? known: deaths, symp"),
+        (["--at-most", "deaths=1", "--horizon", "2"], 2, "--at-most does not go with --horizon"),
+        (["--epsilon", "0.1"], 3, "no policy keeps all of these bounds at epsilon=0.1: deaths at most 0.0127 (the le"),
+    ],
+)
+def test_bounds_that_cannot_be_are_one_line(path, capsys, options, code, message):
+    assert main(["compare", str(path), *options]) == code
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert message in said.err
