@@ -7,6 +7,8 @@ search, limit    the smallest epsilon that is good enough; what no mechanism can
 findings         what a comparison found at one epsilon
 robustness       how far results depend on the prior and on illustrative effects
 prices           what hiding each feature costs, and what drives the sensitivity
+frontier, loss_by_outcome   utility against harm; what a loss is made of
+broken_bounds    which policies break the bounds that a study states
 summary          the answer in sentences
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared

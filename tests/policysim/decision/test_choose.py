@@ -290,7 +290,7 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
             ["--keep", "0.8", "--max-guess-rate", "1.2"],
             "--max-guess-rate must be between 50% (blind) and 100%",
         ),
-        (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss and --max-extra-deaths"),
+        (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss, --max-extra-deaths and"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
         (["--keep", "0.8", "--accept", "deaths=1"], "--accept only goes with --decision-record"),
         (["--keep", "0.8", "--institution", "us"], "--institution only goes with --decision-record"),

@@ -33,7 +33,7 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
     `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
     """
     listed = [
-        PolicyRow(name, kept, extra, 0.8, 1.0, 0.7, better, keeps)
+        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps, 0.7)
         for name, kept, extra, better, keeps in (*rows, fixed)
     ]
     findings = Findings(
@@ -63,9 +63,13 @@ def test_the_safest_choice_the_most_useful_one_and_what_lies_between():
 
 def test_a_mechanism_that_costs_no_more_deaths_and_keeps_more_is_the_safest():
     safe = ("optimal-safe", 0.166, FIXED[2], 3.0, 7.0)
-    first, second, _ = said(FAIR, safe, GOOD)
+    first, second, third = said(FAIR, safe, GOOD)
     assert first == FOR_ALL.replace("to give everybody a3", "optimal-safe").replace("keeps 0 %", "keeps 17 %")
     assert second.startswith("The most useful is optimal, which keeps 30 %")
+    assert third == (
+        "Keeping 80 % takes ε = 3.0 with optimal, or 3.4 with randomized-response; 7.0 with no more deaths than one "
+        "treatment for all (optimal-safe)."
+    )
     # As safe and no more useful than one treatment for all, which hides everything.
     assert said(FAIR, ("optimal-safe", 1e-12, FIXED[2], 3.0, 7.0), GOOD)[0] == FOR_ALL
 

@@ -8,6 +8,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs import InputFileError
 from policies import CATALOGUE, OneFeature, Sensitive
+from policies.catalogue import DEFAULT_POLICIES
 from policies.optimal.optimum import OptimalSafe
 
 
@@ -200,7 +201,7 @@ def test_a_name_that_no_study_has_is_refused_with_those_that_exist():
 def test_a_study_may_leave_out_all_but_its_scenario(tmp_path):
     study = ps.load_study(write_small_study(tmp_path, 'scenario = "scenario.toml"'))
     assert len(study.epsilons) == 24
-    assert study.policies == ("best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal")
+    assert study.policies == DEFAULT_POLICIES
 
 
 def test_a_folder_is_refused_with_the_study_in_it(tmp_path):
