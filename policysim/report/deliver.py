@@ -283,7 +283,8 @@ def deliver(
             files = folder_files(answer, command, wanted, folder, progress)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
-        _refuse_to_replace(folder, answer.files)
+        results = answer.named.values()
+        _refuse_to_replace(folder, {name: kept for name, kept in answer.files.items() if name not in results})
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:

@@ -31,7 +31,7 @@ CHOSEN = {
     "death.hazard": "FLAG",
 }
 # Tables of the same kind that the page writes out in one row.
-IN_ONE_ROW = {"utility.weights", "utility.costs"}
+IN_ONE_ROW = {"utility.weights", "utility.costs", "capacity"}
 # Arrays of tables.
 REPEATED = {"rules"}
 
@@ -138,7 +138,7 @@ def test_no_branch_asks_for_a_key_that_the_page_lacks(reader):
     [
         ("privacy", "adjacency, epsilon, epsilons, hidden_from, sensitive"),
         ("utility", "costs, weights"),
-        ("compare", "by, policies, robust"),
+        ("compare", "at_most, by, policies, robust"),
     ],
 )
 def test_the_reader_refuses_another_key_and_lists_those_of_the_page(tmp_path, table, known):

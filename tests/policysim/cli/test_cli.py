@@ -32,6 +32,8 @@ FIGURES = (
     "loss-vs-epsilon",
     "spent-vs-claimed",
     "action-probabilities",
+    "benefit-vs-deaths",
+    "loss-by-outcome",
     "loss-by-group",
     "sensitivity-by-weight",
     "patient-losses",
