@@ -16,7 +16,7 @@ from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.sensitivity import Witness
 
-# Probabilities that are looked at, at most: about a second and a half. A comparison asks for a hundred tables.
+# Probabilities that are looked at, at most: about two seconds. A comparison asks for a hundred tables.
 MOST_STEPS = 1 << 30
 
 
@@ -79,8 +79,8 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     ValueError
         For negative entries, rows that do not sum to 1, or a shape that does not fit the adjacency.
     NotApplicableError
-        A ValueError: so many records and actions that it would take minutes. Either all pairs of neighbours are
-        compared, or p(A|.) for the 2^(k - 1) - 1 splits of k actions into A and the others, whichever takes less.
+        A ValueError, where it would take more than seconds. Either all pairs of neighbours are compared, or p(A|.) for
+        the 2^(k - 1) - 1 splits of k actions into A and the others, whichever is less; both may be too many.
 
     References
     ----------
