@@ -90,9 +90,9 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     Examples
     --------
     >>> from policies.adjacency import AnyRecord
-    >>> found = guess_rate([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.4, 0.2, 0.4]], AnyRecord())
+    >>> found = guess_rate([[0.4, 0.4, 0.2], [0.2, 0.2, 0.6]], AnyRecord())
     >>> round(found.rate, 12), found.witness.record, found.witness.neighbour, found.actions
-    (0.65, 2, 1, (0, 2))
+    (0.7, 0, 1, (0, 1))
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)
