@@ -16,7 +16,7 @@ from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.sensitivity import Witness
 
-# Probabilities that are looked at, at most: about a second and a half. A comparison asks for a hundred tables.
+# Probabilities that are looked at, at most: about two seconds. A comparison asks for a hundred tables.
 MOST_STEPS = 1 << 30
 
 
@@ -79,8 +79,8 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     ValueError
         For negative entries, rows that do not sum to 1, or a shape that does not fit the adjacency.
     NotApplicableError
-        A ValueError: so many records and actions that it would take minutes. Either all pairs of neighbours are
-        compared, or p(A|.) for the 2^(k - 1) - 1 splits of k actions into A and the others, whichever takes less.
+        A ValueError, where it would take more than seconds. Either all pairs of neighbours are compared, or p(A|.) for
+        the 2^(k - 1) - 1 splits of k actions into A and the others, whichever is less; both may be too many.
 
     References
     ----------
@@ -90,9 +90,9 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     Examples
     --------
     >>> from policies.adjacency import AnyRecord
-    >>> found = guess_rate([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.4, 0.2, 0.4]], AnyRecord())
+    >>> found = guess_rate([[0.4, 0.4, 0.2], [0.2, 0.2, 0.6]], AnyRecord())
     >>> round(found.rate, 12), found.witness.record, found.witness.neighbour, found.actions
-    (0.65, 2, 1, (0, 2))
+    (0.7, 0, 1, (0, 1))
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)

@@ -107,15 +107,17 @@ def searched_within(choices: Choices, least: Choice) -> bool:
 
 
 def _how_found(choices: Choices, least: Choice) -> str:
-    if choices.wish.bounded and not searched_within(choices, least):
+    wish = choices.wish
+    if wish.max_guess_rate is not None or (wish.bounded and not searched_within(choices, least)):
         return f"found (in steps of 15 %, then to a relative {TOLERANCE:g})"
     return f"(to a relative {TOLERANCE:g})"
 
 
 def _nothing(choices: Choices) -> str:
     compared = ", ".join(row.policy for row in choices.rows)
+    found = "was found to" if choices.wish.scanned else "can"
     none_can = choices.verdict is Verdict.CANNOT
-    who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) can"
+    who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
     return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
 
 

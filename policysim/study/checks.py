@@ -122,7 +122,7 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
 
 
 def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: float) -> float:
-    """The guess rate of a table whose privacy loss is at most epsilon; NaN where it would take minutes."""
+    """The guess rate of a table whose privacy loss is at most epsilon; NaN where it would take too long."""
     try:
         return guess_rate_within(probabilities, problem.adjacency, epsilon).rate
     except NotApplicableError:
