@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from policies.arrays import rounded_sum
 from policies.optimal.certificate import Certificate, optimal_certificate, rounded_down
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
