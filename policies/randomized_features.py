@@ -67,7 +67,9 @@ class RandomizedFeatures(Policy):
         chances = np.zeros((problem.n_records, problem.n_actions), order="F")
         for action, column in enumerate(chances.T):
             leads = decisions == action
-            if leads.any():
+            if leads.all():
+                column[:] = 1.0
+            elif leads.any():
                 # Rounding may leave a sum of probabilities a little above 1.
                 np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
         with np.errstate(divide="ignore"):

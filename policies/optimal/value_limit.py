@@ -68,6 +68,21 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
         For one-feature over a list of records (`policies.listed`) at epsilon = 0, or too long for the whole programme:
         listed records that differ in two features need no record between them, so the bounds above do not hold.
     """
+    exact = _exact_limit(problem, epsilon)
+    if exact is not None:
+        return exact
+    achievable = _achievable(problem, epsilon)
+    return ValueLimit(achievable, max(achievable, _unbeatable(problem, epsilon)), exact=False)
+
+
+def achievable_value(problem: DecisionProblem, epsilon: float) -> float:
+    """`value_limit(problem, epsilon).achievable`, without the work for the other end where the limit is an interval."""
+    exact = _exact_limit(problem, epsilon)
+    return _achievable(problem, epsilon) if exact is None else exact.achievable
+
+
+def _exact_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit | None:
+    """The optimum; None where it is too large to be solved for."""
     epsilon = non_negative(epsilon, "epsilon")
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     if np.isinf(epsilon):
@@ -87,7 +102,7 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
         full = solve_full(problem, epsilon)
         value = problem.value(np.exp(full.log_probabilities))
         return ValueLimit(value, max(value, full.bound), full.bound - value <= _tolerance(problem))
-    return _interval(problem, partitions, epsilon)
+    return None
 
 
 def _greedy_value(problem: DecisionProblem) -> float:
@@ -113,24 +128,26 @@ def _tolerance(problem: DecisionProblem) -> float:
     return _GAP * float(np.ptp(problem.utilities)) + 1e-12 * float(np.abs(problem.utilities).max())
 
 
-def _interval(problem: DecisionProblem, partitions: tuple[Partition, ...], epsilon: float) -> ValueLimit:
-    strongest = [partitions[i] for i in _by_strength(problem)]
-    singles = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
-    policy = ExponentialBoundedRange(epsilon)
-    achievable = max(
+def _achievable(problem: DecisionProblem, epsilon: float) -> float:
+    policy, few = ExponentialBoundedRange(epsilon), _looking_at_few(problem)
+    return max(
         problem.value(policy.probabilities(problem)),
         _class_limit(problem, Partition((problem.n_records,), (0,)), epsilon).achievable,
-        _looking_at_few(problem, strongest, epsilon),
+        -math.inf if few is None else value_limit(few, epsilon).achievable,
     )
-    unbeatable = min(*singles, *_hiding_several(problem, strongest, epsilon))
-    return ValueLimit(achievable, max(achievable, unbeatable), exact=False)
+
+
+def _unbeatable(problem: DecisionProblem, epsilon: float) -> float:
+    strongest = _by_strength(problem)
+    singles = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
+    return min(*singles, *_hiding_several(problem, strongest, epsilon))
 
 
 @once_per_problem
-def _by_strength(problem: DecisionProblem) -> tuple[int, ...]:
+def _by_strength(problem: DecisionProblem) -> list[Partition]:
     """The features in the order of what hiding each costs at epsilon = 1; any order gives bounds that hold."""
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
-    return tuple(int(i) for i in np.argsort([_hiding(problem, (part,), 1.0) for part in partitions]))
+    return [partitions[i] for i in np.argsort([_hiding(problem, (part,), 1.0) for part in partitions])]
 
 
 def _hiding_several(problem: DecisionProblem, strongest: list[Partition], epsilon: float) -> Iterator[float]:
@@ -152,21 +169,23 @@ def _hiding(problem: DecisionProblem, partitions: tuple[Partition, ...], epsilon
     return _class_limit(problem, hidden, epsilon * len(partitions)).unbeatable
 
 
-def _looking_at_few(problem: DecisionProblem, strongest: list[Partition], epsilon: float) -> float:
-    """The value of the best private policy that looks at the strongest features alone, as many as can be solved for.
+@once_per_problem
+def _looking_at_few(problem: DecisionProblem) -> DecisionProblem | None:
+    """The problem of choosing by the strongest features alone, as many as can be solved for; None if not one can.
 
     Records that agree on these get the same row, so that being private over them is being private over all.
     """
+    strongest = _by_strength(problem)
     shape = strongest[0].shape
     kept: list[int] = []
     for (axis,) in (part.axes for part in strongest):
         if math.prod(shape[i] for i in (*kept, axis)) * problem.n_actions <= whole_programme.MAX_ENTRIES:
             kept.append(axis)
     if not kept:
-        return -math.inf
+        return None
     others = tuple(axis for axis in range(len(shape)) if axis not in kept)
     prior = problem.prior.reshape(shape).sum(axis=others).ravel()
     totals = [(problem.prior * column).reshape(shape).sum(axis=others).ravel() for column in problem.utilities.T]
     utilities = np.stack(totals, axis=1) / np.where(prior > 0, prior, 1.0)[:, None]
     seen = tuple(shape[axis] for axis in sorted(kept))
-    return value_limit(DecisionProblem(utilities, prior / prior.sum(), OneFeature(seen)), epsilon).achievable
+    return DecisionProblem(utilities, prior / prior.sum(), OneFeature(seen))

@@ -14,7 +14,7 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.catalogue import DEFAULT_POLICIES, make_policy
 from policies.optimal.optimum import Optimal
-from policies.optimal.value_limit import value_limit
+from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
@@ -170,7 +170,7 @@ def _interval_rows(problem: DecisionProblem, epsilon: float, references: Referen
     """
     proof = prove_loss(problem, epsilon)
     greedy, fixed, uniform = (means[0, 0] for means in (references.greedy, references.best_fixed, references.uniform))
-    value = np.array([value_limit(problem, epsilon).achievable, greedy - proof.least_loss])
+    value = np.array([achievable_value(problem, epsilon), greedy - proof.least_loss])
     size = references.magnitudes[:1]
     rows = pd.DataFrame(
         {

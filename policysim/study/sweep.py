@@ -219,7 +219,7 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 @once_per_problem
 def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: no term is below 0, one is that of the sum."""
+    """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
     return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
 
 
