@@ -3,7 +3,7 @@
 evaluate         exact evaluation of action probabilities, overall and per group
 comparison       policies over epsilon, as a tidy table
 search, limit    the smallest epsilon that is good enough; what no mechanism can do, with the proof
-findings         what a comparison found at one epsilon
+findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
 robustness       how far results depend on the prior and on illustrative effects
 prices           what hiding each feature costs, and what drives the sensitivity
 summary          the answer in sentences
