@@ -45,6 +45,9 @@ _ROUNDING = 2.0**-53
 # More than what underflow takes from a product.
 _UNDERFLOW = 2.0**-1070
 
+# Products and sums of larger numbers are normal floats.
+_SMALLEST = 2.0**-900
+
 # e^-epsilon is computed to this many decimal digits, and lowered in the last but one.
 _DIGITS = 40
 
@@ -376,4 +379,5 @@ def _feasible(alpha: FloatArray, beta: FloatArray, classes: IntArray, q: float) 
     most = q * freed * (1 - (2 * size + 16) * _ROUNDING)
     fits = np.divide(most, used, out=np.ones_like(used), where=used > 0)
     lowered: FloatArray = alpha * (np.minimum(fits, 1.0) * (1 - 8 * _ROUNDING))[classes]
-    return lowered
+    # Near the smallest floats a rounding is more than its share; that little proves nothing.
+    return np.where(lowered > _SMALLEST, lowered, 0.0)

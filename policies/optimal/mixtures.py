@@ -10,7 +10,7 @@ with weights z >= 0 of sum 1. By weak duality, prices y >= 0 of the rows, those 
 every private policy within the limits: its largest loss is at least min_p y . E(p) - sum_j y_j b_j. The policy that
 attains this minimum is the optimum for one weighted sum; it is the next column, and where it gains nothing, mixture
 and bound agree (Dantzig & Wolfe 1960, Decomposition principle for linear programs; with one loss and one limit, this
-is the secant method on y_j). A vertex mixes at most as many policies as there are rows.
+is the secant method on y_j).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from policies.arrays import FloatArray, IntArray
 # Columns are made until mixture and bound agree to this, or no longer; rows are of order 1.
 GAP, MOST_COLUMNS = 1e-13, 300
 
-# Limits that are exceeded by no more than this are kept.
-KEPT = 1e-12
+# Limits that are exceeded by no more than this are kept; by more than that, a step of the simplex method went wrong.
+KEPT, _BROKEN = 1e-12, 1e-10
 
 # A reduced cost this small, relative to its terms, is rounding; so is a weight.
 _ROUNDING = 1e-14
@@ -233,8 +233,12 @@ def _mix(columns: Sequence[Column], limits: FloatArray) -> tuple[tuple[tuple[flo
     weights[basis] = np.where(values > _ROUNDING, values, 0.0)
     weights = weights[n_rows + 1 :]
     weights /= weights.sum()
-    parts = tuple((float(weights[n]), columns[int(n)]) for n in np.flatnonzero(weights))
     reached = expectations @ weights
+    if (reached[n_losses:] > limits + _BROKEN).any():
+        # Whatever the steps came to, the limits are kept.
+        weights = np.eye(1, len(columns), first)[0]
+        reached = expectations[:, first]
+    parts = tuple((float(weights[n]), columns[int(n)]) for n in np.flatnonzero(weights))
     prices = np.maximum(-duals[:n_rows], 0.0)
     prices /= prices[:n_losses].sum() or 1.0
     return parts, max(float(reached[:n_losses].max()), 0.0), prices

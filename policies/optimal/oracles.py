@@ -15,12 +15,13 @@ import numpy as np
 
 from policies.adjacency import Partition
 from policies.arrays import FloatArray, IntArray
+from policies.listed import Listed
 from policies.optimal.ceilings import best_ceilings, ceiling_logs
 from policies.optimal.classes import class_optimum, hiding_partitions, of_groups, renumbered
 from policies.optimal.mixtures import Column
 from policies.optimal.sets import class_weights, members_of
 from policies.optimal.whole_programme import private_logs, solve_full
-from policies.policy import one_hot_logs
+from policies.policy import NotApplicableError, one_hot_logs
 from policies.problem import DecisionProblem
 
 Parts = Sequence[tuple[float, Column]]
@@ -31,8 +32,17 @@ def neighbours(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...
 
     At epsilon = inf nobody has to be, and the order of a record's own actions decides; at 0, under one-feature, every
     record can be reached from every other one: both are solved as if all records were neighbours.
+
+    Raises
+    ------
+    NotApplicableError
+        For one-feature over a list of records at epsilon = 0, where some may be out of reach.
     """
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
+    if epsilon == 0 and len(partitions) > 1 and isinstance(problem.adjacency, Listed):
+        raise NotApplicableError(
+            f"the optimum under {problem.adjacency.name} over a list of records is known at epsilon > 0 alone."
+        )
     if np.isinf(epsilon) or (epsilon == 0 and len(partitions) > 1):
         return (Partition((problem.n_records,), (0,)),)
     return partitions

@@ -21,6 +21,8 @@ from policies.optimal.oracles import Groups
 from policies.problem import DecisionProblem, once_per_problem
 
 Term: TypeAlias = str | int | None
+# The unit of utility is what there is to gain, but at least this share of what the utilities range over.
+_LEAST_GAIN = 1e-6
 Columns: TypeAlias = tuple[FloatArray, ...]
 
 
@@ -32,7 +34,7 @@ class Means(NamedTuple):
     to_all : array, (k,)
         Its cost if everybody gets the same action.
     spread : float
-        What it ranges over; of the utility, what one action for all loses.
+        What it ranges over; of the utility, what one action for all loses, but for `_LEAST_GAIN`.
     rounding : float
         More than what rounding makes of its expectation; 0 for the utility.
     """
@@ -114,11 +116,12 @@ class CostTables:
         if isinstance(term, int):
             return Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
         to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
-        if term is None:
-            return Means(to_all, float(to_all[self.fixed]), 0.0)
         low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
+        spread = float(np.sum(self.prior * (high - low)))
+        if term is None:
+            return Means(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
         largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
-        return Means(to_all, float(np.sum(self.prior * (high - low))), 10 * ROUNDING * float(self.prior @ largest))
+        return Means(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
 
 
 @once_per_problem
