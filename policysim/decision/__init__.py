@@ -4,7 +4,7 @@ evaluate         exact evaluation of action probabilities, overall and per group
 comparison       policies over epsilon, as a tidy table
 beliefs          what a published treatment tells an observer about a feature
 search, limit    the smallest epsilon that is good enough; what no mechanism can do, with the proof
-findings         what a comparison found at one epsilon
+findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
 robustness       how far results depend on the prior and on illustrative effects
 prices           what hiding each feature costs, and what drives the sensitivity
 frontier, loss_by_outcome   utility against harm; what a loss is made of

@@ -98,7 +98,7 @@ def words_of(study: Study, choices: Choices) -> str:
     least = choices.least
     assert least is not None
     words = study.policy_words(least.policy)
-    return f"{words}, of those within the bounds on outcomes" if searched_within(choices, least) else words
+    return f"{words}, among those within the bounds on outcomes" if searched_within(choices, least) else words
 
 
 def searched_within(choices: Choices, least: Choice) -> bool:

@@ -56,8 +56,8 @@ def page_values(
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
-    if study.bounds_in_words and OptimalSafe.name in glosses:
-        glosses[OptimalSafe.name] = f"the best within bounds: {study.bounds_in_words}"
+    if OptimalSafe.name in glosses and study.policy_words(OptimalSafe.name) != OptimalSafe.words:
+        glosses[OptimalSafe.name] = "the best within the bounds of the study"
     return {
         "study": study,
         "basis": basis(study),

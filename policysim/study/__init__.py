@@ -1,6 +1,7 @@
 """What was asked: the study, its file, and the problem made from it; and what every kind of question says of a problem.
 
 declared       Study, of a scenario or of a log: everything that a comparison depends on
+stated_bounds  what a study bounds
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
 other_priors   where else patients may come from: another prevalence, or one group alone

@@ -14,14 +14,14 @@ import numpy as np
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_file import FOLDER as SCENARIOS
-from envs.toml_reader import FINITE, is_number, shown, unknown
+from envs.toml_reader import is_number, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
-from policies.optimal.bounds import ONE_FOR_ALL
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
+from policysim.study.stated_bounds import OUTCOMES, bounds_in_words
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
@@ -35,10 +35,6 @@ EPSILONS = (
 )
 # fmt: on
 EPSILON_WANTED = "a number >= 0"
-# What is counted beside utility in the problem of a scenario, per patient: what can be bounded.
-OUTCOMES = ("deaths", "symptoms")
-# What capacities sum to may fall short of serving everybody by rounding.
-SHARE_ROUNDING = 1e-9
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
 PREVALENCE = "prevalence"
 
@@ -255,24 +251,13 @@ class ScenarioStudy(Study):
 
     def policy_words(self, name: str) -> str:
         """Of `optimal-safe` with the study's bounds, if it has some."""
-        if name != OptimalSafe.name or not self.bounds_in_words:
+        bounds = bounds_in_words(self.at_most, self.capacity)
+        if name != OptimalSafe.name or not bounds:
             return super().policy_words(name)
         return (
-            "the ε-private mechanism of the highest expected utility among those within bounds "
-            f"({self.bounds_in_words}), found by linear programming"
+            f"the ε-private mechanism of the highest expected utility among those within bounds ({bounds}), found by "
+            "linear programming"
         )
-
-    @property
-    def bounds_in_words(self) -> str:
-        """What `optimal-safe` keeps; empty where the study leaves it at that policy's own bound."""
-        if not self.at_most and not self.capacity:
-            return ""
-        said = []
-        for name, most in (self.at_most or {"deaths": ONE_FOR_ALL}).items():
-            fixed = isinstance(most, str)
-            said.append(f"{name} at most {'those of one treatment for all' if fixed else f'{most:.6g} per patient'}")
-        said += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in self.capacity.items()]
-        return "; ".join(said)
 
     @property
     def space(self) -> RecordSpace:
@@ -347,23 +332,6 @@ def build_adjacency(study: Study) -> Adjacency:
     if study.adjacency == Sensitive.name:
         return Sensitive(space.shape, tuple(space.axis(name) for name in study.sensitive))
     return AnyRecord()
-
-
-def fault_of_bound(name: str, value: object) -> str:
-    """Why a bound on an outcome is none: an unknown name, or no number; empty if it is one."""
-    if name not in OUTCOMES:
-        return unknown("outcome", name, OUTCOMES)
-    if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):
-        return f'must be a number >= 0 per patient, or "{ONE_FOR_ALL}", got {shown(value)}'
-    return ""
-
-
-def fault_of_capacity(capacity: Mapping[str, float], actions: Sequence[str]) -> str:
-    """Why capacities cannot serve everybody; empty if they can."""
-    places = math.fsum(capacity.values())
-    if set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING:
-        return ""
-    return f"cannot serve everybody: every treatment is limited, and the shares sum to {places:g}, which is below 1"
 
 
 def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:

@@ -24,10 +24,9 @@ from policysim.study.declared import (
     ScenarioStudy,
     Study,
     checked_epsilons,
-    fault_of_bound,
-    fault_of_capacity,
     nearest_epsilon,
 )
+from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"

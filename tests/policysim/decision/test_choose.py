@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -360,7 +361,7 @@ def test_a_record_of_the_optimum_within_bounds_says_so_and_has_its_price(capsys,
     assert f"{rounded(100_000 * deaths[0])} in all." in page
     assert f"Utility lost per patient: {rounded(lost[0])}." in page
     assert rounded(lost[0]) != rounded(lost[1])
-    assert "of those within the bounds on outcomes" in document["methods"]["paragraph"]
+    assert "among those within the bounds on outcomes" in document["methods"]["paragraph"]
 
 
 def test_the_least_epsilon_of_the_covid_study(covid_problem):
@@ -444,3 +445,18 @@ def test_what_is_needed_is_said_in_digits_that_tell_it_from_what_is_allowed(gues
     least, most = (float(number) for number in re.findall(r"(\d\.\d+)", said))
     assert math.log(guess / (1 - guess)) <= most < least <= math.log(9)
     assert "keep 80.25\u00a0% of the benefit" in asked(Wish(keep=0.8025))
+
+
+def test_a_log_has_no_outcomes_to_bound_and_no_deaths_to_accept(capsys, tmp_path):
+    (tmp_path / "trial.csv").write_bytes((Path(__file__).parents[3] / "examples" / "trial.csv").read_bytes())
+    assert main(["init", str(tmp_path / "trial.csv")]) == 0
+    study = str(tmp_path / "trial.toml")
+    for command, options, message in (
+        ("choose", ("--at-most", "deaths=1"), "--at-most does not go with trial: a log has no expected outcomes"),
+        ("compare", ("--at-most", "deaths=1"), "--at-most does not go with trial: of a log only estimates are known"),
+        ("choose", (*RECORD, "--accept", "deaths=1"), "--accept deaths does not go with trial, which counts no deaths"),
+    ):
+        capsys.readouterr()
+        code, out, err = run(capsys, command, study, *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
