@@ -126,13 +126,19 @@ def best_cap(problem: DecisionProblem, epsilon: float, log_base: LogBase) -> flo
     allowed = allowed_actions(log_base)
     mass, regrets = _regret_groups(problem, allowed)
     caps = _candidate_caps(mass, regrets)
-    if not len(caps):
+    if not caps:
         return np.inf
     base = np.exp(np.array(log_base)[list(allowed)])
-    values = [
-        _value(mass, regrets, float(cap), capped_range(problem, float(cap), allowed) / epsilon, base) for cap in caps
-    ]
-    return float(caps[int(np.argmax(values))])
+    ranges = _ranges(problem, tuple(caps), allowed)
+    values = [_value(mass, regrets, cap, gamma / epsilon, base) for cap, gamma in zip(caps, ranges, strict=True)]
+    return caps[int(np.argmax(values))]
+
+
+@once_per_problem
+def _ranges(problem: DecisionProblem, caps: tuple[float, ...], allowed: Actions) -> list[float]:
+    """`capped_range` of several caps, from regrets that are computed once."""
+    scores = capped_scores(problem, np.inf, allowed)[:, list(allowed)]
+    return [score_range(np.maximum(scores, -cap), problem.adjacency) for cap in caps]
 
 
 @once_per_problem
@@ -163,17 +169,17 @@ def _regret_groups(problem: DecisionProblem, allowed: Actions) -> tuple[FloatArr
     return mass[present], totals[present] / mass[present, None]
 
 
-def _candidate_caps(mass: FloatArray, regrets: FloatArray) -> FloatArray:
+def _candidate_caps(mass: FloatArray, regrets: FloatArray) -> list[float]:
     """Log-spaced caps from (nearly) the smallest positive regret to the largest; none if there is none."""
     positive = regrets > 0
     sizes = regrets[positive]
     if not sizes.size:
-        return sizes
+        return []
     order = np.argsort(sizes)
     below = np.cumsum(np.broadcast_to(mass[:, None], regrets.shape)[positive][order])
     smallest = sizes[order][np.searchsorted(below, SHARE_BELOW * below[-1])]
-    caps: FloatArray = np.geomspace(smallest, sizes.max(), N_CAPS)
-    return np.unique(caps)
+    caps: list[float] = np.unique(np.geomspace(smallest, sizes.max(), N_CAPS)).tolist()
+    return caps
 
 
 def _value(mass: FloatArray, regrets: FloatArray, cap: float, scale: float, base: FloatArray) -> float:
