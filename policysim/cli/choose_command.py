@@ -97,8 +97,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.decision.choice_question import ChoiceQuestion
     from policysim.report.deliver import deliver
 
-    wish = _wish(chosen)
     study = chosen_study(chosen, policies=chosen.policy)
+    wish = _wish(chosen)
     question = ChoiceQuestion(
         study,
         replace(wish, at_most=chosen_bounds(chosen, study)),

@@ -136,6 +136,7 @@ def _rows(
                 **{f"{name}{end}": number for name, triple in triples.items() for end, number in _ends(triple)},
                 **means,
                 "epsilon_spent": max(each.epsilon_spent for each in measured),
+                "guess_rate": float(np.max([each.guess_rate for each in measured])),
                 "guarantee": policy.guarantee,
                 "best_arm": log.data.names[best.arm],
             }
@@ -173,6 +174,7 @@ class Measured:
     estimates: list[dict[str, SplitMean]]
     means: list[dict[str, float]]
     epsilon_spent: float
+    guess_rate: float
 
 
 def difference_to(arm: int) -> str:
@@ -221,6 +223,7 @@ class Measure:
             [self._estimates(held_out.contributions, group.rows) for group in self._groups],
             [self._means(held_out, group.rows) for group in self._groups],
             held_out.epsilon_spent,
+            held_out.guess_rate,
         )
 
     def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, SplitMean]:

@@ -18,7 +18,7 @@ from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import UPPER
+from policysim.study.checks import UPPER, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
 from policysim.trials.estimate_value import row_values
@@ -43,12 +43,15 @@ class HeldOut:
         Importance weights.
     epsilon_spent : float
         The exact privacy loss of the versions, the largest, over all declared records.
+    guess_rate : float
+        How often the best guess between two neighbours is right, likewise; NaN where that takes too long.
     """
 
     contributions: FloatArray
     probabilities: FloatArray
     weights: FloatArray
     epsilon_spent: float
+    guess_rate: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +78,16 @@ class Split:
     def evaluate(self, policy: Policy) -> HeldOut:
         """Make the policy for each fold from all others, and see what it is worth there."""
         probabilities = np.empty_like(self.scores)
-        spent = 0.0
+        losses, rates = [], []
         for fold, problem in enumerate(self.problems):
             rows = self.folds == fold
             logs, table = policy.tables(problem)
             probabilities[rows] = table[self.log.records[rows]]
-            spent = max(spent, privacy_loss_of_logs(logs, problem.adjacency).epsilon)
+            losses.append(privacy_loss_of_logs(logs, problem.adjacency).epsilon)
+            rates.append(guess_rate_of(table, problem, losses[-1]))
         weights = self.log.data.of_taken(probabilities) / self.log.data.propensities
-        return HeldOut(self._contributions(probabilities, weights), probabilities, weights, spent)
+        worst, guessed = float(np.max(losses)), float(np.max(rates))
+        return HeldOut(self._contributions(probabilities, weights), probabilities, weights, worst, guessed)
 
     def arm(self, arm: int) -> FloatArray:
         """The contributions of giving everyone the same arm, (n_rows,)."""

@@ -79,7 +79,7 @@ def test_rows_that_break_a_bound_are_marked_with_what_it_is(problem, path, repor
     manifest = json.loads((report / "manifest.json").read_text())
     assert (manifest["at_most"], manifest["capacity"]) == (BOUNDS["at_most"], BOUNDS["capacity"])
     rows = pd.read_csv(report / "comparison.csv").query("group == 'all' and epsilon == 4")
-    found = broken_bounds(study, problem, rows.to_dict("records"))
+    found = broken_bounds(study, problem, rows)
     for name in POLICIES:
         outcomes, shares = expected(problem, table_of(problem, name))
         broken = [
@@ -109,6 +109,7 @@ def test_bounds_of_one_for_all_are_its_own_numbers_and_mark_what_is_beyond(probl
         {"policy": "uniform", "expected_deaths": deaths.mean()},
         {"policy": "optimal-achievable"},
     ]
+    rows = pd.DataFrame(rows)
     assert deaths.mean() > deaths[problem.best_fixed_action]
     assert broken_bounds(study, problem, rows) == {"uniform": ("more deaths than under one treatment for all",)}
     assert broken_bounds(replace(study, at_most={}), problem, rows) == {}
