@@ -7,8 +7,9 @@ on nothing but the order. So at most k! groups stand for any number of records, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,29 +86,40 @@ def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float
     """
     contested = agreed_actions(problem, partition) < 0
     cliques = partition.by_clique(np.arange(problem.n_records))[contested]
-    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(problem.n_actions, 20)))
+    yield from solve_cliques(problem.utilities.T, problem.prior, cliques, epsilon)
+
+
+def solve_cliques(
+    columns: Sequence[FloatArray] | FloatArray, prior: FloatArray, cliques: IntArray, epsilon: float
+) -> Iterator[SolvedClasses]:
+    """Solve classes, in their order; the utilities are given as k columns, (n_records,) each, the classes (N, size)."""
+    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(len(columns), 20)))
     for start in range(0, len(cliques), step):
-        yield _solve_block(problem, cliques[start : start + step], epsilon)
+        records = cliques[start : start + step]
+        yield _solve_block(np.stack([column[records] for column in columns]), prior[records], records, epsilon)
 
 
 @once_per_problem
 def agreed_actions(problem: DecisionProblem, partition: Partition) -> NDArray[np.int8]:
-    """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none.
+    """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none."""
+    return agreed_among(problem.utilities.T, problem.prior, partition.by_clique(np.arange(problem.n_records)))
+
+
+def agreed_among(columns: Sequence[FloatArray] | FloatArray, prior: FloatArray, cliques: IntArray) -> NDArray[np.int8]:
+    """As `agreed_actions`, for utilities given as k columns, (n_records,) each, and classes (N, size).
 
     Members that never come have no say, unless all never come.
     """
-    best = problem.utilities.max(axis=1)
-    never = partition.by_clique(problem.prior == 0)
+    best = reduce(np.maximum, columns)
+    never = prior[cliques] == 0
     never &= ~never.all(axis=1, keepdims=True)
-    agreed = np.full(len(never), -1, dtype=np.int8)
-    for action in reversed(range(problem.n_actions)):
-        agreed[(partition.by_clique(problem.utilities[:, action] == best) | never).all(axis=1)] = action
+    agreed = np.full(len(cliques), -1, dtype=np.int8)
+    for action in reversed(range(len(columns))):
+        agreed[((columns[action] == best)[cliques] | never).all(axis=1)] = action
     return agreed
 
 
-def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) -> SolvedClasses:
-    columns = np.stack([column[records] for column in problem.utilities.T])
-    priors = problem.prior[records]
+def _solve_block(columns: FloatArray, priors: FloatArray, records: IntArray, epsilon: float) -> SolvedClasses:
     units = priors.max(axis=1)
     # A class that never comes is still protected; it is solved as if its members were equally likely.
     scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
@@ -120,19 +132,15 @@ def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) ->
 
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
-    return order_logs(problem, epsilon) if one_clique(partition) else class_optimum(problem, partition, epsilon)[0]
-
-
-def class_optimum(problem: DecisionProblem, partition: Partition, epsilon: float) -> tuple[FloatArray, float]:
-    """The table of `class_logs`, class by class, and what every epsilon-private policy loses against greedy."""
+    if one_clique(partition):
+        return order_logs(problem, epsilon)
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
-    table, proven = one_hot_logs(agreed, problem.n_actions), 0.0
+    table = one_hot_logs(agreed, problem.n_actions)
     for solved in solve_classes(problem, partition, epsilon):
-        proven += solved.proven_loss
         for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
             table[solved.records, action] = logs
-    return table, proven
+    return table
 
 
 def one_clique(partition: Partition) -> bool:

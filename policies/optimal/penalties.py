@@ -91,11 +91,6 @@ class CostTables:
             self._tables[terms] = table.reshape(len(table), -1)
         return self._tables[terms]
 
-    def expected(self, term: Term, probabilities: FloatArray) -> float:
-        """The cost of a table of probabilities, (n, k)."""
-        pairs = zip(self.columns(term), probabilities.T, strict=True)
-        return sum(float(np.sum(self.prior * column * chosen)) for column, chosen in pairs)
-
     def priced(self, prices: tuple[tuple[Term, float], ...]) -> FloatArray:
         """The sum of the terms times their prices, (k, n)."""
         total = np.zeros(self.utilities.shape[::-1])
