@@ -267,8 +267,7 @@ class BoundedProgramme:
 
     def _weighted(self, prices: FloatArray) -> Weighted:
         priced = self._priced(prices)
-        if not prices[1:].any():
-            # The optimum itself, to the last bit.
-            return Weighted(self.problem.utilities.T, self._costs.prior, priced[0][1])
-        costs = self._costs.priced(priced)
-        return Weighted(-costs, self._costs.prior, 1.0, costs.min(axis=0))
+        if prices[1:].any():
+            return Weighted(lambda records: -self._costs.priced(priced, records), self._costs.prior, 1.0, floored=True)
+        # The optimum itself, to the last bit.
+        return Weighted(lambda records: self.problem.utilities.T[:, records], self._costs.prior, priced[0][1])

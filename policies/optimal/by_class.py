@@ -109,13 +109,12 @@ class ByClass:
         answer = self._answers[column.recipe]
         logs = np.empty((n_records, answer.ceilings.shape[1]), order="F")
         for made in np.unique(answer.made):
-            columns = self.weighted(self._answers[made].prices).columns
-            classes = np.flatnonzero(answer.made == made)
-            for part in np.array_split(classes, -(-len(classes) * self._cliques.shape[1] // _BLOCK)):
+            utilities = self.weighted(self._answers[made].prices).utilities
+            for part in self._blocks(np.flatnonzero(answer.made == made)):
                 records = self._cliques[part]
-                utilities = np.stack([utility[records] for utility in columns])
-                for action, rows in enumerate(ceiling_logs(utilities, answer.ceilings[part], self.epsilon)):
-                    logs[records, action] = rows
+                rows = ceiling_logs(utilities(records), answer.ceilings[part], self.epsilon)
+                for action, row in enumerate(rows):
+                    logs[records, action] = row
         return logs
 
     def _settled(self, prices: FloatArray) -> tuple[_Answer, IntArray]:
@@ -149,28 +148,28 @@ class ByClass:
 
     def _solve(self, answer: _Answer, weighted: Weighted, left: IntArray) -> None:
         """Solve the classes that are left."""
-        cliques = self._cliques[left]
-        agreed = agreed_among(weighted.columns, weighted.prior, cliques)
-        answer.ceilings[left] = agreed[:, None] == np.arange(answer.ceilings.shape[1])
-        answer.least[left] = self._floors(weighted, cliques)
-        for action in range(answer.ceilings.shape[1]):
-            which = agreed == action
-            answer.sums[left[which]] = self._sums(cliques[which], lambda _: 1.0, (action,))
+        n_actions = answer.ceilings.shape[1]
+        agreed = np.empty(len(left), dtype=np.int8)
+        for places in self._blocks(np.arange(len(left))):
+            cliques = self._cliques[left[places]]
+            utilities, priors = weighted.utilities(cliques), _once(weighted.prior, cliques)
+            agreed[places] = agreed_among(utilities, weighted.prior[cliques])
+            answer.least[left[places]] = -(priors * utilities.max(axis=0)).sum(axis=1) if weighted.floored else 0.0
+        answer.ceilings[left] = agreed[:, None] == np.arange(n_actions)
+        for action in range(n_actions):
+            which = left[agreed == action]
+            answer.sums[which] = self._sums(self._cliques[which], lambda _: 1.0, (action,))
         start, contested = 0, left[agreed < 0]
-        for solved in solve_cliques(weighted.columns, weighted.prior, cliques[agreed < 0], self.epsilon):
+        for solved in solve_cliques(weighted.utilities, weighted.prior, self._cliques[contested], self.epsilon):
             places = contested[start : start + len(solved.records)]
             start += len(places)
             answer.ceilings[places] = solved.solution.ceilings
             answer.least[places] += weighted.unit * solved.units * solved.solution.proven
             chosen = np.exp(ceiling_logs(solved.columns, solved.solution.ceilings, self.epsilon))
-            answer.sums[places] = self._sums(solved.records, chosen.__getitem__, range(len(chosen)))
+            answer.sums[places] = self._sums(solved.records, chosen.__getitem__, range(n_actions))
 
-    def _floors(self, weighted: Weighted, cliques: IntArray) -> FloatArray:
-        """What the cheapest action of each record costs each class, (N,)."""
-        if weighted.floors is None:
-            return np.zeros(len(cliques))
-        floors: FloatArray = (_once(weighted.prior, cliques) * weighted.floors[cliques]).sum(axis=1)
-        return floors
+    def _blocks(self, classes: IntArray) -> list[IntArray]:
+        return np.array_split(classes, max(1, classes.size * self._cliques.shape[1] // _BLOCK))
 
     def _sums(
         self, cliques: IntArray, chosen: Callable[[int], FloatArray | float], actions: Iterable[int]

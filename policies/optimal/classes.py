@@ -7,9 +7,8 @@ on nothing but the order. So at most k! groups stand for any number of records, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,37 +85,44 @@ def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float
     """
     contested = agreed_actions(problem, partition) < 0
     cliques = partition.by_clique(np.arange(problem.n_records))[contested]
-    yield from solve_cliques(problem.utilities.T, problem.prior, cliques, epsilon)
+    yield from solve_cliques(lambda records: _columns(problem, records), problem.prior, cliques, epsilon)
 
 
 def solve_cliques(
-    columns: Sequence[FloatArray] | FloatArray, prior: FloatArray, cliques: IntArray, epsilon: float
+    columns: Callable[[IntArray], FloatArray], prior: FloatArray, cliques: IntArray, epsilon: float
 ) -> Iterator[SolvedClasses]:
-    """Solve classes, in their order; the utilities are given as k columns, (n_records,) each, the classes (N, size)."""
-    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(len(columns), 20)))
-    for start in range(0, len(cliques), step):
-        records = cliques[start : start + step]
-        yield _solve_block(np.stack([column[records] for column in columns]), prior[records], records, epsilon)
+    """Solve classes, (N, size) records, in their order; `columns` gives utilities of records, (k, *their shape)."""
+    if len(cliques):
+        n_actions = len(columns(cliques[:1]))
+        step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(n_actions, 20)))
+        for start in range(0, len(cliques), step):
+            records = cliques[start : start + step]
+            yield _solve_block(columns(records), prior[records], records, epsilon)
 
 
 @once_per_problem
 def agreed_actions(problem: DecisionProblem, partition: Partition) -> NDArray[np.int8]:
     """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none."""
-    return agreed_among(problem.utilities.T, problem.prior, partition.by_clique(np.arange(problem.n_records)))
+    records = partition.by_clique(np.arange(problem.n_records))
+    return agreed_among(_columns(problem, records), problem.prior[records])
 
 
-def agreed_among(columns: Sequence[FloatArray] | FloatArray, prior: FloatArray, cliques: IntArray) -> NDArray[np.int8]:
-    """As `agreed_actions`, for utilities given as k columns, (n_records,) each, and classes (N, size).
+def agreed_among(columns: FloatArray, priors: FloatArray) -> NDArray[np.int8]:
+    """As `agreed_actions`, for utilities (k, N, size) and priors (N, size) of the members.
 
     Members that never come have no say, unless all never come.
     """
-    best = reduce(np.maximum, columns)
-    never = prior[cliques] == 0
+    best = columns.max(axis=0)
+    never = priors == 0
     never &= ~never.all(axis=1, keepdims=True)
-    agreed = np.full(len(cliques), -1, dtype=np.int8)
+    agreed = np.full(len(priors), -1, dtype=np.int8)
     for action in reversed(range(len(columns))):
-        agreed[((columns[action] == best)[cliques] | never).all(axis=1)] = action
+        agreed[((columns[action] == best) | never).all(axis=1)] = action
     return agreed
+
+
+def _columns(problem: DecisionProblem, records: IntArray) -> FloatArray:
+    return np.stack([column[records] for column in problem.utilities.T])
 
 
 def _solve_block(columns: FloatArray, priors: FloatArray, records: IntArray, epsilon: float) -> SolvedClasses:

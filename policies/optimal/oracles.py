@@ -148,22 +148,22 @@ class ByOrder:
 
 
 class Weighted(NamedTuple):
-    """A weighted sum of the rows as a decision: what any policy loses on it, times a unit, and the floors.
+    """A weighted sum of the rows as a decision: it is what any policy loses on it, times the unit, and the floors.
 
     Attributes
     ----------
-    columns : sequence of array, (n,) each
-        Utilities, an array for each action.
+    utilities : callable
+        From records, of any shape, to their utilities, (k, *shape).
     prior : array, (n,)
     unit : float
-    floors : array, (n,), or None
-        The least that each record costs; None for 0.
+    floored : bool
+        Whether the action of highest utility costs a record not 0 but minus that utility.
     """
 
-    columns: Sequence[FloatArray] | FloatArray
+    utilities: Callable[[IntArray], FloatArray]
     prior: FloatArray
     unit: float
-    floors: FloatArray | None = None
+    floored: bool = False
 
 
 class Row(NamedTuple):
@@ -215,10 +215,11 @@ class ByProgramme:
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
         weighted = self.weighted(prices)
-        problem = self.problem.with_utilities(np.stack(list(weighted.columns), axis=1)).with_prior(weighted.prior)
+        utilities = weighted.utilities(np.arange(self.problem.n_records)).T
+        problem = self.problem.with_utilities(utilities).with_prior(weighted.prior)
         found = solve_full(problem, self.epsilon)
-        proven = float(problem.prior @ problem.utilities.max(axis=1)) - found.bound
-        least = 0.0 if weighted.floors is None else float(weighted.prior @ weighted.floors)
+        greedy = float(problem.prior @ problem.utilities.max(axis=1))
+        proven, least = greedy - found.bound, -greedy if weighted.floored else 0.0
         probabilities = np.exp(found.log_probabilities)
         expectations = np.array([row.expected(probabilities) for row in self.rows])
         return Column(expectations, found.log_probabilities), least + weighted.unit * proven

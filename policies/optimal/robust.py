@@ -82,7 +82,7 @@ class _Stakes:
         """The problem under the mixture of the priors."""
         mixed = (prices / self.units) @ self.priors
         total = float(mixed.sum())
-        return Weighted(problem.utilities.T, mixed / total, total)
+        return Weighted(lambda records: problem.utilities.T[:, records], mixed / total, total)
 
 
 @dataclass(frozen=True)
