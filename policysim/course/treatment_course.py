@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from envs.scenario import DEATH
 from envs.treatment_response import Course, ResponseModel
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, read_only
+from policies.problem import NumberedRecords
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import expected_utilities
 
@@ -68,7 +69,7 @@ class TreatmentCourse:
     horizon: int
     length_public: bool
     actions: tuple[str, ...]
-    records: RecordSpace | CourseRecords
+    records: RecordSpace | CourseRecords | NumberedRecords
     initial: FloatArray
     rewards: FloatArray
     outcomes: dict[str, FloatArray]
@@ -86,6 +87,56 @@ class TreatmentCourse:
         result = np.zeros(self.rewards.shape, order="F")
         self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1])
         return result + last if last else result
+
+    def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
+        """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
+        if self.length_public:
+            return self.backup.continuation(values, actions=[action])[:, 0]
+        last = float(values[-1])
+        result = np.zeros((len(values), 1))
+        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1], actions=[action])
+        return result[:, 0] + last if last else result[:, 0]
+
+    def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
+        """The distribution of the next morning, (n,), if everybody gets one action."""
+        everybody = np.ones((len(distribution), 1))
+        if self.length_public:
+            return self.backup.push(distribution, everybody, actions=[action])
+        staying = self.backup.push(distribution[:-1], everybody[:-1], actions=[action])
+        return np.append(staying, distribution.sum() - staying.sum())
+
+    def sketch(self, n_fixed: int) -> TreatmentCourse:
+        """A smaller course that stands in for this one where nothing has to be exact: some of the fixed parts only.
+
+        They are taken at equal steps of probability in the order of the record, so that each stands for others that
+        are like it; each has the probability of those that it stands for. The course itself if it has no more.
+
+        Parameters
+        ----------
+        n_fixed : int
+            How many fixed parts to take at most.
+        """
+        n = len(self.rewards) - (not self.length_public)
+        everything, records = self.backup.restricted(np.arange(self.backup.n_fixed))
+        masses = self.initial[records].reshape(-1, everything.n_fixed)
+        shares = masses.sum(axis=0)
+        if everything.n_fixed <= n_fixed:
+            return self
+        ends = np.cumsum(shares)
+        steps = (np.arange(n_fixed) + 0.5) / n_fixed * ends[-1]
+        taken, counts = np.unique(np.searchsorted(ends, steps), return_counts=True)
+        backup, records = self.backup.restricted(taken)
+        rows = records if self.length_public else np.append(records, n)
+        weights = counts / counts.sum() / shares[taken]
+        initial = (self.initial[records].reshape(-1, len(taken)) * weights).ravel()
+        return replace(
+            self,
+            records=NumberedRecords(),
+            initial=initial if self.length_public else np.append(initial, 0.0),
+            rewards=np.asfortranarray(self.rewards[rows]),
+            outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
+            backup=backup,
+        )
 
     def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
         """The distribution of the next morning, (n,)."""
