@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.course.budget import PrivacyBudget
+    from policysim.course.course_limit import course_limit
+    from policysim.course.once import OncePlan, plan_once
     from policysim.course.planning import plan, policy_value
     from policysim.course.privatize_policy import privatize_policy
     from policysim.course.process import InfiniteLossWarning, Process
@@ -60,6 +62,7 @@ _HOME = {
     "DecisionProblem": "policies.problem",
     "InfiniteLossWarning": "policysim.course.process",
     "OffPolicyEstimate": "policysim.trials.estimators",
+    "OncePlan": "policysim.course.once",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.course.budget",
     "PrivacyLoss": "policies.privacy_loss",
@@ -70,12 +73,14 @@ _HOME = {
     "TabularMDP": "policysim.course.tabular",
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
+    "course_limit": "policysim.course.course_limit",
     "evaluate_log": "policysim.trials.evaluate_log",
     "load_scenario": "envs.scenario_file",
     "load_study": "policysim.study.study_file",
     "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
+    "plan_once": "policysim.course.once",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
     "privatize_policy": "policysim.course.privatize_policy",
@@ -90,6 +95,7 @@ __all__ = [
     "DecisionProblem",
     "InfiniteLossWarning",
     "OffPolicyEstimate",
+    "OncePlan",
     "OneFeature",
     "PrivacyBudget",
     "PrivacyLoss",
@@ -101,12 +107,14 @@ __all__ = [
     "build_course",
     "build_problem",
     "compare",
+    "course_limit",
     "evaluate_log",
     "load_scenario",
     "load_study",
     "local",
     "make_policy",
     "plan",
+    "plan_once",
     "policy_value",
     "privacy_loss",
     "privatize_policy",

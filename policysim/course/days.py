@@ -14,7 +14,8 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.course.budget import DailyBudget, PrivacyBudget
 from policysim.course.course_comparison import course_rows, evaluate_all
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
+from policysim.course.schedules import best_schedule
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress

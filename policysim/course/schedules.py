@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
+from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
-from policies.policy import two_values
+from policies.policy import NotApplicableError, two_values
 from policies.problem import DecisionProblem
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.process import Process
@@ -59,18 +61,17 @@ class Schedules:
             no action is open to every state, or, without a horizon, in which none has a value if it goes on for ever.
         """
         horizon = process.horizon
-        if held is not None and (
-            isinstance(held, bool) or not isinstance(held, int) or not 1 <= held <= (horizon or held)
-        ):
-            upper = "" if horizon is None else f" from 1 to the horizon {horizon}"
-            raise ValueError(f"held must be a whole number{upper or ' >= 1'}, got held={held!r}.")
+        if held is not None and (not is_whole(held) or held < 1 or (horizon is not None and held > horizon)):
+            most = "" if horizon is None else f" and <= the horizon {horizon}"
+            raise ValueError(f"held must be a whole number >= 1{most}, got held={held!r}.")
         if horizon is None:
-            return cls(process, (held or 1,) * (CHANGES + 1))._checked()
+            return cls(process, (held or 1,) * (CHANGES + 1)).checked()
         step = held or -(-horizon // MOST_STEPS)
         lengths = [step] * (horizon // step)
-        return cls(process, tuple([*lengths, *([horizon % step] if horizon % step else [])]))._checked()
+        return cls(process, (*lengths, *([horizon % step] if horizon % step else []))).checked()
 
-    def _checked(self) -> Schedules:
+    def checked(self) -> Schedules:
+        """Itself; ValueError for a process that has no schedule."""
         if not self.open:
             raise ValueError(
                 "no action is open to every state, so that no schedule can be given to everybody: choose day by day "
@@ -223,16 +224,15 @@ def public_schedules(
     """Schedules to choose among privately, from the process and its prior alone.
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
-    epsilon-private choice. At its optimum each action j has a ceiling M_j, with q M_j <= p(j|x) <= M_j for
-    q = e^-epsilon, and each record x a utility mu(x) of what it gets the last of its probability from
-    (`policies.optimal.ceilings`). A schedule s that joins at a ceiling of d takes this probability from there, so it
-    gains d sum over x of
+    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
+    Decomposition principle for linear programs). The dual of that programme (`policies.optimal.certificate`) has for
+    each first state x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so
+    that q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
 
-        prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
+        sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
 
-    That is convex in u_s: so the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)]) gains
-    no less, and this is repeated until nothing changes. (Column generation: Dantzig & Wolfe 1960, Decomposition
-    principle for linear programs.)
+    This is convex in u_s. So the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)])
+    gains no less than s, and this is repeated until nothing changes.
 
     Parameters
     ----------
@@ -241,96 +241,101 @@ def public_schedules(
     first : tuple of int
         The best schedule.
     most : int
-        How many there may be, >= 1.
+        How many there may be, >= 2.
     epsilons : sequence of float
         Of the choices that they are for, rising.
     advance : callable
         Called after each epsilon.
+
+    Returns
+    -------
+    list of tuple of int
+        Those that the best choice uses at some epsilon, and at least two.
     """
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
-    used = set(chosen[:2])
-    for step, epsilon in enumerate(epsilons, start=1):
-        room = len(chosen) + -(-(most - len(chosen)) * step // len(epsilons))
-        chosen, needed = _enlarged(family, chosen, room, epsilon)
-        used |= needed
+    used: dict[Schedule, None] = {}
+    for epsilon in epsilons:
+        room = most - len([schedule for schedule in chosen if schedule not in used])
+        found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
+        used |= dict.fromkeys(found.used)
+        chosen = list(dict.fromkeys([*used, *chosen]))[:most]
         advance()
-    return [schedule for schedule in chosen if schedule in used]
+    return list(dict.fromkeys([*used, *chosen[: max(0, 2 - len(used))]]))[:most]
 
 
-def _enlarged(
-    family: Schedules, chosen: list[Schedule], room: int, epsilon: float
-) -> tuple[list[Schedule], set[Schedule]]:
-    """The schedules and those that raise the value at one epsilon; and which of them the best choice uses."""
-    prior = family.process.initial
-    table = family.values(chosen)
-    worth, ceilings = _optimum(table, prior, epsilon)
-    while len(chosen) < room:
-        q = float(np.exp(-epsilon))
-        found = _candidates(family, chosen, table, ceilings, q)[: min(BATCH, room - len(chosen))]
-        if not found:
-            break
-        larger = np.column_stack([table, family.values(found)])
-        reached, caps = _optimum(larger, prior, epsilon)
-        stakes = float(prior @ larger.max(axis=1)) - float(prior @ table[:, 0])
-        gained, worth = reached - worth, reached
-        chosen, table, ceilings = [*chosen, *found], larger, caps
-        if not gained > LEAST_GAIN * stakes:
-            break
-    return chosen, {schedule for schedule, cap in zip(chosen, ceilings, strict=True) if cap > 0}
+class _Search:
+    """The best private choice among some schedules at one epsilon, and which others it lacks."""
 
+    def __init__(self, family: Schedules, chosen: list[Schedule], epsilon: float) -> None:
+        self.family, self.chosen, self.epsilon = family, list(chosen), epsilon
+        self.prior = family.process.initial
+        self.table = family.values(chosen)
+        self._solve()
 
-def _optimum(table: FloatArray, prior: FloatArray, epsilon: float) -> tuple[float, FloatArray]:
-    """The value of the best epsilon-private choice, and the ceilings, (m,)."""
-    problem = DecisionProblem(table, prior, AnyRecord())
-    probabilities = Optimal(epsilon).probabilities(problem)
-    return problem.value(probabilities), probabilities.max(axis=0)
+    @property
+    def used(self) -> list[Schedule]:
+        """The schedules that somebody gets."""
+        return [schedule for schedule, cap in zip(self.chosen, self.ceilings, strict=True) if cap > 0]
 
-
-def _candidates(
-    family: Schedules, chosen: list[Schedule], table: FloatArray, ceilings: FloatArray, q: float
-) -> list[Schedule]:
-    """Schedules that would gain, most first."""
-    prior, margin = family.process.initial, marginal_utilities(table, ceilings, q)
-
-    def gain(utilities: FloatArray) -> float:
-        above = utilities - margin
-        return float(prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
-
-    # From where those that lose most against the best for each would be served, and from each schedule there is.
-    starts = [prior * (q + (1 - q) * (column >= margin)) for column in table.T[:STARTS]]
-    starts.append(prior * (table.max(axis=1) - margin))
-    found: dict[Schedule, float] = {}
-    for place, weights in enumerate(starts):
-        schedule, gained = chosen[min(place, len(chosen) - 1)], -np.inf
-        while True:
-            better = family.best(weights, schedule)
-            column = family.values([better])[:, 0]
-            now = gain(column)
-            if better in found or not now > gained + ROUNDING * float(prior @ np.abs(margin)):
+    def enlarged(self, most: int) -> _Search:
+        """Itself, with schedules added one by one until another one gains less than `LEAST_GAIN`."""
+        while len(self.chosen) < most:
+            found, worth = self._lacking(), self.worth
+            if not found:
                 break
-            schedule, gained = better, now
-            weights = prior * (q + (1 - q) * (column > margin))
-        if schedule not in chosen and gained > 0:
-            found[schedule] = gained
-    return sorted(found, key=lambda schedule: -found[schedule])
+            self.chosen += found[: most - len(self.chosen)]
+            self.table = np.column_stack([self.table, self.family.values(self.chosen[self.table.shape[1] :])])
+            self._solve()
+            stakes = float(self.prior @ (self.table.max(axis=1) - self.table[:, 0]))
+            if not self.worth - worth > LEAST_GAIN * stakes:
+                break
+        return self
 
+    def _solve(self) -> None:
+        problem = DecisionProblem(self.table, self.prior, AnyRecord())
+        probabilities = Optimal(self.epsilon).probabilities(problem)
+        self.worth, self.ceilings = problem.value(probabilities), probabilities.max(axis=0)
 
-def marginal_utilities(table: FloatArray, ceilings: FloatArray, q: float) -> FloatArray:
-    """What each record has the last of its probability from, (n,), if it is poured up to the ceilings.
+    def _lacking(self) -> list[Schedule]:
+        """The schedules that would gain most, at most `BATCH`."""
+        q, margin = float(np.exp(-self.epsilon)), self._margin()
+        slack = ROUNDING * float(self.prior @ np.abs(self.table).max(axis=1))
+        found: dict[Schedule, float] = {}
+        for place, schedule in enumerate(self.chosen[:STARTS]):
+            weights = self.prior * (q + (1 - q) * (self.table[:, place] > margin))
+            better, gain = self._climbed(schedule, weights, margin, q)
+            if better not in self.chosen and gain > slack:
+                found[better] = gain
+        return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
 
-    Parameters
-    ----------
-    table : array, (n, m)
-        Utilities.
-    ceilings : array, (m,)
-        M, with a sum in [1, 1 / q].
-    q : float
-        e^-epsilon: of each action everybody gets q M at least.
-    """
-    order = np.argsort(-table, axis=1, kind="stable")
-    poured = q * ceilings.sum() + (1 - q) * np.cumsum(ceilings[order], axis=1)
-    full = poured >= 1 - 1e-9
-    full[:, -1] = True
-    last = np.take_along_axis(order, full.argmax(axis=1)[:, None], axis=1)
-    margin: FloatArray = np.take_along_axis(table, last, axis=1)[:, 0]
-    return margin
+    def _climbed(self, schedule: Schedule, weights: FloatArray, margin: FloatArray, q: float) -> tuple[Schedule, float]:
+        """A schedule that gains most, as far as small changes can tell, and its gain."""
+        gained = -np.inf
+        while True:
+            better = self.family.best(weights, schedule)
+            above = self.family.values([better])[:, 0] - margin
+            gain = float(self.prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
+            if not gain > gained + ROUNDING * float(self.prior @ np.abs(margin)):
+                return schedule, gained
+            schedule, gained = better, gain
+            weights = self.prior * (q + (1 - q) * (above > 0))
+
+    def _margin(self) -> FloatArray:
+        """mu, (n,), from the dual of the choice among those that are used."""
+        columns = np.flatnonzero(self.ceilings > 0)
+        if len(columns) < 2:
+            columns = np.arange(min(2, len(self.chosen)))
+        table = self.table[:, columns]
+        try:
+            proof = optimal_certificate(DecisionProblem(table, self.prior, AnyRecord()), self.epsilon)
+        except NotApplicableError:
+            # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
+            highest: FloatArray = table.max(axis=1)
+            return highest
+        # What the dual charges for each step down a group's order is the same share of every member's own step.
+        charged = -np.diff(np.take_along_axis(proof.alpha, proof.orders, axis=1), axis=1)
+        steps = np.diff(np.take_along_axis(proof.costs, proof.orders, axis=1), axis=1)
+        shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
+        falling = np.take_along_axis(table, proof.orders[proof.codes], axis=1)
+        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[proof.codes]).sum(axis=1)
+        return margin

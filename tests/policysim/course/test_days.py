@@ -18,10 +18,11 @@ from policies import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policysim.cli.main import main
 from policysim.course import allocation
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
 from policysim.course.course_question import best_mechanisms
 from policysim.course.days import DaysQuestion, _Search, compare_days
 from policysim.course.planning import policy_value
+from policysim.course.schedules import best_schedule
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
