@@ -112,16 +112,16 @@ class ProcessEvaluator:
                 values[metric] = 0.0
                 for action, chances in enumerate(probabilities.T):
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
-        return CourseResult(np.stack([self._means(row) for row in values], axis=1), tuple(reversed(spent)))
+        return CourseResult(np.stack([self.means(row) for row in values], axis=1), tuple(reversed(spent)))
 
     def _without_horizon(self, logs: FloatArray, probabilities: FloatArray) -> CourseResult:
         try:
             values = chain_values(require_tabular(self.process), probabilities)
         except EndlessError:
             values = np.full(len(self.process.initial), np.nan)
-        return CourseResult(self._means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
+        return CourseResult(self.means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
 
-    def _means(self, values: FloatArray) -> FloatArray:
+    def means(self, values: FloatArray) -> FloatArray:
         """The mean of (n,) values in each group; NaN for a group of probability 0."""
         means = np.full(len(self._shares), np.nan)
         np.divide(self._totals(values), self._shares, out=means, where=self._shares > 0)

@@ -142,31 +142,53 @@ def plan_once(
     chosen = replace(chosen, epsilon=epsilon)
     adjacency = _classes(process, public)
     progress = Progress.of(advance)
+    progress.expect(3)
     if np.isscalar(schedules):
         family = Schedules.of(process, held)
-        names = found_schedules(family, _checked_number(schedules), [chosen.epsilon], progress)
+        most = _checked_number(schedules)
+        first = best_of_all(family)
+        progress.advance()
+        names = found_schedules(family, first, most, [chosen.epsilon])
     else:
         if held is not None:
             raise ValueError("held goes with a number of schedules, not with schedules of their own.")
         family, names = _given(process, schedules)
-    return choose_once(family, names, chosen, schedule_problem(family, names, adjacency))
-
-
-def found_schedules(
-    family: Schedules, most: int, epsilons: Sequence[float], progress: Progress = SILENT
-) -> list[Schedule]:
-    """The public schedules of a process; where it has a sketch they are searched there, but for the best one."""
-    progress.expect(1 + len(epsilons))
-    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
-    searched = family if sketch is None else replace(family, process=sketch(SKETCH))
-    places = range(len(family.held))
-    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1) if action in family.open]
-    starts = {searched.best(searched.process.initial, constant) for constant in constants}
-    names = sorted(starts)
-    worth = searched.process.initial @ searched.values(names)
-    first = family.best(family.process.initial, names[int(worth.argmax())])
+        progress.advance()
     progress.advance()
-    return public_schedules(searched, first, most, epsilons, progress.advance)
+    problem = schedule_problem(family, names, adjacency)
+    progress.advance()
+    logs, probabilities = chosen.tables(problem)
+    return OncePlan(
+        schedules=family.expanded(names),
+        probabilities=probabilities,
+        log_probabilities=logs,
+        value=problem.value(probabilities),
+        epsilon_spent=privacy_loss_of_logs(logs, problem.adjacency).epsilon,
+        policy=chosen,
+        problem=problem,
+    )
+
+
+def best_of_all(family: Schedules) -> Schedule:
+    """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
+
+    It is worth no less than any that differs at one place.
+    """
+    searched, places = _sketched(family), range(len(family.held))
+    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
+    found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
+    worth = searched.process.initial @ searched.values(found)
+    return family.best(family.process.initial, found[int(worth.argmax())])
+
+
+def found_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+    """The public schedules of a process, of which `first` is the best one; searched on its sketch, if it has one."""
+    return public_schedules(_sketched(family), first, most, epsilons)
+
+
+def _sketched(family: Schedules) -> Schedules:
+    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
+    return family if sketch is None else replace(family, process=sketch(SKETCH))
 
 
 def schedule_problem(
@@ -186,20 +208,6 @@ def schedule_problem(
         [_in_words(process, held) for held in family.expanded(schedules)],
         records=process.records,
         outcomes={name: family.values(schedules, table) for name, table in outcomes.items()},
-    )
-
-
-def choose_once(family: Schedules, schedules: Sequence[Schedule], policy: Policy, problem: DecisionProblem) -> OncePlan:
-    """The plan that a policy makes of the choice."""
-    logs, probabilities = policy.tables(problem)
-    return OncePlan(
-        schedules=family.expanded(schedules),
-        probabilities=probabilities,
-        log_probabilities=logs,
-        value=problem.value(probabilities),
-        epsilon_spent=privacy_loss_of_logs(logs, problem.adjacency).epsilon,
-        policy=policy,
-        problem=problem,
     )
 
 

@@ -218,9 +218,7 @@ def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
     return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
 
 
-def public_schedules(
-    family: Schedules, first: Schedule, most: int, epsilons: Sequence[float], advance: Callable[[], object]
-) -> list[Schedule]:
+def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
     """Schedules to choose among privately, from the process and its prior alone.
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
@@ -244,8 +242,6 @@ def public_schedules(
         How many there may be, >= 2.
     epsilons : sequence of float
         Of the choices that they are for, rising.
-    advance : callable
-        Called after each epsilon.
 
     Returns
     -------
@@ -259,8 +255,8 @@ def public_schedules(
         found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
         used |= dict.fromkeys(found.used)
         chosen = list(dict.fromkeys([*used, *chosen]))[:most]
-        advance()
-    return list(dict.fromkeys([*used, *chosen[: max(0, 2 - len(used))]]))[:most]
+    enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
+    return enough[:most]
 
 
 class _Search:

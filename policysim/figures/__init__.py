@@ -16,7 +16,7 @@ from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.groups import loss_by_group, sensitivity_by_weight
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
-from policysim.figures.over_days import value_over_days
+from policysim.figures.over_days import value_over_days, ways_over_days
 from policysim.figures.patients import action_probabilities, patient_losses
 from policysim.figures.saving import to_pdf, to_png, to_svg
 
@@ -39,4 +39,5 @@ __all__ = [
     "to_png",
     "to_svg",
     "value_over_days",
+    "ways_over_days",
 ]
