@@ -168,6 +168,12 @@ class Backup:
         return part, self._inside(numbers)[..., columns].ravel()
 
     @property
+    def numbers(self) -> FloatArray:
+        """All that the days of a fixed part depend on, a column each: fixed parts with the same numbers are alike."""
+        tables = (self._level, self._slope, *self._onset)
+        return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
+
+    @property
     def n_fixed(self) -> int:
         """How many fixed parts a record may have."""
         return self._n_fixed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,10 +75,14 @@ class ProcessEvaluator:
         self.metrics = ["value", *(f"expected_{name}" for name in outcomes)]
         # Outcomes are counted, not discounted.
         self._channels = [(process.rewards, process.discount), *((table, 1.0) for table in outcomes.values())]
-        self._present: IntArray = np.flatnonzero(process.initial)
-        self._weights = process.initial[self._present]
-        levels = [(feature, *process.records.groups(feature)) for feature in by]
-        self._levels = [(codes[self._present], len(labels)) for _, codes, labels in levels]
+        # Several first records may share a state; their groups are their own.
+        merged: Any = getattr(process, "first_records", None)
+        first = process if merged is None else merged
+        present: IntArray = np.flatnonzero(first.initial)
+        self._present = present if merged is None else merged.state[present]
+        self._weights = first.initial[present]
+        levels = [(feature, *first.records.groups(feature)) for feature in by]
+        self._levels = [(codes[present], len(labels)) for _, codes, labels in levels]
         names = [(ALL, ALL), *((feature, label) for feature, _, labels in levels for label in labels)]
         self._shares = self._totals(np.ones(len(process.initial)))
         self.groups = [Group(*name, float(share)) for name, share in zip(names, self._shares, strict=True)]

@@ -54,7 +54,7 @@ HEADINGS = (
     ("Total ε = {total}", "a day", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
-BEST_COLUMN = 24
+MAP_COLUMN = 16
 RANGE = "64–71 % means: the mechanism named keeps 64 %, and no mechanism keeps more than 71 %."
 
 
@@ -108,13 +108,13 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
 def best_table(question: DaysQuestion, found: pd.DataFrame) -> list[str]:
     """The best of the mechanisms compared at each horizon (rows) and total epsilon (columns), and what none exceeds."""
     best = found[found["best"]]
-    widths = (14, *(BEST_COLUMN for _ in question.totals))
-    lines = [cells(["Best of these", *(f"total ε = {total:g}" for total in question.totals)], widths)]
+    widths = (12, *(max(MAP_COLUMN, *(len(name) + 2 for name in best["policy"])) for _ in question.totals))
+    lines = [cells(["Best of all", *(f"total ε = {total:g}" for total in question.totals)], widths)]
     for horizon in question.horizons:
         rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
-        columns = (rows["policy"], rows["benefit_kept"], rows["most_kept"])
-        shown = [f"{name} {achieved(kept, most)}" for name, kept, most in zip(*columns, strict=True)]
-        lines.append(cells([days(horizon), *shown], widths))
+        lines.append(cells([days(horizon), *rows["policy"]], widths))
+        kept = zip(rows["benefit_kept"], rows["most_kept"], strict=True)
+        lines.append(cells(["", *(achieved(*pair) for pair in kept)], widths))
     return [*lines, *wrap(RANGE)]
 
 

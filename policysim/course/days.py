@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import ROUNDING
-from policies.catalogue import make_policy
+from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
@@ -23,7 +23,7 @@ from policysim.course.course_limit import first_day_limit
 from policysim.course.once import SCHEDULES, best_of_all, found_schedules, schedule_problem
 from policysim.course.schedules import Schedule, Schedules
 from policysim.course.step_problems import DailyDecisions, optimal_course
-from policysim.course.treatment_course import build_course
+from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -108,7 +108,7 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
 
 
 def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
-    process = build_course(study, horizon, length_public=question.length_public)
+    process = _course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
     family = Schedules.of(process, held=1)
@@ -142,6 +142,14 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     table = pd.concat(frames, ignore_index=True)
     limits = {total: first_day_limit(course, process.initial, total, question.delta) for total in question.totals}
     return _with_limits(table, limits, references)
+
+
+def _course(study: ScenarioStudy, horizon: int, *, length_public: bool) -> TreatmentCourse:
+    """The course, of merged records if that is the same for all policies that are compared (`policies.distinct`)."""
+    course = build_course(study, horizon, length_public=length_public)
+    policies = [make_policy(name) for name in study.policies]
+    same = all(type(policy) in CATALOGUE.built_in.values() and policy.row_wise for policy in policies)
+    return course.merged() if same else course
 
 
 def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references: CourseReferences) -> pd.DataFrame:

@@ -250,7 +250,7 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     """
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
-    for epsilon in epsilons:
+    for epsilon in epsilons if len(chosen) > 1 else ():
         room = most - len([schedule for schedule in chosen if schedule not in used])
         found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
         used |= dict.fromkeys(found.used)
