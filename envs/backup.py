@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
+from envs.records import IntArray
 from envs.treatment_response import Course
 
-# Flags whose matrices are multiplied out before they are applied: 2^7 columns make good use of the processor.
-FLAGS_AT_ONCE = 7
+# Flags whose matrices are multiplied out before they are applied: with 2^4 columns there is little to multiply, and few
+# passes over the table.
+FLAGS_AT_ONCE = 4
+# Multiplications at a time. So few that a library of linear algebra starts no threads of its own for them: several
+# policies are evaluated at a time, and its threads would wait for each other. It also fits into a processor's cache.
+PRODUCTS_AT_ONCE = 1 << 17
 Index = tuple[int | slice, ...]
 
 
@@ -71,7 +79,9 @@ class Backup:
         level, slope, self._kappa = course.hazards
         self._level, self._slope = self._inside(level), self._inside(slope)
 
-    def continuation(self, values: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    def continuation(
+        self, values: FloatArray, out: FloatArray | None = None, *, actions: Sequence[int] | None = None
+    ) -> FloatArray:
         """E[values(the next morning's record); 0 where the stay ends], (n_records,) -> (n_records, n_actions).
 
         The stay ends by death or by full recovery; whether this is the last day is for the caller to know.
@@ -81,25 +91,30 @@ class Backup:
         values : array, (n_records,)
         out : array, (n_records, n_actions), optional
             Where the result goes, its columns contiguous; by default a new column-major array.
+        actions : sequence of int, optional
+            The actions to look at, a column each; all by default.
         """
+        chosen = range(len(self._presence)) if actions is None else actions
         evening = np.array(self._inside(values.reshape(self._shape)))
         for flag in self._night_order:
             absent, present = self._sides(evening, flag)
             absent += self._onset[flag].take(0, axis=flag) * (present - absent)
         evening[self._recovered] = 0.0
-        result = np.empty((len(values), len(self._presence)), order="F") if out is None else out
+        result = np.empty((len(values), len(chosen)), order="F") if out is None else out
         targets = [column.reshape(self._shape).transpose(self._order) for column in result.T]
         for case in self._cases:
             survivors = [(evening[index] * spared).reshape(-1, self._n_fixed) for index, spared in case.evenings]
-            for target, chances, matrices in zip(targets, case.chances, self._others, strict=True):
-                mean = sum(chance * part for chance, part in zip(chances, survivors, strict=True))
-                mean = _along(matrices, np.asarray(mean, dtype=np.float64))
+            for target, action in zip(targets, chosen, strict=True):
+                mean = sum(chance * part for chance, part in zip(case.chances[action], survivors, strict=True))
+                mean = _along(self._others[action], np.asarray(mean, dtype=np.float64))
                 mean *= case.baseline
                 place = target[case.index]
                 place[...] = mean.reshape(place.shape)
         return result
 
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+    def push(
+        self, distribution: FloatArray, probabilities: FloatArray, *, actions: Sequence[int] | None = None
+    ) -> FloatArray:
         """The distribution of the next morning's record, (n_records,); what is missing from 1 has ended its stay.
 
         Parameters
@@ -108,15 +123,18 @@ class Backup:
             Of this morning's record.
         probabilities : array, (n_records, n_actions)
             p(a|x) of the day's treatment.
+        actions : sequence of int, optional
+            The actions that the columns are about; all by default.
         """
-        flows = [self._inside((distribution * chosen).reshape(self._shape)) for chosen in probabilities.T]
+        chosen = range(len(self._presence)) if actions is None else actions
+        flows = [self._inside((distribution * column).reshape(self._shape)) for column in probabilities.T]
         evening = np.zeros((*(2,) * self._n_flags, self._n_fixed))
         for case in self._cases:
             arriving = [
                 _along([matrix.T for matrix in matrices], flow[case.index].reshape(-1, self._n_fixed) * case.baseline)
-                for flow, matrices in zip(flows, self._others, strict=True)
+                for flow, matrices in zip(flows, (self._others[action] for action in chosen), strict=True)
             ]
-            for (index, spared), chances in zip(case.evenings, case.chances.T, strict=True):
+            for (index, spared), chances in zip(case.evenings, case.chances[list(chosen)].T, strict=True):
                 mass = sum(chance * part for chance, part in zip(chances, arriving, strict=True))
                 place = evening[index]
                 place += np.asarray(mass).reshape(place.shape) * spared
@@ -128,6 +146,37 @@ class Backup:
             present += appears
             absent -= appears
         return self._outside(evening)
+
+    def restricted(self, columns: IntArray) -> tuple[Backup, IntArray]:
+        """The same days for some of the fixed parts only, and which records are left, (n_left,), in its own order.
+
+        The fixed part of a record never changes, so what happens to one does not depend on any other.
+
+        Parameters
+        ----------
+        columns : array of int
+            Positions among the fixed parts, in the order of the record.
+        """
+        part = copy(self)
+        for cached in ("_cases", "_others", "_risky"):
+            part.__dict__.pop(cached, None)
+        part._shape, part._order = (*(2,) * self._n_flags, len(columns)), tuple(range(self._n_flags + 1))
+        part._n_fixed = len(columns)
+        part._onset = [table[..., columns] for table in self._onset]
+        part._level, part._slope = self._level[..., columns], self._slope[..., columns]
+        numbers = np.arange(math.prod(self._shape)).reshape(self._shape)
+        return part, self._inside(numbers)[..., columns].ravel()
+
+    @property
+    def numbers(self) -> FloatArray:
+        """All that the days of a fixed part depend on, a column each: fixed parts with the same numbers are alike."""
+        tables = (self._level, self._slope, *self._onset)
+        return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
+
+    @property
+    def n_fixed(self) -> int:
+        """How many fixed parts a record may have."""
+        return self._n_fixed
 
     @property
     def _recovered(self) -> tuple[int, ...]:
@@ -165,7 +214,7 @@ class Backup:
         present = [(presence[flag, morning[flag]], evening[flag]) for flag in self._risky]
         return math.prod(float(p) if there else 1 - float(p) for p, there in present)
 
-    def _inside(self, grid: FloatArray) -> FloatArray:
+    def _inside(self, grid: NDArray[Any]) -> NDArray[Any]:
         """A table over the grid of records, put in order; axes of length 1 of the transient flags stay so."""
         table = grid.transpose(self._order)
         flags, fixed = table.shape[: self._n_flags], [self._shape[axis] for axis in self._order[self._n_flags :]]
@@ -207,6 +256,11 @@ def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
     """Apply one square matrix along each group of flags of a table, (2^n_flags, n_fixed); a new table."""
     shape, done = table.shape, 1
     for matrix in matrices:
-        table = np.matmul(matrix, table.reshape(done, len(matrix), -1))
+        before = table.reshape(done, len(matrix), -1)
+        table = np.empty(before.shape)
+        step = max(1, PRODUCTS_AT_ONCE // matrix.size)
+        for start in range(0, before.shape[2], step):
+            part = slice(start, start + step)
+            np.matmul(matrix, before[:, :, part], out=table[:, :, part])
         done *= len(matrix)
     return table.reshape(shape)

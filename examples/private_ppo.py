@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import policysim as ps
-from policysim.course.course_evaluation import best_schedule
+from policysim.course.schedules import best_schedule
 from policysim.course.treatment_course import TreatmentCourse
 
 ENVIRONMENT, DAYS, STEPS, PATIENTS, SEED = "policysim:policysim/Treatment-v0", 14, 500_000, 1 << 18, 0

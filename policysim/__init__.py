@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.course.budget import PrivacyBudget
+    from policysim.course.course_limit import course_limit
+    from policysim.course.once import OncePlan, plan_once
     from policysim.course.planning import plan, policy_value
     from policysim.course.privatize_policy import privatize_policy
     from policysim.course.process import InfiniteLossWarning, Process
@@ -63,6 +65,7 @@ _HOME = {
     "DecisionProblem": "policies.problem",
     "InfiniteLossWarning": "policysim.course.process",
     "OffPolicyEstimate": "policysim.trials.estimators",
+    "OncePlan": "policysim.course.once",
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.course.budget",
     "PrivacyLoss": "policies.privacy_loss",
@@ -74,6 +77,7 @@ _HOME = {
     "beliefs": "policysim.decision.beliefs",
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
+    "course_limit": "policysim.course.course_limit",
     "evaluate_log": "policysim.trials.evaluate_log",
     "frontier": "policysim.decision.frontier",
     "guess_rate": "policies.guess_rate",
@@ -82,6 +86,7 @@ _HOME = {
     "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
+    "plan_once": "policysim.course.once",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
     "privatize_policy": "policysim.course.privatize_policy",
@@ -96,6 +101,7 @@ __all__ = [
     "DecisionProblem",
     "InfiniteLossWarning",
     "OffPolicyEstimate",
+    "OncePlan",
     "OneFeature",
     "PrivacyBudget",
     "PrivacyLoss",
@@ -108,6 +114,7 @@ __all__ = [
     "build_course",
     "build_problem",
     "compare",
+    "course_limit",
     "evaluate_log",
     "frontier",
     "guess_rate",
@@ -116,6 +123,7 @@ __all__ = [
     "local",
     "make_policy",
     "plan",
+    "plan_once",
     "policy_value",
     "privacy_loss",
     "privatize_policy",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from policysim.question.protocol import Question
     from policysim.report.deliver import FigureFiles
 
-TOTALS = (1.0, 5.0, 10.0)
+TOTALS = (1.0, 2.0, 5.0, 10.0)
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
 MOST_DAYS = 366
 # A number of days.
@@ -86,7 +86,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--total-epsilon",
         type=epsilons,
-        metavar="1,5,10",
+        metavar="1,2,5,10",
         help="with --horizon: the total ε of the course (default: these)",
     )
     parser.add_argument(

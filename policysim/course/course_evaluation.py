@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import constant_logs
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.process import Process
-from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
+from policysim.course.step_problems import DailyDecisions, require_tabular
 from policysim.question.words import ALL, Group
 
 # From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
@@ -74,10 +75,14 @@ class ProcessEvaluator:
         self.metrics = ["value", *(f"expected_{name}" for name in outcomes)]
         # Outcomes are counted, not discounted.
         self._channels = [(process.rewards, process.discount), *((table, 1.0) for table in outcomes.values())]
-        self._present: IntArray = np.flatnonzero(process.initial)
-        self._weights = process.initial[self._present]
-        levels = [(feature, *process.records.groups(feature)) for feature in by]
-        self._levels = [(codes[self._present], len(labels)) for _, codes, labels in levels]
+        # Several first records may share a state; their groups are their own.
+        merged: Any = getattr(process, "first_records", None)
+        first = process if merged is None else merged
+        present: IntArray = np.flatnonzero(first.initial)
+        self._present = present if merged is None else merged.state[present]
+        self._weights = first.initial[present]
+        levels = [(feature, *first.records.groups(feature)) for feature in by]
+        self._levels = [(codes[present], len(labels)) for _, codes, labels in levels]
         names = [(ALL, ALL), *((feature, label) for feature, _, labels in levels for label in labels)]
         self._shares = self._totals(np.ones(len(process.initial)))
         self.groups = [Group(*name, float(share)) for name, share in zip(names, self._shares, strict=True)]
@@ -112,16 +117,16 @@ class ProcessEvaluator:
                 values[metric] = 0.0
                 for action, chances in enumerate(probabilities.T):
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
-        return CourseResult(np.stack([self._means(row) for row in values], axis=1), tuple(reversed(spent)))
+        return CourseResult(np.stack([self.means(row) for row in values], axis=1), tuple(reversed(spent)))
 
     def _without_horizon(self, logs: FloatArray, probabilities: FloatArray) -> CourseResult:
         try:
             values = chain_values(require_tabular(self.process), probabilities)
         except EndlessError:
             values = np.full(len(self.process.initial), np.nan)
-        return CourseResult(self._means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
+        return CourseResult(self.means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
 
-    def _means(self, values: FloatArray) -> FloatArray:
+    def means(self, values: FloatArray) -> FloatArray:
         """The mean of (n,) values in each group; NaN for a group of probability 0."""
         means = np.full(len(self._shares), np.nan)
         np.divide(self._totals(values), self._shares, out=means, where=self._shares > 0)
@@ -134,34 +139,6 @@ class ProcessEvaluator:
         return totals
 
 
-def best_schedule(process: Process, start: Sequence[int]) -> tuple[int, ...]:
-    """The action that everybody gets on each day of a finite horizon, best as far as one day's change can tell.
-
-    Coordinate ascent: the action of each day, from the last to the first, is made the best one given the others,
-    until none changes. The value rises with every change, so that this ends; another schedule that differs on several
-    days may be better still.
-
-    Parameters
-    ----------
-    process : Process
-    start : sequence of int
-        The actions of the days to begin with.
-    """
-    schedule = list(start)
-    while True:
-        masses = _masses(process, schedule)
-        found, values = list(schedule), np.zeros(len(process.initial))
-        for day in reversed(range(len(schedule))):
-            q_values = q_table(process, values)
-            worth = masses[day] @ q_values
-            if worth.max() > worth[schedule[day]] + 1e-12 * np.abs(worth).max():
-                found[day] = int(worth.argmax())
-            values = q_values[:, found[day]].copy()
-        if found == schedule:
-            return tuple(schedule)
-        schedule = found
-
-
 def schedule_tables(process: Process, schedule: tuple[int, ...]) -> DailyTables:
     """log p and p of each day, (n, k), of giving everybody the action of the day."""
 
@@ -172,11 +149,3 @@ def schedule_tables(process: Process, schedule: tuple[int, ...]) -> DailyTables:
         return logs, np.exp(logs)
 
     return of_day
-
-
-def _masses(process: Process, schedule: list[int]) -> list[FloatArray]:
-    tables = schedule_tables(process, tuple(schedule))
-    masses = [process.initial]
-    for day in range(len(schedule) - 1):
-        masses.append(process.push(masses[-1], tables(day)[1]))
-    return masses

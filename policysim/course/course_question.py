@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, daily_name
+from policies.optimal.optimum import OptimalRobust, OptimalSafe, daily_name
+from policysim.course.course_findings import (
+    LIMIT_WORDS,
+    NEVER_FALLS,
+    ONCE_WORDS,
+    SCHEDULE_WORDS,
+    answer,
+    best_mechanisms,
+    description,
+    over_days_title,
+    per_day_words,
+    privacy_words,
+    ways,
+)
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
 from policysim.question.protocol import Progress, Question
 from policysim.question.words import (
     ALL,
-    ASSUMED_PUBLIC,
+    achieved,
     cells,
     days,
     events,
@@ -28,7 +41,6 @@ from policysim.question.words import (
     rounded,
     wrap,
 )
-from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import basis
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
@@ -42,20 +54,8 @@ HEADINGS = (
     ("Total ε = {total}", "a day", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
-BEST_COLUMN = 30
-PER_DAY = (
-    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
-    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
-    "may keep more."
-)
-SCHEDULE_WORDS = (
-    "best-schedule gives everybody the same treatment on a day, which may change from day to day: it looks at nobody "
-    "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
-)
-NEVER_FALLS = (
-    "Each mechanism takes the largest daily ε that its total allows, or a smaller one that is worth more over the "
-    "course. So it never keeps less at a larger total, and it may spend less than the total."
-)
+MAP_COLUMN = 16
+RANGE = "64–71 % means: the mechanism named keeps 64 %, and no mechanism keeps more than 71 %."
 
 
 def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
@@ -74,42 +74,14 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
         "Benefit kept: 0 % = the same treatment for all on every day; 100 % = the best for each on each day.",
         *wrap(NEVER_FALLS),
         *wrap(SCHEDULE_WORDS),
+        *wrap(ONCE_WORDS),
+        *wrap(LIMIT_WORDS),
         *wrap(per_day_words(study)),
         "",
-        *best_table(question, table),
+        *best_table(question, ways(table)),
         "",
     ]
     return lines
-
-
-def per_day_words(study: ScenarioStudy) -> str:
-    """What optimal-daily is and is not, if it is compared."""
-    return PER_DAY if Optimal.name in study.policies else ""
-
-
-def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
-    """What is hidden over the days, and how the days add up."""
-    length = (
-        "The length of a patient's stay is declared public."
-        if question.length_public
-        else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
-        "more record that they hide."
-    )
-    return (
-        f"Hidden: the whole record of a patient on all days, from {study.hidden_from}, within the total ε of the "
-        f"course: {guarantee_words(question)} {length} Assumed public: {ASSUMED_PUBLIC}, and the policies' Q-values."
-    )
-
-
-def guarantee_words(question: DaysQuestion) -> str:
-    """What a total ε (and δ) promises, and how the days add up to it."""
-    plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
-    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
-    return (
-        f"any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{plus}. The days add up by the sum of their ε or of their tables' exact losses{rho}, whichever allows "
-        "more."
-    )
 
 
 def total_table(rows: pd.DataFrame, total: float) -> list[str]:
@@ -133,31 +105,17 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
     return lines
 
 
-def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
-    """The policy of the table that keeps most at each horizon, of those that stay within the total epsilon.
-
-    Returns
-    -------
-    DataFrame
-        horizon, total_epsilon, policy, benefit_kept; the first of equals.
-    """
-    private = table["total_spent"] <= table["total_epsilon"] * (1 + 1e-9)
-    overall = table[(table["group"] == ALL) & private]
-    ranked = overall.sort_values("value", ascending=False, kind="stable")
-    best: pd.DataFrame = ranked.groupby(["horizon", "total_epsilon"], as_index=False).first()
-    return best[["horizon", "total_epsilon", "policy", "benefit_kept"]]
-
-
-def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """The best of the policies compared at each horizon (rows) and total epsilon (columns)."""
-    best = best_mechanisms(table)
-    widths = (14, *(BEST_COLUMN for _ in question.totals))
-    lines = [cells(["Best of these", *(f"total ε = {total:g}" for total in question.totals)], widths)]
+def best_table(question: DaysQuestion, found: pd.DataFrame) -> list[str]:
+    """The best of the mechanisms compared at each horizon (rows) and total epsilon (columns), and what none exceeds."""
+    best = found[found["best"]]
+    widths = (12, *(max(MAP_COLUMN, *(len(name) + 2 for name in best["policy"])) for _ in question.totals))
+    lines = [cells(["Best of all", *(f"total ε = {total:g}" for total in question.totals)], widths)]
     for horizon in question.horizons:
         rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
-        shown = [f"{name} {percent(kept)}" for name, kept in zip(rows["policy"], rows["benefit_kept"], strict=True)]
-        lines.append(cells([days(horizon), *shown], widths))
-    return lines
+        lines.append(cells([days(horizon), *rows["policy"]], widths))
+        kept = zip(rows["benefit_kept"], rows["most_kept"], strict=True)
+        lines.append(cells(["", *(achieved(*pair) for pair in kept)], widths))
+    return [*lines, *wrap(RANGE)]
 
 
 @dataclass(frozen=True)
@@ -205,15 +163,15 @@ def answer_over_days(
 ) -> Answer:
     """What a comparison over days says, shows and keeps."""
     table = written(table)
+    found = written(ways(table))
     best = best_mechanisms(table)
-    drawing = _drawing(question, table)
     return Answer(
         screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
         sentences=answer(question, table),
-        tables={"comparison.csv": table},
-        drawings=[drawing],
-        pages={"report.html": Page("course.html", _page_values(study, question, table, best))},
+        tables={"comparison.csv": table, "ways.csv": found},
+        drawings=[_drawing(question, table), _map(found)],
+        pages={"report.html": Page("course.html", _page_values(study, question, table, found))},
         depends=_depends(study, question),
         packages=CATALOGUE.versions(study.policies),
         files=study.files,
@@ -249,12 +207,29 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
         f"Over {days(question.horizon)}",
         description(question),
         draw,
-        tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept"]]),
+        tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
+    )
+
+
+def _map(found: pd.DataFrame) -> Drawing:
+    def draw(size: SizeName) -> Figure:
+        from policysim import figures  # noqa: PLC0415
+
+        return figures.ways_over_days(found, size=size)
+
+    return Drawing(
+        "ways",
+        "Which way, at which horizon and total",
+        "The way to spend a total ε that keeps most of the benefit, at each number of days and each total: the "
+        "mechanism, what it keeps, and after the dash what no mechanism exceeds. A larger total allows what a smaller "
+        "one does.",
+        draw,
+        tidy(found.drop(columns="value")),
     )
 
 
 def _page_values(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, best: pd.DataFrame
+    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, found: pd.DataFrame
 ) -> dict[str, Any]:
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     return {
@@ -266,44 +241,14 @@ def _page_values(
         "per_day": per_day_words(study),
         "never_falls": NEVER_FALLS,
         "schedule_words": SCHEDULE_WORDS,
+        "once_words": ONCE_WORDS,
+        "limit_words": LIMIT_WORDS,
+        "range": RANGE,
+        "achieved": achieved,
         "totals": [(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],
-        "best": [(horizon, best[best["horizon"] == horizon].to_dict("records")) for horizon in question.horizons],
+        "ways": [
+            (horizon, way, rows.to_dict("records"))
+            for (horizon, way), rows in found.groupby(["horizon", "way"], sort=False)
+        ],
         "count": population(overall["extra_deaths"]),
     }
-
-
-def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """Which of the policies compared keeps most over the whole course, and what it means that the schedule does."""
-    best = best_mechanisms(table)
-    rows = best[best["horizon"] == question.horizon].to_dict("records")
-    most = ", ".join(
-        f"of {row['total_epsilon']:g} {'is ' if row is rows[0] else ''}{row['policy']} ({percent(row['benefit_kept'])})"
-        for row in rows
-    )
-    compared = ", ".join(dict.fromkeys(table["policy"]))
-    sentence = (
-        f"Over {days(question.horizon)}, what keeps most of the benefit within a total ε {most}. "
-        f"The policies compared are {compared}."
-    )
-    return [sentence, SCHEDULE_WORDS] if any(row["policy"] == SCHEDULE for row in rows) else [sentence]
-
-
-def over_days_title(title: str, horizon: int) -> str:
-    """The study's question, and over how many days.
-
-    Examples
-    --------
-    >>> over_days_title("What does it cost?", 14), over_days_title("Our ward", 1)
-    ('What does it cost? Over 14 days', 'Our ward, over 1 day')
-    """
-    return (
-        f"{title} Over {days(horizon)}" if title.rstrip()[-1:] in {"?", ".", "!"} else f"{title}, over {days(horizon)}"
-    )
-
-
-def description(question: DaysQuestion) -> str:
-    """What the figure shows."""
-    return (
-        f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
-        "ε, a line for each policy."
-    )

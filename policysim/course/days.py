@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from policies.catalogue import make_policy
+from policies.arrays import ROUNDING
+from policies.catalogue import CATALOGUE, make_policy
+from policies.optimal.optimum import Optimal
 from policies.policy import Policy
+from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.course.budget import DailyBudget, PrivacyBudget
-from policysim.course.course_comparison import course_rows, evaluate_all
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
+from policysim.course.course_limit import first_day_limit
+from policysim.course.once import SCHEDULES, best_of_all, found_schedules, schedule_problem
+from policysim.course.schedules import Schedule, Schedules
 from policysim.course.step_problems import DailyDecisions, optimal_course
-from policysim.course.treatment_course import build_course
+from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.declared import ScenarioStudy
 
@@ -25,6 +33,8 @@ from policysim.study.declared import ScenarioStudy
 N_HORIZONS = 4
 # How often a daily epsilon that is worth less than a smaller one is halved.
 HALVINGS = 3
+# What a share of the gain may be too small by, and more.
+SLACK = 1e-12
 
 
 @dataclass(frozen=True)
@@ -71,37 +81,45 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
     Returns
     -------
     DataFrame
-        One row per horizon, policy (and `policysim.course.course_evaluation`), total epsilon and group, with the
-        columns of
-        `policysim.course.course_comparison.compare_process`, where the optimum of each day is called "optimal-daily",
-        and these about privacy:
+        One row per horizon, policy, total epsilon and group, with the columns of
+        `policysim.course.course_comparison.compare_process`. Beside the study's policies, of which the optimum of each
+        day is called "optimal-daily", there are "best-schedule", one schedule for all, and "plan-once", the optimum
+        among public schedules (`policysim.course.once`), whose epsilon is that of its one choice. About privacy:
 
         horizon : days
         total_epsilon : the budget of the course, with the question's delta
         epsilon : the epsilon of one day: the largest that the total affords, or a smaller one (that of a smaller
             total, 0, or a half) whose course is worth more; so `value` for everyone never falls as the total rises
-        composition : what proves the total (`PrivacyBudget.daily`), whichever lets more through
+        composition : what proves the total (`PrivacyBudget.daily`), whichever lets more through; "one-choice" for
+            plan-once, of which nothing adds up
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most: the sum of the days' exact losses, or what their rho converts to
+        unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
+        most_kept : the share of the benefit that this is, rounded up
 
     Raises
     ------
     ValueError
         For a horizon or adjacency that `build_course` refuses.
     """
-    progress.expect(sum(question.horizons) * (1 + sum(_number_of_budgets(name, question) for name in study.policies)))
+    progress.expect(sum(question.horizons) * (2 + sum(_number_of_budgets(name, question) for name in study.policies)))
     frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
     return pd.concat(frames, ignore_index=True)
 
 
 def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
-    process = build_course(study, horizon, length_public=question.length_public)
+    process = _course(study, horizon, length_public=question.length_public)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
     searches = [_Search(study.policy(name), question, course, evaluator) for name in study.policies]
-    start = [problem.best_fixed_action for problem in _problems(course, BestFixed())]
-    schedule = evaluator.evaluate(schedule_tables(process, best_schedule(process, start)))
+    family = Schedules.of(process, held=1)
+    first = best_of_all(family)
+    schedule = evaluator.evaluate(schedule_tables(process, first))
     progress.advance(horizon)
+    once = _Once(evaluator, family, found_schedules(family, first, SCHEDULES, question.totals))
+    once_at = {total: once.at(total) for total in question.totals}
+    progress.advance(horizon)
+    searches = [_Search(make_policy(name), question, course, evaluator) for name in study.policies]
     asked = [budget.policy for search in searches for budget in search.budgets]
     policies = list(dict.fromkeys(asked))
     references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
@@ -110,6 +128,10 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     for total in question.totals:
         rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)
         frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
+    for total in question.totals:
+        rows = course_rows(evaluator, BestFixed(), total, once_at[total], references).assign(policy=PLAN_ONCE)
+        spent = min(total, *once_at[total].spent)  # above the total by the rounding of a logarithm
+        frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="one-choice"))
     for search in searches:
         for total, budget in search.never_falling(results):
             result = results[budget.policy]
@@ -118,7 +140,45 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
             rows["total_spent"] = min(budget.total_epsilon, math.fsum(result.spent))
             rows["composition"] = budget.composition
             frames.append(rows)
-    return pd.concat(frames, ignore_index=True)
+    table = pd.concat(frames, ignore_index=True)
+    limits = {total: first_day_limit(course, process.initial, total, question.delta) for total in question.totals}
+    return _with_limits(table, limits, references)
+
+
+def _course(study: ScenarioStudy, horizon: int, *, length_public: bool) -> TreatmentCourse:
+    """The course, of merged records if that is the same for all policies that are compared (`policies.distinct`)."""
+    course = build_course(study, horizon, length_public=length_public)
+    policies = [make_policy(name) for name in study.policies]
+    same = all(type(policy) in CATALOGUE.built_in.values() and policy.row_wise for policy in policies)
+    return course.merged() if same else course
+
+
+def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references: CourseReferences) -> pd.DataFrame:
+    """The table with what no mechanism exceeds at each total, for everyone: `unbeatable` and `most_kept`."""
+    unbeatable = table["total_epsilon"].map(limits).where(table["group"] == ALL)
+    best = float(references.best.means[0, 0])
+    fixed = math.nan if references.fixed is None else float(references.fixed.means[0, 0])
+    gain = best - fixed if best - fixed > ROUNDING * abs(best) else math.nan
+    # Rounded up by more than what a difference and a quotient lose; and nothing keeps more than the best for each.
+    most = np.minimum((unbeatable - fixed) / gain + SLACK, 1.0)
+    return table.assign(unbeatable=unbeatable, most_kept=most)
+
+
+class _Once:
+    """One private choice of a schedule at each total: the optimum among the public schedules of a horizon."""
+
+    def __init__(self, evaluator: ProcessEvaluator, family: Schedules, schedules: list[Schedule]) -> None:
+        self._evaluator = evaluator
+        self._problem = schedule_problem(family, schedules)
+
+    def at(self, total: float) -> CourseResult:
+        """The choice of this epsilon, evaluated."""
+        problem, policy = self._problem, make_policy(Optimal.name, epsilon=total)
+        logs, chances = policy.tables(problem)
+        tables = [problem.utilities, *problem.outcomes.values()]
+        means = [self._evaluator.means(np.einsum("nm,nm->n", chances, table)) for table in tables]
+        loss = privacy_loss_of_logs(logs, problem.adjacency).epsilon
+        return CourseResult(np.stack(means, axis=1), (loss,))
 
 
 class _Search:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from envs.scenario import DEATH
 from envs.treatment_response import Course, ResponseModel
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, read_only
+from policies.problem import NumberedRecords, Records
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import expected_utilities
 
@@ -41,6 +42,25 @@ class CourseRecords:
 
 
 @dataclass(frozen=True, eq=False)
+class FirstRecords:
+    """The records that patients have on the first day, where several share a state of the process.
+
+    Attributes
+    ----------
+    initial : array, (n_records,)
+        Their distribution.
+    records : Records
+        Their words and groups.
+    state : array of int, (n_records,)
+        The state of each.
+    """
+
+    initial: FloatArray
+    records: Records
+    state: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class TreatmentCourse:
     """A scenario's patients over several days: a `policysim.course.process.Process`.
 
@@ -63,16 +83,19 @@ class TreatmentCourse:
         The expected utility of a day.
     outcomes : mapping of str to array (n, k)
         Expected deaths on a day.
+    first_records : FirstRecords or None
+        Of a course whose records were merged into states (`merged`), which have which.
     """
 
     horizon: int
     length_public: bool
     actions: tuple[str, ...]
-    records: RecordSpace | CourseRecords
+    records: Records
     initial: FloatArray
     rewards: FloatArray
     outcomes: dict[str, FloatArray]
     backup: Backup
+    first_records: FirstRecords | None = None
     discount: float = field(default=1.0, init=False)
     admissible: None = field(default=None, init=False)
     mask_public: bool = field(default=False, init=False)
@@ -86,6 +109,85 @@ class TreatmentCourse:
         result = np.zeros(self.rewards.shape, order="F")
         self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1])
         return result + last if last else result
+
+    def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
+        """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
+        if self.length_public:
+            return self.backup.continuation(values, actions=[action])[:, 0]
+        last = float(values[-1])
+        result = np.zeros((len(values), 1))
+        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1], actions=[action])
+        return result[:, 0] + last if last else result[:, 0]
+
+    def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
+        """The distribution of the next morning, (n,), if everybody gets one action."""
+        everybody = np.ones((len(distribution), 1))
+        if self.length_public:
+            return self.backup.push(distribution, everybody, actions=[action])
+        staying = self.backup.push(distribution[:-1], everybody[:-1], actions=[action])
+        return np.append(staying, distribution.sum() - staying.sum())
+
+    def merged(self) -> TreatmentCourse:
+        """The same course with one state for all records that differ in nothing that matters for it.
+
+        Fixed parts of a record are merged where every bit of every number agrees: of the days and nights, of the
+        rewards and of the outcomes. So states are worth what their records are, bit by bit. `first_records` says which
+        records share a state.
+        """
+        n = len(self.rewards) - (not self.length_public)
+        everything, records = self.backup.restricted(np.arange(self.backup.n_fixed))
+        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values())]
+        columns = [column.reshape(-1, everything.n_fixed) for table in tables for column in table.T]
+        found, inverse = np.unique(
+            np.concatenate([everything.numbers, *columns]), axis=1, return_index=True, return_inverse=True
+        )[1:]
+        part = self._restricted(found)
+        state = np.empty(len(self.rewards), dtype=np.intp)
+        state[records] = (np.arange(len(records)) // everything.n_fixed) * len(found) + np.tile(
+            inverse.ravel(), len(records) // everything.n_fixed
+        )
+        if not self.length_public:
+            state[-1] = len(part.rewards) - 1
+        first = FirstRecords(self.initial, self.records, state)
+        initial = np.zeros(len(part.initial))
+        np.add.at(initial, state, self.initial)
+        return replace(part, initial=initial, first_records=first)
+
+    def _restricted(self, fixed: IntArray) -> TreatmentCourse:
+        """The course of some of the fixed parts, by their positions, with the masses of their own records."""
+        backup, records = self.backup.restricted(fixed)
+        rows = records if self.length_public else np.append(records, len(self.rewards) - 1)
+        return replace(
+            self,
+            records=NumberedRecords(),
+            initial=self.initial[rows],
+            rewards=np.asfortranarray(self.rewards[rows]),
+            outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
+            backup=backup,
+        )
+
+    def sketch(self, n_fixed: int) -> TreatmentCourse:
+        """A smaller course that stands in for this one where nothing has to be exact: some of the fixed parts only.
+
+        They are taken at equal steps of probability in the order of the record, so that each stands for others that
+        are like it; each has the probability of those that it stands for. The course itself if it has no more.
+
+        Parameters
+        ----------
+        n_fixed : int
+            How many fixed parts to take at most.
+        """
+        if self.backup.n_fixed <= n_fixed:
+            return self
+        records = self.backup.restricted(np.arange(self.backup.n_fixed))[1]
+        shares = self.initial[records].reshape(-1, self.backup.n_fixed).sum(axis=0)
+        ends = np.cumsum(shares)
+        steps = (np.arange(n_fixed) + 0.5) / n_fixed * ends[-1]
+        taken, counts = np.unique(np.searchsorted(ends, steps), return_counts=True)
+        part = self._restricted(taken)
+        # Of each flag's levels in turn, the fixed parts side by side; who is no longer treated has no mass.
+        weights = np.resize(counts / counts.sum() / shares[taken], len(part.initial))
+        return replace(part, initial=part.initial * weights)
 
     def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
         """The distribution of the next morning, (n,)."""

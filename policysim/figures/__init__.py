@@ -18,7 +18,7 @@ from policysim.figures.harm import benefit_vs_harm
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.loss_parts import loss_by_outcome, sensitivity_by_weight
-from policysim.figures.over_days import value_over_days
+from policysim.figures.over_days import value_over_days, ways_over_days
 from policysim.figures.patients import action_probabilities, patient_losses
 from policysim.figures.saving import to_pdf, to_png, to_svg
 
@@ -43,4 +43,5 @@ __all__ = [
     "to_png",
     "to_svg",
     "value_over_days",
+    "ways_over_days",
 ]

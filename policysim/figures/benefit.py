@@ -114,7 +114,7 @@ def loss_vs_epsilon(
         ]
         settle(made, labels)
         if exact and panels[0].is_percentage:
-            _name_region(axes[0], out_of_reach(rows))
+            name_region(axes[0], out_of_reach(rows))
     return made.figure
 
 
@@ -155,7 +155,7 @@ def _draw(
     else:
         ends = draw_policies(axes, rows, panel.column, looks=colours, scale=panel.scale, labels=labels)
     if exact and panel.is_percentage:
-        _shade_out_of_reach(axes, out_of_reach(rows))
+        shade_out_of_reach(axes, out_of_reach(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     said = [axes.get_xlabel(), *([BAND] if has_band(rows, panel.column) else []), *([note] if note else [])]
     axes.set_xlabel("\n".join(said))
@@ -204,7 +204,7 @@ def out_of_reach(table: pd.DataFrame) -> pd.DataFrame:
     return proven.sort_values("epsilon").drop_duplicates("epsilon")
 
 
-def _shade_out_of_reach(axes: Axes, proven: pd.DataFrame) -> None:
+def shade_out_of_reach(axes: Axes, proven: pd.DataFrame) -> None:
     """Mark the region that no mechanism can reach: between two epsilons, by the proof at the larger, which holds."""
     if len(proven) > 1:
         axes.fill_between(
@@ -219,7 +219,7 @@ def _shade_out_of_reach(axes: Axes, proven: pd.DataFrame) -> None:
         )
 
 
-def _name_region(axes: Axes, proven: pd.DataFrame) -> None:
+def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     """Say in the region what it is, if there is room for the words."""
     if len(proven) < 2:
         return

@@ -1,4 +1,4 @@
-"""A course of treatment: what is kept under each total budget, and at each horizon."""
+"""A course of treatment: what is kept under each total budget and at each horizon, and which way keeps most."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
+from policysim.figures.benefit import name_region, shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
@@ -27,12 +29,21 @@ from policysim.figures.layout import EndLabels, settle
 from policysim.figures.lettering import plain, set_epsilon_axis
 from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, BEST_SCHEDULE, days
+from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, achieved, days
 
-NAME = "value_over_days"
+NAME, MAP = "value_over_days", "ways_over_days"
 # What has another name here, or is no policy of the catalogue.
-LABELS = {Optimal.name: OPTIMAL_DAILY, BEST_SCHEDULE: "a schedule for all (best-schedule)"}
+LABELS = {
+    Optimal.name: OPTIMAL_DAILY,
+    BEST_SCHEDULE: "a schedule for all (best-schedule)",
+    PLAN_ONCE: "one choice of a schedule (plan-once)",
+}
 SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
+ONCE_LOOK = Look("#882255", "*")
+# What stands first, as others are read against it.
+FIRST = (BEST_SCHEDULE, PLAN_ONCE)
+# The ways of `ways_over_days`: what is not named has the last.
+WAY_COLOURS = {BEST_SCHEDULE: "#DDDDDD", PLAN_ONCE: "#E8C4D6", "": "#BFDDEF"}
 
 
 def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
@@ -50,7 +61,8 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     Returns
     -------
     Figure
-        One panel more for each total epsilon, if there are several horizons.
+        One panel more for each total epsilon, if there are several horizons. Where `most_kept` holds a number at two
+        totals or more, what is above it is shaded: no mechanism can.
 
     Raises
     ------
@@ -67,7 +79,11 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     names = _names(rows[rows["horizon"] == longest], policies)
     every = names_of(rows, "policy")
     note = undrawn(every, names)
-    colours = {**looks([name for name in every if name != BEST_SCHEDULE]), BEST_SCHEDULE: SCHEDULE_LOOK}
+    colours = {
+        **looks([name for name in every if name not in FIRST]),
+        BEST_SCHEDULE: SCHEDULE_LOOK,
+        PLAN_ONCE: ONCE_LOOK,
+    }
     rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
     n_panels = 1 + len(totals)
@@ -80,21 +96,80 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
             empty.remove()
         labels = [_by_epsilon(made, grid[0], rows[rows["horizon"] == longest], colours, across)]
         grid[0].set_title(f"Benefit kept over {days(int(longest))}", loc="left", fontweight="bold")
+        proven = _proven(table[(table["group"] == ALL) & (table["horizon"] == longest)])
+        shade_out_of_reach(grid[0], proven)
         for axes, total in zip(grid[1:], totals, strict=False):
             labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], colours, across))
             axes.set_title(f"By horizon, at total ε = {plain(total)}", loc="left", fontweight="bold")
         if note:
             grid[0].set_xlabel(f"{grid[0].get_xlabel()}\n{note}")
         settle(made, labels)
+        name_region(grid[0], proven)
+    return made.figure
+
+
+def _proven(rows: pd.DataFrame) -> pd.DataFrame:
+    """What no mechanism exceeds at each total, as `policysim.figures.benefit.out_of_reach` has it."""
+    if "most_kept" not in rows:
+        return rows.iloc[:0].assign(epsilon=[], most_kept=[])
+    proven = rows.loc[rows["most_kept"].notna() & (rows["total_epsilon"] > 0), ["total_epsilon", "most_kept"]]
+    finite = proven[proven["total_epsilon"] < float("inf")].drop_duplicates("total_epsilon")
+    return finite.rename(columns={"total_epsilon": "epsilon"}).sort_values("epsilon")
+
+
+def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """Which way to spend a total keeps most at each horizon and total: a map, a field for each of both.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `policysim.course.course_findings.ways`: horizon, total_epsilon, way, policy, benefit_kept, best,
+        most_kept.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows.
+    """
+    checked(table, MAP, ["horizon", "total_epsilon", "way", "policy", "benefit_kept", "best", "most_kept"])
+    rows = nonempty(table[table["best"].astype(bool)], MAP, "that are the best of their field")
+    horizons, totals = sorted(rows["horizon"].unique()), sorted(rows["total_epsilon"].unique())
+    height = 0.55 * len(horizons) + 0.9
+    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=height) as made:
+        axes = made.figure.subplots()
+        for _, row in rows.iterrows():
+            place = totals.index(row["total_epsilon"]), horizons.index(row["horizon"])
+            colour = WAY_COLOURS.get(str(row["way"]), WAY_COLOURS[""])
+            axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
+            kept = achieved(float(row["benefit_kept"]), float(row["most_kept"]))
+            small: dict[str, Any] = {"fontsize": 0.8 * made.font} if size == "column" else {}
+            axes.text(*place, f"{row['policy']}\n{kept}", ha="center", va="center", **small)
+        axes.set_xlim(-0.5, len(totals) - 0.5)
+        axes.set_ylim(-0.5, len(horizons) - 0.5)
+        axes.set_xticks(range(len(totals)), labels=[plain(total) for total in totals])
+        axes.set_yticks(range(len(horizons)), labels=[f"{horizon:g}" for horizon in horizons])
+        axes.tick_params(length=0)
+        axes.set_xlabel("total ε of the course")
+        axes.set_ylabel("days")
+        axes.set_title("What keeps most, and how much", loc="left", fontweight="bold")
+        settle(made)
     return made.figure
 
 
 def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:
     """Those to draw: beside one for all, one schedule for all is what others are read against."""
-    if policies is not None or BEST_SCHEDULE not in names_of(rows, "policy"):
+    first = [name for name in FIRST if name in names_of(rows, "policy")]
+    if policies is not None or not first:
         return telling(rows, policies=policies, along="total_epsilon")
-    others = rows[rows["policy"] != BEST_SCHEDULE]
-    return [BEST_SCHEDULE, *telling(others, most=MOST_CURVES - 1, along="total_epsilon")]
+    others = rows[~rows["policy"].isin(first)]
+    return [*first, *telling(others, most=MOST_CURVES - len(first), along="total_epsilon")]
 
 
 def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:

@@ -22,8 +22,9 @@ MOST_COUNTED = 10_000_000
 NEGLIGIBLE = 1e-12
 # Fewer events than this, in as many patients as show two digits, are not told from none.
 LEAST_EVENTS = 0.01
-# In tables: all patients; and in the place of a policy's name, the schedule for all and the bounds of the limit.
-ALL, BEST_SCHEDULE = "all", "best-schedule"
+# In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
+# and the bounds of the limit.
+ALL, BEST_SCHEDULE, PLAN_ONCE = "all", "best-schedule", "plan-once"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6
@@ -126,6 +127,19 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
     return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
+
+
+def achieved(kept: float, most: float) -> str:
+    r"""What is kept, and after a dash the most that any mechanism can; the latter only where it is proved.
+
+    Examples
+    --------
+    >>> achieved(0.642, 0.7071), achieved(0.642, float("nan"))
+    ('64–71\xa0%', '64\xa0%')
+    """
+    if math.isnan(kept) or math.isnan(most):
+        return percent(kept)
+    return f"{percent_down(kept).removesuffix(chr(160) + '%')}–{percent_up(most)}"
 
 
 def percent_1(share: float) -> str:

@@ -18,10 +18,11 @@ from policies import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policysim.cli.main import main
 from policysim.course import allocation
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, best_schedule, schedule_tables
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
 from policysim.course.course_question import best_mechanisms
 from policysim.course.days import DaysQuestion, _Search, compare_days
 from policysim.course.planning import policy_value
+from policysim.course.schedules import best_schedule
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -210,7 +211,14 @@ def test_a_larger_total_never_keeps_less(study, delta):
     totals = (0.05, 0.2, 0.7, 1.0, 2.0, 5.0, 12.0)
     names = ("exponential", "exponential-tight", "randomized-response", "optimal")
     table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))
-    assert set(table["policy"]) == {"best-schedule", "exponential", "exponential-tight", "randomized-response", DAILY}
+    assert set(table["policy"]) == {
+        "best-schedule",
+        "plan-once",
+        "exponential",
+        "exponential-tight",
+        "randomized-response",
+        DAILY,
+    }
     for _, rows in table[table["group"] == "all"].groupby(["policy", "horizon"]):
         assert rows["total_epsilon"].tolist() == list(totals)
         assert (rows["value"].diff().dropna() >= 0).all()
@@ -359,7 +367,7 @@ def test_the_command_prints_one_document(capsys, path, tmp_path):
     document = json.loads(text)
     assert code == 0
     assert document["manifest"]["length_public"] is True
-    assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 5.0, 10.0}
+    assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 2.0, 5.0, 10.0}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,182 @@
+"""What a comparison over days says: what can be kept, what cannot, and which way of spending a total keeps most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
+from policysim.course.days import DaysQuestion
+from policysim.question.words import ALL, ASSUMED_PUBLIC, PLAN_ONCE, days, percent_down, percent_up
+from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.study.declared import ScenarioStudy
+
+# The ways to spend a total: nothing, on one choice of all days, or day by day.
+DAILY = "day by day"
+# Of values that differ by no more than this share of the largest, the plainest way counts as the best.
+EQUAL = 1e-9
+
+PER_DAY = (
+    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
+    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
+    "may keep more."
+)
+SCHEDULE_WORDS = (
+    "best-schedule gives everybody the same treatment on a day, which may change from day to day: it looks at nobody "
+    "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
+)
+ONCE_WORDS = (
+    "plan-once chooses one of several such schedules for each patient at admission, by the optimal private choice, and "
+    "follows it. The schedules are found from the model and the prior, which are public. What is published on all days "
+    "follows from one choice: nothing adds up over the days, and δ is 0."
+)
+LIMIT_WORDS = (
+    "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
+    "first treatment alone is as private as the whole course, and what follows is worth no more than the best choice "
+    "for each on all later days. What no mechanism compared here reaches, another one may."
+)
+NEVER_FALLS = (
+    "Each mechanism takes the largest daily ε that its total allows, or a smaller one that is worth more over the "
+    "course. So it never keeps less at a larger total, and it may spend less than the total."
+)
+
+
+def ways(table: pd.DataFrame) -> pd.DataFrame:
+    """The best of each way to spend a total, at each horizon and total, and which way is best.
+
+    The ways are one schedule for all (best-schedule), one private choice of a schedule (plan-once), and the best of
+    the policies that choose day by day, of those that stay within the total. What a smaller total allows, a larger one
+    does: so no way keeps less at a larger total.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare_days`.
+
+    Returns
+    -------
+    DataFrame
+        horizon, total_epsilon, way, policy, benefit_kept, best, most_kept: `best` is true for the way that keeps most,
+        the plainest of equals; `most_kept` is what no mechanism exceeds.
+    """
+    private = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
+    overall = table[(table["group"] == ALL) & private].to_dict("records")
+    rows = []
+    for horizon, total in sorted({(row["horizon"], row["total_epsilon"]) for row in overall}):
+        allowed = [row for row in overall if row["horizon"] == horizon and row["total_epsilon"] <= total]
+        kinds = {way: [row for row in allowed if _way(row["policy"]) == way] for way in (SCHEDULE, PLAN_ONCE, DAILY)}
+        found = {way: max(of_way, key=lambda row: row["value"]) for way, of_way in kinds.items() if of_way}
+        most = max(row["value"] for row in found.values())
+        best = next(way for way, row in found.items() if row["value"] >= most - EQUAL * abs(most))
+        proved = [row.get("most_kept", math.nan) for row in allowed if row["total_epsilon"] == total]
+        rows += [
+            {
+                "horizon": horizon,
+                "total_epsilon": total,
+                "way": way,
+                "policy": row["policy"],
+                "value": row["value"],
+                "benefit_kept": row["benefit_kept"],
+                "best": way == best,
+                "most_kept": proved[0],
+            }
+            for way, row in found.items()
+        ]
+    return pd.DataFrame(rows)
+
+
+def _way(policy: str) -> str:
+    return policy if policy in {SCHEDULE, PLAN_ONCE} else DAILY
+
+
+def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
+    """The mechanism of the table that keeps most at each horizon, of those that stay within the total epsilon.
+
+    Returns
+    -------
+    DataFrame
+        The best rows of `ways`: horizon, total_epsilon, policy, benefit_kept, most_kept; the plainest of equals.
+    """
+    found = ways(table)
+    best: pd.DataFrame = found[found["best"]].reset_index(drop=True)
+    return best[["horizon", "total_epsilon", "policy", "benefit_kept", "most_kept"]]
+
+
+def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
+    """What can be kept over the whole course, by what, and what no mechanism can; what schedules are, if they win."""
+    best = best_mechanisms(table)
+    rows = best[best["horizon"] == question.horizon].to_dict("records")
+    first, *others = rows
+    sentence = (
+        f"Over {days(question.horizon)}, within a total ε of {first['total_epsilon']:g}, "
+        f"{percent_down(first['benefit_kept'])} of the benefit can be kept (by {first['policy']})"
+        + _most(first, ", and no mechanism keeps more than ")
+        + "".join(
+            f"; within {row['total_epsilon']:g}, {percent_down(row['benefit_kept'])} ({row['policy']})"
+            + _most(row, " and no more than ")
+            for row in others
+        )
+        + f". Compared are {', '.join(dict.fromkeys(table['policy']))}."
+    )
+    names = {row["policy"] for row in rows}
+    said = {PLAN_ONCE: ONCE_WORDS, SCHEDULE: SCHEDULE_WORDS}
+    return [sentence, *(words for name, words in said.items() if name in names)]
+
+
+def _most(row: Mapping[Hashable, Any], words: str) -> str:
+    return "" if math.isnan(row["most_kept"]) else words + percent_up(row["most_kept"])
+
+
+def per_day_words(study: ScenarioStudy) -> str:
+    """What optimal-daily is and is not, if it is compared."""
+    return PER_DAY if Optimal.name in study.policies else ""
+
+
+def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
+    """What is hidden over the days, and how the days add up."""
+    length = (
+        "The length of a patient's stay is declared public."
+        if question.length_public
+        else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
+        "more record that they hide."
+    )
+    return (
+        f"Hidden: the whole record of a patient on all days, from {study.hidden_from}, within the total ε of the "
+        f"course: {guarantee_words(question)} {length} Assumed public: {ASSUMED_PUBLIC}, the policies' Q-values and "
+        "the schedules."
+    )
+
+
+def guarantee_words(question: DaysQuestion) -> str:
+    """What a total ε (and δ) promises, and how the days add up to it."""
+    plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
+    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
+    return (
+        f"any set of courses that may be published is at most e^ε times as probable under one record as under "
+        f"another{plus}. Choices made day by day add up by the sum of their ε or of their tables' exact losses{rho}, "
+        "whichever allows more."
+    )
+
+
+def over_days_title(title: str, horizon: int) -> str:
+    """The study's question, and over how many days.
+
+    Examples
+    --------
+    >>> over_days_title("What does it cost?", 14), over_days_title("Our ward", 1)
+    ('What does it cost? Over 14 days', 'Our ward, over 1 day')
+    """
+    return (
+        f"{title} Over {days(horizon)}" if title.rstrip()[-1:] in {"?", ".", "!"} else f"{title}, over {days(horizon)}"
+    )
+
+
+def description(question: DaysQuestion) -> str:
+    """What the figure shows."""
+    return (
+        f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
+        "ε, a line for each policy."
+    )

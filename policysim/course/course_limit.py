@@ -1,0 +1,119 @@
+"""What no private mechanism exceeds over the days of a process, whatever it does on which day."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from policies.arrays import ROUNDING, FloatArray, non_negative
+from policies.optimal.certificate import optimal_certificate, rounded_down
+from policies.optimal.sets import MAX_ACTIONS
+from policies.optimal.value_limit import value_limit
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem
+from policysim.course.process import Process
+from policysim.course.step_problems import DailyDecisions, optimal_course
+
+# What a sum of floats may be too large by, and more.
+_LOWERED = 1 - Fraction(1, 2**50)
+
+
+def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> float:
+    """A value that no (epsilon, delta)-private mechanism for the whole course of a process exceeds.
+
+    A mechanism may choose day by day or all at once, remember everything, and depend on every day's state. What it
+    publishes over all days is (epsilon, delta)-private: for any two first states x, x' and any set S of courses,
+    P(S | x) <= e^epsilon P(S | x') + delta. Then so is the first action alone, which is a part of what is published.
+    And whatever follows is worth at most the Q-value of the first state and action under the best continuation. So the
+    value is at most that of the best (epsilon, delta)-private choice between these Q-values, given the initial
+    distribution.
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP`, or the course of a treatment.
+    epsilon : float
+        >= 0; with inf the limit is the value of the best plan.
+    delta : float, optional
+        In [0, 1).
+
+    Returns
+    -------
+    float
+        Rounded up, in units of the rewards.
+
+    Raises
+    ------
+    ValueError
+        For an epsilon or a delta out of range, something else than a process, or one without a best plan (`plan`).
+
+    Notes
+    -----
+    What the choice loses at least is proved by `policies.optimal.certificate`, in rational arithmetic, on the Q-values
+    as they are; for more than `MAX_ENTRIES` groups times actions by linear duality alone. For delta > 0, the ceilings
+    M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most
+    q delta sum(beta), which is taken from what is lost.
+
+    Examples
+    --------
+    Two states that never change, each helped by another action on three days: of the first day's 1 a private choice
+    gets e / (1 + e) at most.
+
+    >>> from policysim.course.tabular import TabularMDP
+    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
+    >>> round(course_limit(mdp, epsilon=1.0), 3), round(course_limit(mdp, epsilon=1.0, delta=0.01), 3)
+    (2.731, 2.734)
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"course_limit takes a process, such as a TabularMDP, got {process!r}.")
+    epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
+    if delta >= 1:
+        raise ValueError(f"delta must be < 1, got delta={delta!r}.")
+    return first_day_limit(optimal_course(process), process.initial, epsilon, delta)
+
+
+def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float, delta: float = 0.0) -> float:
+    """The limit, from the decisions of a process under its best plan (`optimal_course`)."""
+    first = course.plain[0]
+    if first.whole is not None:
+        lost = _least_loss(first.whole, epsilon, delta)
+    else:
+        # What hides all states from each other hides those that allow the same actions.
+        lost = sum(
+            (
+                Fraction(math.fsum(initial[part.rows])) * _least_loss(part.problem, epsilon, delta) * _LOWERED
+                for part in first.classes
+                if part.problem is not None
+            ),
+            Fraction(0),
+        )
+    return _rounded_up(_sum_rounded_up(initial, course.values) - lost)
+
+
+def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fraction:
+    """What every (epsilon, delta)-private choice loses at least against the best action for each record."""
+    try:
+        proof = optimal_certificate(problem, epsilon)
+    except NotApplicableError:
+        if delta > 0 or problem.n_actions > MAX_ACTIONS:
+            return Fraction(0)
+        limit = value_limit(problem, epsilon)
+        best = float(problem.prior @ problem.utilities.max(axis=1))
+        return max(Fraction(0), Fraction(best - limit.unbeatable - ROUNDING * float(np.abs(problem.utilities).max())))
+    if not proof.holds(problem):
+        return Fraction(0)
+    undercut = Fraction(proof.q) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
+    return max(Fraction(0), Fraction(proof.bound) - undercut)
+
+
+def _sum_rounded_up(weights: FloatArray, values: FloatArray) -> Fraction:
+    """The sum of the products, at least: each has one rounding, and so has the sum."""
+    products = weights * values
+    return Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)
+
+
+def _rounded_up(number: Fraction) -> float:
+    """The smallest float that is not smaller."""
+    return -rounded_down(-number)

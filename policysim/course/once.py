@@ -1,0 +1,272 @@
+"""Choosing once: one private choice, at admission, of what is given on every day.
+
+What is published over all days is a function of that one choice, and the choice looks at the first record alone. So
+the whole course, however long, loses what the choice loses: nothing is added up, and delta is 0 (post-processing: Dwork
+& Roth 2014, The algorithmic foundations of differential privacy, proposition 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from policies.adjacency import Adjacency, AnyRecord
+from policies.arrays import FloatArray, IntArray
+from policies.catalogue import make_policy
+from policies.listed import Listed
+from policies.policy import Policy
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+from policysim.course.process import Process
+from policysim.course.schedules import Schedule, Schedules, public_schedules
+from policysim.question.protocol import SILENT, Progress
+
+# How many schedules there are at most, if not said otherwise, and how many can be.
+SCHEDULES, MOST_SCHEDULES = 16, 62
+# Of how many fixed parts of a record the sketch of a course is made in which schedules are searched.
+SKETCH = 32
+
+
+@dataclass(frozen=True, eq=False)
+class OncePlan:
+    """A schedule for each first state, chosen privately.
+
+    Attributes
+    ----------
+    schedules : array of int, (m, H)
+        The action of each decision under each schedule; without a horizon (m, B), where the last action goes on.
+    probabilities, log_probabilities : array, (n, m)
+        Of each schedule, for each first state; column-major.
+    value : float
+        The expected return from the initial distribution, exactly.
+    epsilon_spent : float
+        The exact privacy loss of the whole published course: that of the one choice. delta is 0.
+    policy : Policy
+        What chooses.
+    problem : DecisionProblem
+        The choice: what each schedule is worth to each first state, (n, m), under the initial distribution, with
+        the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group.
+    """
+
+    schedules: IntArray
+    probabilities: FloatArray
+    log_probabilities: FloatArray
+    value: float
+    epsilon_spent: float
+    policy: Policy
+    problem: DecisionProblem
+
+    def __repr__(self) -> str:
+        """In a line."""
+        m, length = self.schedules.shape
+        return (
+            f"OncePlan({self.policy.name}, {m} schedules of {length} decisions, value={self.value:.6g}, "
+            f"epsilon_spent={self.epsilon_spent:.6g})"
+        )
+
+
+def plan_once(
+    process: Process,
+    *,
+    epsilon: float,
+    policy: str | Policy = "optimal",
+    schedules: int | ArrayLike = SCHEDULES,
+    held: int | None = None,
+    public: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> OncePlan:
+    """Choose one of m public schedules privately, by the first state, and follow it through all decisions.
+
+    The schedules come from the process and its initial distribution alone, which are public: the best schedule, each
+    other first action before its rest, and then those that raise the value of the best epsilon-private choice, until
+    the gain is below 0.1 % of what there is to gain (`policysim.course.schedules.public_schedules`; the search is
+    local, and others may be better). What each is worth to each first state is exact.
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP`, or the course of a treatment (`build_course`).
+    epsilon : float
+        Of the whole course, >= 0.
+    policy : str or Policy
+        What chooses among the schedules, by their values: any policy of the catalogue. Its epsilon is replaced.
+    schedules : int, or array of int, (m, H)
+        How many there are at most, from 2 to 62; or the schedules themselves, as actions from 0 (without a horizon
+        (m, B), where the last action goes on). These must not be made from anybody's record.
+    held : int, optional
+        For how many decisions each action of a schedule is held: by default 1, or for horizons above 32 what makes at
+        most 32 changes. Without a horizon a schedule changes eight times, and then its last action goes on.
+    public : sequence of str, optional
+        Features of the first state that are public: only first states that agree in all of them are hidden among each
+        other. Over days they must never change.
+    advance : callable or Progress, optional
+        Called after each part of the work.
+
+    Returns
+    -------
+    OncePlan
+
+    Raises
+    ------
+    ValueError
+        For something else than a process, schedules that do not fit it, an action that some state does not allow, or
+        a policy that cannot be used on the choice.
+
+    Notes
+    -----
+    Any two first states are hidden among each other, one in which a patient is no longer treated too. That a process
+    ends by itself shows, and is taken as public, as everywhere; treatment over days is published through the last day
+    instead, unless its length is declared public.
+
+    Examples
+    --------
+    Two states that never change, each helped by another action on three days. Daily choices would share the epsilon;
+    one choice of the three days has all of it:
+
+    >>> from policysim.course.tabular import TabularMDP
+    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
+    >>> found = plan_once(mdp, epsilon=1.0)
+    >>> found.schedules.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
+    ([[0, 0, 0], [1, 1, 1]], 2.193, 1.0)
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"plan_once takes a process, such as a TabularMDP, got {process!r}.")
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    if not isinstance(chosen, Policy):
+        raise ValueError(f"policy must be a name or a Policy, as make_policy makes it, got policy={policy!r}.")
+    chosen = replace(chosen, epsilon=epsilon)
+    adjacency = _classes(process, public)
+    progress = Progress.of(advance)
+    progress.expect(3)
+    if np.isscalar(schedules):
+        family = Schedules.of(process, held)
+        most = _checked_number(schedules)
+        first = best_of_all(family)
+        progress.advance()
+        names = found_schedules(family, first, most, [chosen.epsilon])
+    else:
+        if held is not None:
+            raise ValueError("held goes with a number of schedules, not with schedules of their own.")
+        family, names = _given(process, schedules)
+        progress.advance()
+    progress.advance()
+    problem = schedule_problem(family, names, adjacency)
+    progress.advance()
+    logs, probabilities = chosen.tables(problem)
+    return OncePlan(
+        schedules=family.expanded(names),
+        probabilities=probabilities,
+        log_probabilities=logs,
+        value=problem.value(probabilities),
+        epsilon_spent=privacy_loss_of_logs(logs, problem.adjacency).epsilon,
+        policy=chosen,
+        problem=problem,
+    )
+
+
+def best_of_all(family: Schedules) -> Schedule:
+    """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
+
+    It is worth no less than any that differs at one place.
+    """
+    searched, places = _sketched(family), range(len(family.held))
+    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
+    found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
+    worth = searched.process.initial @ searched.values(found)
+    return family.best(family.process.initial, found[int(worth.argmax())])
+
+
+def found_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+    """The public schedules of a process, of which `first` is the best one; searched on its sketch, if it has one."""
+    return public_schedules(_sketched(family), first, most, epsilons)
+
+
+def _sketched(family: Schedules) -> Schedules:
+    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
+    return family if sketch is None else replace(family, process=sketch(SKETCH))
+
+
+def schedule_problem(
+    family: Schedules, schedules: Sequence[Schedule], adjacency: Adjacency | None = None
+) -> DecisionProblem:
+    """The choice among schedules: what each is worth to each first state, exactly."""
+    process = family.process
+    if len(schedules) < 2:
+        raise ValueError(
+            "there is only one schedule to choose: every state allows one action only, or schedules is below 2."
+        )
+    outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
+    return DecisionProblem(
+        family.values(schedules),
+        process.initial,
+        adjacency or AnyRecord(),
+        [_in_words(process, held) for held in family.expanded(schedules)],
+        records=process.records,
+        outcomes={name: family.values(schedules, table) for name, table in outcomes.items()},
+    )
+
+
+def _in_words(process: Process, actions: IntArray) -> str:
+    """The actions of a schedule by their names, each with how often it comes in a row.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> _in_words(SimpleNamespace(actions=("none", "drug")), np.array([1, 0, 0]))
+    'drug, none x 2'
+    """
+    runs = [(process.actions[action], len(list(run))) for action, run in groupby(actions)]
+    return ", ".join(name if times == 1 else f"{name} x {times}" for name, times in runs)
+
+
+def _classes(process: Process, public: Sequence[str]) -> Adjacency:
+    """Who is hidden among whom."""
+    if isinstance(public, str):
+        raise ValueError(f"public must be a list of features, got public={public!r}.")
+    if not public:
+        return AnyRecord()
+    codes = [process.records.groups(feature)[0] for feature in public]
+    return Listed.sensitive(np.column_stack([*codes, np.zeros_like(codes[0])]), [len(codes)])
+
+
+def _checked_number(schedules: Any) -> int:
+    if isinstance(schedules, (bool, np.bool_)) or not isinstance(schedules, (int, np.integer)):
+        raise ValueError(f"schedules must be a whole number, or actions (m, H), got schedules={schedules!r}.")
+    if not 2 <= schedules <= MOST_SCHEDULES:
+        raise ValueError(f"schedules must be from 2 to {MOST_SCHEDULES}, got schedules={schedules!r}.")
+    return int(schedules)
+
+
+def _given(process: Process, schedules: ArrayLike) -> tuple[Schedules, list[Schedule]]:
+    """Schedules that a user gives, checked."""
+    try:
+        table: Any = np.asarray(schedules)
+    except ValueError:
+        table = np.zeros(())  # rows of several lengths
+    wanted = "H" if process.horizon is None else process.horizon
+    if table.ndim != 2 or not np.issubdtype(table.dtype, np.integer) or process.horizon not in (None, table.shape[1]):
+        raise ValueError(f"schedules must be whole numbers of shape (m, {wanted}), got {_shape(schedules)}.")
+    if len(table) < 2 or len(table) > MOST_SCHEDULES or len(np.unique(table, axis=0)) < len(table):
+        raise ValueError(f"schedules must be 2 to {MOST_SCHEDULES} distinct rows, got {len(table)} rows.")
+    family = Schedules(process, (1,) * table.shape[1]).checked()
+    for place in range(table.shape[1]):
+        bad = np.flatnonzero(~np.isin(table[:, place], family.choices(place)))
+        if bad.size:
+            row = int(bad[0])
+            raise ValueError(
+                f"schedules[{row}, {place}] must be one of the actions {family.choices(place)} that every state "
+                f"allows, got {int(table[row, place])}."
+            )
+    return family, [tuple(map(int, row)) for row in table]
+
+
+def _shape(schedules: ArrayLike) -> str:
+    try:
+        return f"shape {np.shape(schedules)}"
+    except ValueError:
+        return "rows of several lengths"

@@ -1,0 +1,337 @@
+"""Schedules: the same action for everybody, which may change from step to step, and looks at nobody.
+
+What a schedule is worth to each first state is exact. Which schedules are good is found from the process and its prior
+alone, so that whoever chooses among them reveals nothing by which ones there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from envs.treatment_response import is_whole
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray
+from policies.optimal.certificate import optimal_certificate
+from policies.optimal.optimum import Optimal
+from policies.policy import NotApplicableError, two_values
+from policies.problem import DecisionProblem
+from policysim.course.chain import EndlessError, chain_values
+from policysim.course.process import Process
+from policysim.course.step_problems import q_table, require_tabular
+
+Schedule = tuple[int, ...]
+# Of a process without a horizon, how often a schedule may change before its last action goes on for ever.
+CHANGES = 8
+# Schedules of a finite horizon have at most so many steps of their own; of a longer one each is held for several.
+MOST_STEPS = 32
+# How many schedules a search adds at a time, and from how many it starts.
+BATCH, STARTS = 2, 6
+# The search ends if it gains less than this share of what the best for each gains over one schedule for all.
+LEAST_GAIN = 1e-3
+# What is worth more by less than this, relative, is rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Schedules:
+    """The schedules of a process.
+
+    Parameters
+    ----------
+    process : Process
+    held : tuple of int
+        For how many decisions each action of a schedule is held, (B,); their sum is the horizon. Without a horizon
+        the last action goes on for ever, whatever its number says.
+    """
+
+    process: Process
+    held: tuple[int, ...]
+
+    @classmethod
+    def of(cls, process: Process, held: int | None = None) -> Schedules:
+        """Those that hold each action for `held` decisions; by default for 1, or for what makes 32 of a long horizon.
+
+        Raises
+        ------
+        ValueError
+            For a number of decisions that is not a whole number >= 1 (or is above the horizon), for a process in which
+            no action is open to every state, or, without a horizon, in which none has a value if it goes on for ever.
+        """
+        horizon = process.horizon
+        if held is not None and (not is_whole(held) or held < 1 or (horizon is not None and held > horizon)):
+            most = "" if horizon is None else f" and <= the horizon {horizon}"
+            raise ValueError(f"held must be a whole number >= 1{most}, got held={held!r}.")
+        if horizon is None:
+            return cls(process, (held or 1,) * (CHANGES + 1)).checked()
+        step = held or -(-horizon // MOST_STEPS)
+        lengths = [step] * (horizon // step)
+        return cls(process, (*lengths, *([horizon % step] if horizon % step else []))).checked()
+
+    def checked(self) -> Schedules:
+        """Itself; ValueError for a process that has no schedule."""
+        if not self.open:
+            raise ValueError(
+                "no action is open to every state, so that no schedule can be given to everybody: choose day by day "
+                "(compare), or make the process with admissible=True if every state can take every action."
+            )
+        if self.process.horizon is None and not self._endless:
+            raise ValueError(
+                "no action has a value in every state if it goes on for ever: give the process a horizon or a "
+                "discount below 1."
+            )
+        return self
+
+    @property
+    def open(self) -> list[int]:
+        """The actions that every state allows."""
+        mask = self.process.admissible
+        return [a for a in range(len(self.process.actions)) if mask is None or mask[:, a].all()]
+
+    @property
+    def _endless(self) -> dict[int, FloatArray]:
+        """What each action is worth if it goes on for ever, where that is finite in every state."""
+        known: dict[int, FloatArray] | None = self.__dict__.get("endless")
+        if known is None:
+            known = {}
+            mdp = require_tabular(self.process)
+            for action in self.open:
+                chosen = np.full(len(mdp.initial), action)
+                try:
+                    values = chain_values(mdp, two_values(chosen, len(mdp.actions), 1.0, 0.0))
+                except EndlessError:
+                    continue
+                if np.isfinite(values).all():
+                    known[action] = values
+            self.__dict__["endless"] = known
+        return known
+
+    def choices(self, place: int) -> list[int]:
+        """The actions that a schedule may have at one of its places."""
+        last = place == len(self.held) - 1
+        return list(self._endless) if last and self.process.horizon is None else self.open
+
+    def expanded(self, schedules: Iterable[Schedule]) -> IntArray:
+        """The action of every decision, (m, H); without a horizon (m, B), where the last one goes on."""
+        lengths = self.held if self.process.horizon is not None else (*self.held[:-1], 1)
+        return np.array([np.repeat(schedule, lengths) for schedule in schedules], dtype=np.intp)
+
+    def values(self, schedules: Sequence[Schedule], rewards: FloatArray | None = None) -> FloatArray:
+        """What each schedule is worth to each first state, (n, m), exactly; column-major.
+
+        Schedules that end alike share the work of their ends.
+
+        Parameters
+        ----------
+        schedules : sequence of tuple of int, (m,) of (B,)
+        rewards : array, (n, k), optional
+            What is counted in place of the process's rewards, not discounted.
+        """
+        ends: dict[Schedule, FloatArray] = {(): np.zeros(len(self.process.initial))}
+        for place in reversed(range(len(self.held))):
+            needed = dict.fromkeys(schedule[place:] for schedule in schedules)
+            ends = {end: self._before(ends[end[1:]], end[0], place, rewards) for end in needed}
+        table = np.empty((len(self.process.initial), len(schedules)), order="F")
+        for column, schedule in zip(table.T, schedules, strict=True):
+            column[:] = ends[schedule]
+        return table
+
+    def _before(self, values: FloatArray, action: int, place: int, rewards: FloatArray | None = None) -> FloatArray:
+        """What the states are worth before an action is held, (n,), if these are their values after it."""
+        process = self.process
+        if process.horizon is None and place == len(self.held) - 1:
+            return self._endless[action]
+        gains, discount = (process.rewards, process.discount) if rewards is None else (rewards, 1.0)
+        for _ in range(self.held[place]):
+            values = gains[:, action] + discount * following(process, values, action)
+        return values
+
+    def best(self, weights: FloatArray, start: Schedule) -> Schedule:
+        """The schedule that is worth most to first states of these weights, as far as one place's change can tell.
+
+        Coordinate ascent: the action of each place, from the last to the first, is made the best one given the
+        others, until none changes. The value rises with every change, so that this ends; another schedule that
+        differs at several places may be better still.
+
+        Parameters
+        ----------
+        weights : array, (n,)
+            >= 0, of any sum.
+        start : tuple of int, (B,)
+        """
+        schedule = start
+        while True:
+            masses = self._masses(weights, schedule)
+            found, values = list(schedule), np.zeros(len(weights))
+            for place in reversed(range(len(schedule))):
+                before = self._before_each(values, place)
+                worth = {action: float(masses[place] @ column) for action, column in before.items()}
+                most = max(worth, key=lambda action: worth[action])
+                if worth[most] > worth[schedule[place]] + ROUNDING * max(map(abs, worth.values())):
+                    found[place] = most
+                values = before[found[place]]
+            if tuple(found) == schedule:
+                return schedule
+            schedule = tuple(found)
+
+    def _before_each(self, values: FloatArray, place: int) -> dict[int, FloatArray]:
+        if self.held[place] == 1 and self.process.admissible is None and self.process.horizon is not None:
+            return dict(enumerate(q_table(self.process, values).T))
+        return {action: self._before(values, action, place) for action in self.choices(place)}
+
+    def _masses(self, weights: FloatArray, schedule: Schedule) -> list[FloatArray]:
+        """The mass of the states at each place, (B,) of (n,)."""
+        masses = [weights]
+        for place, action in enumerate(schedule[:-1]):
+            mass = masses[-1]
+            for _ in range(self.held[place]):
+                mass = moved(self.process, mass, action)
+            masses.append(mass)
+        return masses
+
+
+def following(process: Process, values: FloatArray, action: int) -> FloatArray:
+    """E[values(next state)] of one action, (n,): by the process's own `continuation_of` if it has one."""
+    of_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "continuation_of", None)
+    return process.continuation(values)[:, action] if of_one is None else of_one(values, action)
+
+
+def moved(process: Process, mass: FloatArray, action: int) -> FloatArray:
+    """The mass of the next state if everybody gets one action: by the process's own `push_by` if it has one."""
+    by_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "push_by", None)
+    if by_one is not None:
+        return by_one(mass, action)
+    return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
+
+
+def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
+    """The action that everybody gets on each day of a finite horizon; see `Schedules.best`.
+
+    Parameters
+    ----------
+    process : Process
+    start : sequence of int, (H,)
+        The actions of the days to begin with.
+    """
+    return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
+
+
+def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+    """Schedules to choose among privately, from the process and its prior alone.
+
+    The best schedule, each other first action before its rest, and then those that raise the value of the best
+    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
+    Decomposition principle for linear programs). The dual of that programme (`policies.optimal.certificate`) has for
+    each first state x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so
+    that q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
+
+        sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
+
+    This is convex in u_s. So the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)])
+    gains no less than s, and this is repeated until nothing changes.
+
+    Parameters
+    ----------
+    family : Schedules
+        Of the process, or of a sketch of it.
+    first : tuple of int
+        The best schedule.
+    most : int
+        How many there may be, >= 2.
+    epsilons : sequence of float
+        Of the choices that they are for, rising.
+
+    Returns
+    -------
+    list of tuple of int
+        Those that the best choice uses at some epsilon, and at least two.
+    """
+    chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
+    used: dict[Schedule, None] = {}
+    for epsilon in epsilons if len(chosen) > 1 else ():
+        room = most - len([schedule for schedule in chosen if schedule not in used])
+        found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
+        used |= dict.fromkeys(found.used)
+        chosen = list(dict.fromkeys([*used, *chosen]))[:most]
+    enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
+    return enough[:most]
+
+
+class _Search:
+    """The best private choice among some schedules at one epsilon, and which others it lacks."""
+
+    def __init__(self, family: Schedules, chosen: list[Schedule], epsilon: float) -> None:
+        self.family, self.chosen, self.epsilon = family, list(chosen), epsilon
+        self.prior = family.process.initial
+        self.table = family.values(chosen)
+        self._solve()
+
+    @property
+    def used(self) -> list[Schedule]:
+        """The schedules that somebody gets."""
+        return [schedule for schedule, cap in zip(self.chosen, self.ceilings, strict=True) if cap > 0]
+
+    def enlarged(self, most: int) -> _Search:
+        """Itself, with schedules added one by one until another one gains less than `LEAST_GAIN`."""
+        while len(self.chosen) < most:
+            found, worth = self._lacking(), self.worth
+            if not found:
+                break
+            self.chosen += found[: most - len(self.chosen)]
+            self.table = np.column_stack([self.table, self.family.values(self.chosen[self.table.shape[1] :])])
+            self._solve()
+            stakes = float(self.prior @ (self.table.max(axis=1) - self.table[:, 0]))
+            if not self.worth - worth > LEAST_GAIN * stakes:
+                break
+        return self
+
+    def _solve(self) -> None:
+        problem = DecisionProblem(self.table, self.prior, AnyRecord())
+        probabilities = Optimal(self.epsilon).probabilities(problem)
+        self.worth, self.ceilings = problem.value(probabilities), probabilities.max(axis=0)
+
+    def _lacking(self) -> list[Schedule]:
+        """The schedules that would gain most, at most `BATCH`."""
+        q, margin = float(np.exp(-self.epsilon)), self._margin()
+        slack = ROUNDING * float(self.prior @ np.abs(self.table).max(axis=1))
+        found: dict[Schedule, float] = {}
+        for place, schedule in enumerate(self.chosen[:STARTS]):
+            weights = self.prior * (q + (1 - q) * (self.table[:, place] > margin))
+            better, gain = self._climbed(schedule, weights, margin, q)
+            if better not in self.chosen and gain > slack:
+                found[better] = gain
+        return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
+
+    def _climbed(self, schedule: Schedule, weights: FloatArray, margin: FloatArray, q: float) -> tuple[Schedule, float]:
+        """A schedule that gains most, as far as small changes can tell, and its gain."""
+        gained = -np.inf
+        while True:
+            better = self.family.best(weights, schedule)
+            above = self.family.values([better])[:, 0] - margin
+            gain = float(self.prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
+            if not gain > gained + ROUNDING * float(self.prior @ np.abs(margin)):
+                return schedule, gained
+            schedule, gained = better, gain
+            weights = self.prior * (q + (1 - q) * (above > 0))
+
+    def _margin(self) -> FloatArray:
+        """mu, (n,), from the dual of the choice among those that are used."""
+        columns = np.flatnonzero(self.ceilings > 0)
+        if len(columns) < 2:
+            columns = np.arange(min(2, len(self.chosen)))
+        table = self.table[:, columns]
+        try:
+            proof = optimal_certificate(DecisionProblem(table, self.prior, AnyRecord()), self.epsilon)
+        except NotApplicableError:
+            # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
+            highest: FloatArray = table.max(axis=1)
+            return highest
+        # What the dual charges for each step down a group's order is the same share of every member's own step.
+        charged = -np.diff(np.take_along_axis(proof.alpha, proof.orders, axis=1), axis=1)
+        steps = np.diff(np.take_along_axis(proof.costs, proof.orders, axis=1), axis=1)
+        shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
+        falling = np.take_along_axis(table, proof.orders[proof.codes], axis=1)
+        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[proof.codes]).sum(axis=1)
+        return margin

@@ -1,0 +1,291 @@
+"""One private choice of a schedule: its value by brute force and a full programme, its loss by enumeration."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+from small_processes import expected_by_paths, random_arrays
+from small_studies import SCENARIO, write_small_study
+
+import policysim as ps
+from policysim.course.schedules import Schedules, best_schedule
+
+ONSET = "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]"
+
+
+def chain(seed, horizon=4, n_states=4, **options):
+    """States that change little, so that choosing pays, and one that absorbs; three actions."""
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.full(n_states, 0.5), size=(n_states, 3)) + 3 * np.eye(n_states)[:, None, :]
+    moves[-1] = np.eye(n_states)[-1]
+    rewards = rng.normal(size=(n_states, 3))
+    rewards[-1] = 0.0
+    initial = [*rng.dirichlet(np.ones(n_states - 1)), 0.0]
+    return ps.TabularMDP(moves / moves.sum(axis=2, keepdims=True), rewards, initial, horizon=horizon, **options)
+
+
+def schedule_values(process, schedule):
+    """What a schedule is worth to each state, by following it backwards through dense matrices."""
+    n, k = process.rewards.shape
+    dense = process.stacked.toarray().reshape(k, n, n)
+    values = np.zeros(n)
+    for action in reversed(schedule):
+        values = process.rewards[:, action] + process.discount * dense[action] @ values
+    return values
+
+
+def full_programme(table, prior, epsilon):
+    """The largest value of any table p(j|x) with p(j|x) <= e^epsilon p(j|x') for all pairs: a variable each."""
+    n, m = table.shape
+    pairs = [(x, y) for x, y in product(range(n), repeat=2) if x != y]
+    rows = sparse.vstack(
+        [
+            sparse.kron(np.eye(n)[[x]] - math.exp(epsilon) * np.eye(n)[[y]], sparse.eye_array(m), format="csr")
+            for x, y in pairs
+        ]
+    )
+    sums = sparse.kron(sparse.eye_array(n), np.ones((1, m)))
+    found = optimize.linprog(
+        -(prior[:, None] * table).ravel(), A_ub=rows, b_ub=np.zeros(rows.shape[0]), A_eq=sums, b_eq=np.ones(n)
+    )
+    return -found.fun
+
+
+def published(process, plan):
+    """P(published course | first state), (n, k^H): a state is drawn, a schedule chosen, and followed to the end.
+
+    Every path of states is followed, so that what is published may depend on nothing else than it does.
+    """
+    n, k = process.rewards.shape
+    horizon = plan.schedules.shape[1]
+    dense = process.stacked.toarray().reshape(k, n, n)
+    joint = np.zeros((n, k**horizon))
+    for first, chosen in product(range(n), range(len(plan.schedules))):
+        reached = np.eye(n)[first] * plan.probabilities[first, chosen]
+        code = 0
+        for action in plan.schedules[chosen]:
+            code = code * k + action
+            reached = reached @ dense[action]
+        joint[first, code] += reached.sum()
+    return joint
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_values_of_schedules_are_those_of_their_paths(seed):
+    process = chain(seed, horizon=3, discount=0.9)
+    found = ps.plan_once(process, epsilon=1.0)
+    for column, schedule in zip(found.problem.utilities.T, found.schedules, strict=True):
+        assert column == pytest.approx(schedule_values(process, schedule), abs=1e-12)
+        dense = process.stacked.toarray().reshape(3, 4, 4).transpose(1, 0, 2)
+        daily = np.stack([np.tile(np.eye(3)[action], (4, 1)) for action in schedule])
+        assert column[0] == pytest.approx(expected_by_paths(dense, process.rewards, daily, 0, discount=0.9), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed, epsilon):
+    process = chain(seed)
+    everything = list(product(range(3), repeat=4))
+    table = np.column_stack([schedule_values(process, schedule) for schedule in everything])
+    most = full_programme(table, process.initial, epsilon)
+    found = ps.plan_once(process, epsilon=epsilon)
+    stakes = process.initial @ table.max(axis=1) - (process.initial @ table).max()
+    assert most - 0.01 * stakes <= found.value <= most + 1e-9
+    # And among schedules that are given, exactly.
+    given = ps.plan_once(process, epsilon=epsilon, schedules=everything[:50])
+    assert given.value == pytest.approx(full_programme(table[:, :50], process.initial, epsilon), abs=1e-7)
+    first = best_schedule(process, [0] * 4)
+    assert process.initial @ schedule_values(process, first) == pytest.approx((process.initial @ table).max(), abs=1e-9)
+
+
+@pytest.mark.parametrize("policy", ["optimal", "exponential", "randomized-response", "permute-and-flip"])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_whole_published_course_loses_what_the_one_choice_loses(policy, seed):
+    process = chain(seed)
+    found = ps.plan_once(process, epsilon=1.5, policy=policy)
+    # All 81 courses that may be published, from every first state, the absorbed one too; delta is 0.
+    joint = published(process, found)
+    assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon == pytest.approx(found.epsilon_spent, abs=1e-12)
+    assert found.epsilon_spent <= 1.5 + 1e-12 and (found.epsilon_spent > 0 or policy == "optimal")
+    # Its value is that of what is published and earned, path by path.
+    values = np.column_stack([schedule_values(process, schedule) for schedule in found.schedules])
+    assert found.value == pytest.approx((process.initial[:, None] * found.probabilities * values).sum(), abs=1e-12)
+
+
+def test_a_choice_that_is_made_again_on_the_second_day_loses_more():
+    """The planted bug: the schedule is chosen anew, by the same table, from the second day's state."""
+    process = chain(0)
+    found = ps.plan_once(process, epsilon=1.5)
+    dense = process.stacked.toarray().reshape(3, 4, 4)
+    joint = np.zeros((4, 81))
+    for first, one, other in product(range(4), *(range(len(found.schedules)),) * 2):
+        start, later = found.schedules[one], found.schedules[other]
+        again = dense[start[0]][first] @ found.probabilities[:, other]
+        code = int(np.ravel_multi_index((start[0], *later[1:]), (3,) * 4))
+        joint[first, code] += found.probabilities[first, one] * again
+    assert joint.sum(axis=1) == pytest.approx(np.ones(4))
+    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > found.epsilon_spent + 0.1
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("once")
+    return ps.load_study(write_small_study(folder, scenario=SCENARIO.replace("[treatments.none]", ONSET)))
+
+
+def test_within_public_classes_only_their_members_are_hidden_among_each_other(study):
+    process = ps.build_course(study, 3)
+    found = ps.plan_once(process, epsilon=1.0, public=["age"])
+    codes, _ = process.records.groups("age")
+    losses = [
+        ps.privacy_loss(found.probabilities[codes == level], ps.AnyRecord()).epsilon for level in np.unique(codes)
+    ]
+    assert max(losses) == pytest.approx(found.epsilon_spent, abs=1e-12)
+    assert found.epsilon_spent <= 1.0 + 1e-12
+    whole = ps.plan_once(process, epsilon=1.0)
+    assert found.value >= whole.value - 1e-12
+    # A class alone is the choice of its own patients.
+    for level in np.unique(codes):
+        inside = codes == level
+        values = np.asarray(found.problem.utilities)[inside]
+        alone = ps.DecisionProblem(values, process.initial[inside] / process.initial[inside].sum(), ps.AnyRecord())
+        table = ps.make_policy("optimal", epsilon=1.0).probabilities(alone)
+        assert alone.value(found.probabilities[inside]) == pytest.approx(alone.value(table), abs=1e-9)
+
+
+def test_the_course_of_a_treatment_has_its_deaths_and_groups(study):
+    process = ps.build_course(study, 3)
+    found = ps.plan_once(process, epsilon=2.0)
+    assert found.schedules.shape[1] == 3
+    of_day = [process.outcomes["deaths"]] * 3
+    for schedule, column in zip(found.schedules, found.problem.outcomes["deaths"].T, strict=True):
+        later = np.zeros(len(process.initial))
+        for action, deaths in zip(reversed(schedule), of_day, strict=True):
+            later = deaths[:, action] + process.continuation(later)[:, action]
+        assert column == pytest.approx(later, abs=1e-15)
+    table = ps.compare(found.problem, policies=["optimal"], epsilons=[2.0], by=["age"])
+    assert table["value"].iloc[0] == pytest.approx(found.value, abs=1e-12)
+    # The absorbed record is one of those that are hidden.
+    assert len(found.probabilities) == study.scenario.space.size + 1
+
+
+def test_a_sketch_searches_as_the_whole_course_does(study):
+    process = ps.build_course(study, 4)
+    assert process.sketch(10**6) is process
+    small = process.sketch(1)
+    assert small.initial.sum() == pytest.approx(1.0) and len(small.initial) == 2**3 + 1
+    # What a part of the fixed features does is what it does in the whole course.
+    backup, records = process.backup.restricted(np.array([1]))
+    values = np.random.default_rng(0).normal(size=len(process.initial) - 1)
+    assert backup.continuation(values[records]) == pytest.approx(
+        process.backup.continuation(values)[records], abs=1e-14
+    )
+    pushed = backup.push(np.ones(len(records)), np.full((len(records), 3), 1 / 3))
+    mass = np.zeros(len(values))
+    mass[records] = 1.0
+    assert pushed == pytest.approx(process.backup.push(mass, np.full((len(values), 3), 1 / 3))[records], abs=1e-14)
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_merged_records_are_worth_what_each_of_them_is(study, public):
+    process = ps.build_course(study, 3, length_public=public)
+    merged = process.merged()
+    state = merged.first_records.state
+    assert len(merged.initial) <= len(process.initial) == len(state)
+    assert np.array_equal(np.bincount(state, process.initial), merged.initial)
+    assert np.array_equal(merged.rewards[state], process.rewards)
+    values = np.random.default_rng(2).normal(size=len(merged.initial))
+    assert np.array_equal(merged.continuation(values)[state], process.continuation(values[state]))
+    plan, of_all = ps.plan(merged), ps.plan(process)
+    assert np.array_equal(plan.values[0][state], of_all.values[0])
+
+
+def test_merged_records_are_those_that_are_alike():
+    study = ps.load_study("covid")
+    process = ps.build_course(study, 2)
+    merged = process.merged()
+    assert len(merged.initial) < 0.6 * len(process.initial)
+    state, values = merged.first_records.state, np.random.default_rng(2).normal(size=len(merged.initial))
+    assert np.array_equal(merged.rewards[state], process.rewards)
+    assert np.array_equal(merged.continuation_of(values, 2)[state], process.continuation_of(values[state], 2))
+
+
+def test_one_action_at_a_time_is_the_column_of_all(study):
+    for public in (False, True):
+        process = ps.build_course(study, 3, length_public=public)
+        values = np.random.default_rng(1).normal(size=len(process.initial))
+        every = process.continuation(values)
+        for action in range(3):
+            assert process.continuation_of(values, action) == pytest.approx(every[:, action], abs=1e-15)
+            table = np.zeros((len(values), 3))
+            table[:, action] = 1.0
+            assert process.push_by(process.initial, action) == pytest.approx(process.push(process.initial, table))
+
+
+def test_an_endless_process_holds_its_last_action():
+    moves, rewards, initial, _ = random_arrays(np.random.default_rng(3))
+    process = ps.TabularMDP(moves, rewards, initial, discount=0.9)
+    found = ps.plan_once(process, epsilon=2.0)
+    for column, schedule in zip(found.problem.utilities.T, found.schedules, strict=True):
+        forever = np.linalg.solve(np.eye(4) - 0.9 * moves[:, schedule[-1]], rewards[:, schedule[-1]])
+        values = forever
+        for action in reversed(schedule[:-1]):
+            values = rewards[:, action] + 0.9 * moves[:, action] @ values
+        assert column == pytest.approx(values, abs=1e-9)
+    assert found.value <= ps.course_limit(process, epsilon=2.0)
+
+
+def test_a_long_horizon_holds_each_action_for_several_decisions():
+    process = chain(1, horizon=70)
+    found = ps.plan_once(process, epsilon=2.0, held=30)
+    assert found.schedules.shape[1] == 70
+    changes = np.flatnonzero((np.diff(found.schedules, axis=1) != 0).any(axis=0)) + 1
+    assert set(changes.tolist()) <= {30, 60}
+    assert Schedules.of(process).held == (3,) * 23 + (1,)
+    assert repr(found).startswith("OncePlan(optimal, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": -1.0}, r"epsilon must be >= 0, got epsilon=-1.0"),
+        ({"epsilon": math.nan}, "epsilon must be >= 0"),
+        ({"policy": 3}, "policy must be a name or a Policy"),
+        ({"policy": "optimum"}, "unknown policy 'optimum'"),
+        ({"schedules": 1}, "schedules must be from 2 to 62, got schedules=1"),
+        ({"schedules": 63}, "schedules must be from 2 to 62, got schedules=63"),
+        ({"schedules": 2.5}, r"schedules must be a whole number, or actions \(m, H\)"),
+        ({"schedules": True}, "schedules must be a whole number"),
+        ({"schedules": [[0, 1, 2]]}, r"schedules must be whole numbers of shape \(m, 4\), got shape \(1, 3\)"),
+        ({"schedules": [[0, 1, 2, 0], [0, 1]]}, "got rows of several lengths"),
+        ({"schedules": [[0, 1, 2, 0]]}, "schedules must be 2 to 62 distinct rows, got 1 rows"),
+        ({"schedules": [[0, 1, 2, 0], [0, 1, 2, 0]]}, "2 to 62 distinct rows"),
+        ({"schedules": [[0, 1, 2, 0], [0, 1, 3, 0]]}, r"schedules\[1, 2\] must be one of the actions \[0, 1, 2\]"),
+        ({"schedules": [[0.0, 1, 2, 0], [0, 1, 1, 0]]}, "schedules must be whole numbers"),
+        ({"held": 0}, "held must be a whole number >= 1 and <= the horizon 4, got held=0"),
+        ({"held": 5}, "held must be a whole number >= 1 and <= the horizon 4, got held=5"),
+        ({"held": 2, "schedules": [[0, 1, 2, 0], [0, 0, 0, 0]]}, "held goes with a number of schedules"),
+        ({"public": "age"}, "public must be a list of features, got public='age'"),
+        ({"public": ["age"]}, "unknown group 'age'"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(options, message):
+    with pytest.raises(ValueError, match=message):
+        ps.plan_once(chain(0), **{"epsilon": 1.0, **options})
+
+
+def test_a_process_that_has_no_schedule_says_why():
+    mask = np.array([[True, False], [False, True]])
+    moves = np.full((2, 2, 2), 0.5)
+    with pytest.raises(ValueError, match="no action is open to every state"):
+        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=mask), epsilon=1.0)
+    with pytest.raises(ValueError, match="no action has a value in every state if it goes on for ever"):
+        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5]), epsilon=1.0)
+    one = ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=[[True, True], [True, False]])
+    with pytest.raises(ValueError, match="there is only one schedule to choose"):
+        ps.plan_once(one, epsilon=1.0)
+    with pytest.raises(ValueError, match="plan_once takes a process"):
+        ps.plan_once(3, epsilon=1.0)
