@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from policies.accounting import loss_and_range
+from policies.accounting import Use, loss_and_range, response_variation
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policysim.course.composition import SAFE
 
 # The search ends when this share of the budget is spent, or when the best epsilon found is this share of one that
 # overspends. It also ends after MAX_TRIES: only a spending that jumps takes so many.
 ENOUGH = 0.99
 MAX_TRIES = 10
 GROWTH = 16.0
-# Sums over days may exceed what a formula says by their last digits.
-SAFE = 1 - 1e-9
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What the decisions of several days spend together, by their own tables.
-
-    Attributes
-    ----------
-    loss : float
-        The sum of the days' exact privacy losses (basic composition).
-    rho : float
-        The sum of the days' eta^2 / 8 (zero-concentrated composition).
-    """
-
-    loss: float
-    rho: float
-
-
-def spend(policy: Policy, problems: Sequence[DecisionProblem], epsilons: Sequence[float]) -> Spent:
-    """What a policy spends over days if it has epsilons[d] on day d.
+def spend(policy: Policy, problems: Sequence[DecisionProblem], epsilons: Sequence[float]) -> tuple[Use, ...]:
+    """What a policy reveals on each day by the day's own table, if it has epsilons[d] on day d.
 
     Parameters
     ----------
@@ -47,13 +31,14 @@ def spend(policy: Policy, problems: Sequence[DecisionProblem], epsilons: Sequenc
     epsilons : sequence of float
         One a day.
     """
-    losses, rhos = [], []
+    uses = []
     for problem, epsilon in zip(problems, epsilons, strict=True):
         loss, eta = loss_and_range(replace(policy, epsilon=epsilon), problem)
         # The policy's guarantee is proved; a loss that is above it in the last digits is the rounding of a logarithm.
-        losses.append(epsilon if epsilon < loss <= epsilon / SAFE else loss)
-        rhos.append(eta**2 / 8)
-    return Spent(math.fsum(losses), math.fsum(rhos))
+        loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
+        response = isinstance(policy, RandomizedResponse)
+        uses.append(Use(loss, eta, response_variation(epsilon, problem.n_actions) if response else 1.0))
+    return tuple(uses)
 
 
 def most_affordable(share: Callable[[float], float], start: float, beaten: float) -> float:
