@@ -181,7 +181,7 @@ class Use(NamedTuple):
         """Loss e and total variation t of a pair of distributions that dominates the use.
 
         P gives probability t / (1 - e^-e) to a log-ratio of e, e^-e times that to -e, and the rest to 0. A use is
-        dominated if no two neighbours have a larger hockey-stick divergence, the sum of max(p - c p', 0), at any c >= 0.
+        dominated if no two neighbours have a larger hockey-stick divergence, the sum of max(p - c p', 0), at any c.
         For a pair of neighbours it is a convex function of c which is at most t at c = 1, and 0 at c = e^e: so it lies
         below the straight line between these, which is that of P. Below c = 1 the same is said by the pair in the
         other order. Where the use mixes rows (of states that an observer does not know) nothing changes, since the
@@ -194,7 +194,7 @@ class Use(NamedTuple):
         ----------
         Kairouz, Oh & Viswanath (2015), The composition theorem for differential privacy, ICML: randomised response
         dominates every use with its loss.
-        Ghazi & Issa (2024), Total variation meets differential privacy, IEEE JSAIT 5: loss and total variation together.
+        Ghazi & Issa (2024), Total variation meets differential privacy, IEEE JSAIT 5: loss and variation together.
         Zhu, Dong & Wang (2022), Optimal accounting of differential privacy via characteristic function, AISTATS,
         theorem 10: products of dominating pairs dominate adaptive composition.
 

@@ -139,6 +139,9 @@ def compare(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
+    total_epsilons: Sequence[float] | None = None,
+    delta: float = 0.0,
+    continuation: str = "private",
     advance: Callable[[], object] | Progress = lambda: None,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group: of one decision, or over all days.
@@ -155,14 +158,20 @@ def compare(
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional
         Features of the records (of a process: of its first states) whose levels are evaluated one by one.
+    total_epsilons : sequence of float, optional
+        Of a process with a horizon, in place of `epsilons`: what all decisions on one patient may reveal together.
+    delta : float, optional
+        Of the totals, which are then those of (epsilon, delta)-privacy (`PrivacyBudget`).
+    continuation : {"private", "optimal"}, optional
+        Of a process: whether each day's Q-values expect the policy's own choices on the days that follow, or the best.
     advance : callable or Progress, optional
         Called after each policy and epsilon that is evaluated.
 
     Returns
     -------
     DataFrame
-        One row per policy, epsilon and group (everyone first, as group = level = "all"). Its columns are explained by
-        `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
+        One row per policy, epsilon (or total) and group (everyone first, as group = level = "all"). Its columns are
+        explained by `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
         `policysim.course.course_comparison.compare_process`.
 
     Raises
@@ -174,12 +183,26 @@ def compare(
     from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
 
     if isinstance(problem, DecisionProblem):
+        if total_epsilons is not None or delta != 0 or continuation != "private":
+            raise ValueError(
+                "total_epsilons, delta and continuation are for a process of several decisions, such as a TabularMDP: "
+                "for one decision give epsilons."
+            )
         from policysim.decision.comparison import compare_problem  # noqa: PLC0415
 
         return compare_problem(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
     from policysim.course.course_comparison import compare_process  # noqa: PLC0415
 
-    return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    return compare_process(
+        problem,
+        policies=policies,
+        epsilons=epsilons,
+        by=by,
+        total_epsilons=total_epsilons,
+        delta=delta,
+        continuation=continuation,
+        advance=advance,
+    )
 
 
 refuse_others(__file__)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, non_negative
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
+from policysim.course.budget import PrivacyBudget
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.private_course import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
+
+# Policies that do not look at Q-values, or whose continuation is the best one anyway.
+PLAIN = (Greedy(), Uniform(), BestFixed())
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,17 @@ def compare_process(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
+    total_epsilons: Sequence[float] | None = None,
+    delta: float = 0.0,
+    continuation: str = "private",
     advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
     """Evaluate policies exactly over the whole course of a process, at several epsilons.
 
-    On each day the policy decides by that day's Q-values under optimal continuation, over all states as records
-    (any-record: the only adjacency that composes over days). Policies that need a prior get the distribution of the
-    state on that day under the best policy. greedy is the best policy; uniform is so over admissible actions;
-    best-fixed takes the constant action that is worth most over the course (where none is admissible everywhere and
-    has a value, it decides day by day like the others).
+    On each day the policy decides by that day's Q-values, over all states as records (any-record: the only adjacency
+    that composes over days). greedy is the best policy; uniform is so over admissible actions; best-fixed takes the
+    constant action that is worth most over the course (where none is admissible everywhere and has a value, it decides
+    day by day like the others).
 
     Parameters
     ----------
@@ -53,6 +61,19 @@ def compare_process(
     policies, epsilons, by, advance
         As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
         called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
+    total_epsilons : sequence of float, optional
+        In place of `epsilons`: what all decisions may reveal together, with `delta` (`PrivacyBudget`). It is spent on
+        the days on which it buys most; on the others everybody gets the action that is best on average, which may
+        change by the day and costs no privacy. A larger total is never worth less. Needs a horizon.
+    delta : float, optional
+        Of (epsilon, delta)-privacy, in [0, 1): by how much the probability of any set of published courses may be above
+        e^epsilon times that under another first state. It is not the probability that more than epsilon is lost.
+    continuation : {"private", "optimal"}, optional
+        What the Q-values expect of the days that follow: what the policy itself will do, or the best action for each,
+        which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
+        policy would have to be found together with it. Policies that need a prior get, with "private", the
+        distribution of the state under the best policy, the best schedule or their own choices, whichever is worth
+        most (`policysim.course.private_course.PrivatePlanner`); with "optimal", that under the best policy.
 
     Returns
     -------
@@ -62,6 +83,7 @@ def compare_process(
         policy, epsilon, group, level : what the row is about; epsilon is that of one decision
         share : probability of the group
         horizon : the number of decisions; inf without a horizon
+        continuation : "private" or "optimal", as above; "optimal" for greedy
         value : V, the expected return. Where rewards may go on for ever under the policy, -inf if these are all <= 0,
             inf if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
         loss : V(best) - V
@@ -72,12 +94,21 @@ def compare_process(
         epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
             actions are told apart by them, unless the mask is public
         total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
-            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
+            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0. With
+            `total_epsilons`, the one that was asked for
+
+        With `total_epsilons`, epsilon is the largest of a day, and there are three more:
+
+        delta : as asked for
+        total_spent : what the course spends at most with this delta; inf for policies that take no epsilon and reveal
+            without bound, such as greedy
+        composition : what proves it (`policysim.course.composition.composed`)
 
     Raises
     ------
     ValueError
-        As `policysim.compare` and `plan` do.
+        As `policysim.compare` and `plan` do; for totals without a horizon, beside epsilons, or for states that are told
+        apart by what they allow.
 
     Warns
     -----
@@ -92,27 +123,107 @@ def compare_process(
     absorbing state takes the place of the end hides it for as long as there are decisions.
 
     "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
-    best for the course, neither the best of the policies compared nor a limit: Q-values count on optimal actions
-    later, which a private policy does not take. Without a
+    best for the course, neither the best of the policies compared nor a limit: another mechanism, or other epsilons on
+    other days, may be worth more. Without a
     horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
     so neither do policies other than greedy; a discount below 1 tells them apart.
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
-    templates, values = asked_for(_catalogue_names(policies), epsilons, by)
+    if continuation not in ("private", "optimal"):
+        raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
+    totals = None if total_epsilons is None else _checked_totals(process, total_epsilons, epsilons, continuation)
+    budget = PrivacyBudget(0.0, delta)
+    if totals is None and budget.delta > 0:
+        raise ValueError("delta belongs to total_epsilons: what is said of one decision holds without one.")
+    templates, values = asked_for(_catalogue_names(policies), epsilons if totals is None else totals, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
-    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress = Progress.of(advance)
+    if totals is not None:
+        return _within_totals(evaluator, course, templates, totals, budget.delta, progress)
+    private = continuation == "private" and process.horizon is not None
+    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress.expect(len(jobs))
-    references, results = evaluate_all(evaluator, course, list(jobs), progress.advance)
+    planned = [policy for policy in jobs if private and policy not in PLAIN]
+    references, results = evaluate_all(
+        evaluator, course, [policy for policy in jobs if policy not in planned], progress.advance
+    )
+    if planned:
+        planner = PrivatePlanner(evaluator)
+
+        def run(policy: Policy) -> CourseResult:
+            result = planner.plan([policy] * planner.horizon).result
+            progress.advance()
+            return result
+
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            results |= dict(zip(planned, pool.map(run, planned), strict=True))
     frames = [
-        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references)
+        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references).assign(
+            continuation="private" if at(template, epsilon) in planned else "optimal"
+        )
         for template in templates
         for epsilon in values
     ]
     _warn_if_all_infinite(results)
     return pd.concat(frames, ignore_index=True)
+
+
+def _checked_totals(
+    process: Process, totals: Sequence[float], epsilons: Sequence[float] | None, continuation: str
+) -> tuple[float, ...]:
+    """The totals, rising; ValueError where a process or other options do not go with them."""
+    if epsilons is not None:
+        raise ValueError("give epsilons, of one decision, or total_epsilons, of all decisions together, not both.")
+    if continuation != "private":
+        raise ValueError('total_epsilons are spent under continuation="private" only.')
+    if process.horizon is None:
+        raise ValueError(
+            "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
+            "ask about epsilons of one decision."
+        )
+    if process.admissible is not None and not process.mask_public:
+        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
+    if isinstance(totals, str) or not isinstance(totals, Iterable) or not list(totals):
+        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={totals!r}.")
+    return tuple(sorted({non_negative(total, "total_epsilons") for total in totals}))
+
+
+def _within_totals(
+    evaluator: ProcessEvaluator,
+    course: DailyDecisions,
+    templates: list[Policy],
+    totals: tuple[float, ...],
+    delta: float,
+    progress: Progress,
+) -> pd.DataFrame:
+    """The rows of each policy at each total."""
+    progress.expect(len(templates) * len(totals))
+    plain = [template for template in templates if not template.uses_epsilon]
+    references, results = evaluate_all(evaluator, course, plain, lambda: None)
+    planner = PrivatePlanner(evaluator)
+
+    def run(template: Policy) -> list[pd.DataFrame]:
+        frames = []
+        if not template.uses_epsilon:
+            spent = math.fsum(results[template].spent)
+            for total in totals:
+                rows = course_rows(evaluator, template, template.guarantee, results[template], references)
+                frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="exact-losses"))
+                progress.advance()
+        else:
+            for total, found in zip(totals, planner.within(template, totals, delta), strict=True):
+                largest = max((p.epsilon for p in found.course.policies if p.uses_epsilon), default=0.0)
+                rows = course_rows(evaluator, template, largest, found.course.result, references)
+                spent = min(found.total_spent, total)
+                frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition=found.composition))
+                progress.advance()
+        continuation = "private" if template.uses_epsilon else "optimal"
+        return [rows.assign(delta=delta, continuation=continuation) for rows in frames]
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return pd.concat([rows for frames in pool.map(run, templates) for rows in frames], ignore_index=True)
 
 
 def _catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
