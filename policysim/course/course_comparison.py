@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,7 +142,7 @@ def compare_process(
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
     if totals is not None:
-        return _within_totals(evaluator, course, templates, totals, budget.delta, progress)
+        return _within_totals(evaluator, course, templates, totals=totals, delta=budget.delta, progress=progress)
     private = continuation == "private" and process.horizon is not None
     jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress.expect(len(jobs))
@@ -185,15 +186,17 @@ def _checked_totals(
         )
     if process.admissible is not None and not process.mask_public:
         raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
-    if isinstance(totals, str) or not isinstance(totals, Iterable) or not list(totals):
+    listed: Any = totals  # whatever somebody gives
+    if isinstance(listed, str) or not isinstance(listed, Iterable) or not list(listed):
         raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={totals!r}.")
-    return tuple(sorted({non_negative(total, "total_epsilons") for total in totals}))
+    return tuple(sorted({non_negative(total, "total_epsilons") for total in listed}))
 
 
 def _within_totals(
     evaluator: ProcessEvaluator,
     course: DailyDecisions,
     templates: list[Policy],
+    *,
     totals: tuple[float, ...],
     delta: float,
     progress: Progress,

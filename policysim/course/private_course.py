@@ -160,9 +160,10 @@ class PrivatePlanner:
     def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[CourseWithin]:
         """The course found that is worth most within each total, rising: a larger one is never worth less.
 
-        Equal days compete with days whose epsilons were bought one by one (`buy_most`), at the gains and exact costs
-        of the best course so far: at first the best schedule, then that of the total before. The choice looks at the
-        model alone, which is public; the course that is chosen is then planned, evaluated and accounted for exactly.
+        Equal epsilons on the first days (on all of them, half of them, a quarter, ...) compete with epsilons that were
+        bought day by day (`buy_most`), at the gains and exact costs of the best course so far: at first the best
+        schedule, then that of the total before. The choice looks at the model alone, which is public; the course that
+        is chosen is planned, evaluated and accounted for exactly.
         """
         best = self._settled(follow(self.evaluator, [BestFixed()] * self.horizon, self._starts[-1]))
         for total in totals:
@@ -176,11 +177,15 @@ class PrivatePlanner:
             yield CourseWithin(best, *composed(best.uses, delta))
 
     def _equal(self, template: Policy, budget: PrivacyBudget) -> list[PrivateCourse]:
-        """All days with the largest epsilon that was found affordable, or none."""
-        even = budget.daily_epsilon(self.horizon)
-        if even == math.inf:
-            return [self.plan([replace(template, epsilon=even)] * self.horizon)]
-        return [] if even == 0 else self._scaled(template, np.ones(self.horizon), even, budget)
+        """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
+        if budget.epsilon == math.inf:
+            return [self.plan([replace(template, epsilon=math.inf)] * self.horizon)]
+        found, days = [], self.horizon
+        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
+            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
+            found += self._scaled(template, weights, even, budget)
+            days //= 2
+        return found
 
     def _scaled(
         self, template: Policy, weights: FloatArray, start: float, budget: PrivacyBudget
