@@ -7,7 +7,7 @@ action that is best on average, which costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from policysim.course.process import Process
 from policysim.course.step_problems import decision, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
-ROUNDS = 3
+ROUNDS = 2
 # What is gained by planning again must be this share of the value.
 GAIN = 1e-6
 
@@ -44,10 +44,10 @@ class PrivateCourse:
     ----------
     policies : tuple of Policy
         That of each day.
-    days : tuple of MaskedProblem
-        The decision of each day.
-    tables : tuple of array, (n, k)
-        p(a|x) on each day.
+    priors : sequence of array, (n,)
+        What they were told of the state on each day.
+    states : list of array, (n,)
+        The distribution of the state on each day under the course itself.
     uses : tuple of Use
         What each day's table reveals.
     result : CourseResult
@@ -55,8 +55,8 @@ class PrivateCourse:
     """
 
     policies: tuple[Policy, ...]
-    days: tuple[MaskedProblem, ...]
-    tables: tuple[FloatArray, ...]
+    priors: Sequence[FloatArray]
+    states: list[FloatArray]
     uses: tuple[Use, ...]
     result: CourseResult
 
@@ -75,7 +75,12 @@ class CourseWithin:
     total_spent: float
 
 
-def follow(evaluator: ProcessEvaluator, policies: Sequence[Policy], priors: Sequence[FloatArray]) -> PrivateCourse:
+def follow(
+    evaluator: ProcessEvaluator,
+    policies: Sequence[Policy],
+    priors: Sequence[FloatArray],
+    visit: Callable[[int, MaskedProblem], object] = lambda *_: None,
+) -> PrivateCourse:
     """Plan and evaluate a policy for each day, from the last day to the first.
 
     Parameters
@@ -86,18 +91,22 @@ def follow(evaluator: ProcessEvaluator, policies: Sequence[Policy], priors: Sequ
         One a day.
     priors : sequence of array, (n,)
         The distribution of the state that each day's policy is told.
+    visit : callable, optional
+        Told of each day and its decision, the last day first. The decisions of all days may not fit into memory.
     """
-    process, found = evaluator.process, {}
+    process, uses, tables = evaluator.process, {}, {}
 
     def decide(day: int, q_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         problem = decision(process, q_values, priors[day])
         logs, probabilities = problem.tables(policies[day])
-        found[day] = problem, probabilities, _within_guarantee(problem.use(policies[day], logs), policies[day])
+        uses[day] = _within_guarantee(problem.use(policies[day], logs), policies[day])
+        tables[day] = probabilities
+        visit(day, problem)
         return logs, probabilities
 
     result = evaluator.backward(decide)
-    days, tables, uses = zip(*(found[day] for day in range(len(policies))), strict=True)
-    return PrivateCourse(tuple(policies), days, tables, uses, result)
+    states = state_distributions(process, lambda day: (tables[day], tables[day]))
+    return PrivateCourse(tuple(policies), priors, states, tuple(uses[day] for day in range(len(uses))), result)
 
 
 def _within_guarantee(use: Use, policy: Policy) -> Use:
@@ -148,14 +157,11 @@ class PrivatePlanner:
         if not any(policy.uses_prior for policy in best.policies):
             return best
         for _ in range(ROUNDS):
-            again = follow(self.evaluator, best.policies, self._own(best))
+            again = follow(self.evaluator, best.policies, best.states)
             if not again.value > best.value + GAIN * abs(best.value):
                 break
             best = again
         return best
-
-    def _own(self, course: PrivateCourse) -> list[FloatArray]:
-        return state_distributions(self.process, lambda day: (course.tables[day], course.tables[day]))
 
     def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[CourseWithin]:
         """The course found that is worth most within each total, rising: a larger one is never worth less.
@@ -168,7 +174,7 @@ class PrivatePlanner:
         best = self._settled(follow(self.evaluator, [BestFixed()] * self.horizon, self._starts[-1]))
         for total in totals:
             budget = PrivacyBudget(total, delta)
-            best = max([best, *self._equal(template, budget)], key=_value)
+            best = max([best, *self._equal(template, budget, best.states)], key=_value)
             for _ in range(ROUNDS):
                 better = max([best, *self._bought(template, budget, best)], key=_value)
                 if not better.value > best.value + GAIN * abs(best.value):
@@ -176,32 +182,37 @@ class PrivatePlanner:
                 best = better
             yield CourseWithin(best, *composed(best.uses, delta))
 
-    def _equal(self, template: Policy, budget: PrivacyBudget) -> list[PrivateCourse]:
+    def _equal(self, template: Policy, budget: PrivacyBudget, priors: list[FloatArray]) -> list[PrivateCourse]:
         """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
         if budget.epsilon == math.inf:
             return [self.plan([replace(template, epsilon=math.inf)] * self.horizon)]
         found, days = [], self.horizon
         while days > 0 and (even := budget.daily_epsilon(days)) > 0:
             weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
-            found += self._scaled(template, weights, even, budget)
+            found += self._scaled(template, weights, even, budget, priors)
             days //= 2
         return found
 
     def _scaled(
-        self, template: Policy, weights: FloatArray, start: float, budget: PrivacyBudget
+        self, template: Policy, weights: FloatArray, start: float, budget: PrivacyBudget, priors: list[FloatArray]
     ) -> list[PrivateCourse]:
         """The day's weight times the largest factor that was found affordable; none if none was."""
-        tried: dict[float, PrivateCourse] = {}
+        affordable: dict[float, PrivateCourse] = {}
 
         def share(factor: float) -> float:
             # 0 times infinity is a day without any.
             epsilons = [weight * factor if weight > 0 else 0.0 for weight in weights.tolist()]
-            tried[factor] = self.plan([replace(template, epsilon=e) if e > 0 else BestFixed() for e in epsilons])
-            found = budget.share(tried[factor].uses)
-            return min(found, 1.0) if found <= 1 / SAFE else found
+            policies = [replace(template, epsilon=e) if e > 0 else BestFixed() for e in epsilons]
+            course = follow(self.evaluator, policies, priors)
+            found = budget.share(course.uses)
+            found = min(found, 1.0) if found <= 1 / SAFE else found
+            if found <= 1 and factor >= max(affordable, default=0.0):
+                affordable.clear()
+                affordable[factor] = course
+            return found
 
-        factor = most_affordable(share, start, 0.0)
-        return [tried[factor]] if factor > 0 else []
+        most_affordable(share, start, 0.0)
+        return list(affordable.values())
 
     def _bought(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> list[PrivateCourse]:
         """Courses whose days have what buys most at the gains of a base, by the sum of losses and by that of rho."""
@@ -210,7 +221,9 @@ class PrivatePlanner:
             return []
         gains = np.zeros((self.horizon, len(levels)))
         losses, rhos = np.zeros_like(gains), np.zeros_like(gains)
-        for day, (problem, mass) in enumerate(zip(base.days, self._own(base), strict=True)):
+
+        def visit(day: int, problem: MaskedProblem) -> None:
+            mass = base.states[day]
             here = problem.with_prior(mass)
             nothing = here.value(mass, here.tables(BestFixed())[1])
             for level, epsilon in enumerate(levels.tolist()):
@@ -219,12 +232,14 @@ class PrivatePlanner:
                 use = _within_guarantee(here.use(policy, logs), policy)
                 gains[day, level] = here.value(mass, probabilities) - nothing
                 losses[day, level], rhos[day, level] = use.loss, use.rho
+
+        follow(self.evaluator, base.policies, base.priors, visit)
         found = []
         for costs, most in [(losses, budget.epsilon), (rhos, budget.rho)][: 2 if budget.delta > 0 else 1]:
             bought = buy_most(gains, costs, most)
             weights = np.where(bought >= 0, levels[bought], 0.0)
             if weights.any():
-                found += self._scaled(template, weights, 1.0, budget)
+                found += self._scaled(template, weights, 1.0, budget, base.states)
         return found
 
 
