@@ -206,13 +206,18 @@ def masked_problem(
 
 
 def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all.
+    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all, or for True.
 
     ValueError for another shape, entries other than true and false (or 1 and 0), or a record that allows no action.
     """
-    if values is None:
+    if values is None or values is True:
         return None
-    given: NDArray[Any] = np.asarray(values)
+    try:
+        given: NDArray[Any] = np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"admissible must be True (every action) or an array of bool of shape {shape}, got rows of several lengths."
+        ) from None
     if given.shape != shape:
         raise ValueError(f"admissible must have shape {shape}, got {given.shape}.")
     mask = np.array(given, dtype=np.bool_, order="F")

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from policysim.course.process import InfiniteLossWarning, Process
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
-    from policysim.decision.search import smallest_epsilon
     from policysim.logs.read_log import read_log
     from policysim.question.protocol import Progress
     from policysim.study.declared import Study
@@ -82,7 +81,6 @@ _HOME = {
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
-    "smallest_epsilon": "policysim.decision.search",
 }
 
 __all__ = [
@@ -191,18 +189,84 @@ def compare(
         from policysim.decision.comparison import compare_problem  # noqa: PLC0415
 
         return compare_problem(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    if total_epsilons is not None:
+        from policysim.course.course_totals import compare_totals  # noqa: PLC0415
+
+        if epsilons is not None or continuation != "private":
+            raise ValueError(
+                'give epsilons, of one decision, or total_epsilons, of all together, which go with continuation="private".'
+            )
+        return compare_totals(
+            problem, total_epsilons=total_epsilons, delta=delta, policies=policies, by=by, advance=advance
+        )
     from policysim.course.course_comparison import compare_process  # noqa: PLC0415
 
+    if delta != 0:
+        raise ValueError(f"delta goes with total_epsilons, got delta={delta!r}.")
     return compare_process(
-        problem,
-        policies=policies,
-        epsilons=epsilons,
-        by=by,
-        total_epsilons=total_epsilons,
-        delta=delta,
-        continuation=continuation,
-        advance=advance,
+        problem, policies=policies, epsilons=epsilons, by=by, continuation=continuation, advance=advance
     )
+
+
+def smallest_epsilon(
+    problem: DecisionProblem | Process,
+    policy: str | Policy,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> float:
+    """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
+
+    Parameters
+    ----------
+    problem : DecisionProblem or Process
+        What is to be decided, once or day by day.
+    policy : str or Policy
+        A name from the catalogue, or a policy whose epsilon is replaced.
+    max_loss : float, optional
+        The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
+    keep : float, optional
+        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
+    max_extra_deaths : float, optional
+        The most deaths per patient beyond those of greedy; needs the outcome "deaths". At least one of the three is
+        required, and all that are given must be met.
+
+    Returns
+    -------
+    float
+        Of a process that of one decision, the same on every day, under the policy's own continuation. 0 if every
+        epsilon will do.
+
+    Raises
+    ------
+    UnreachableError
+        A ValueError: no epsilon up to 1e9 will do.
+    ValueError
+        For a demand that is not a finite number, or none given.
+
+    Notes
+    -----
+    The value of one decision does not fall as epsilon rises. Deaths may rise, and over days the value may fall: there
+    the demand is met at the epsilon found and not just below it, but it may be met somewhere else below.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord, DecisionProblem
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
+    2.197
+    """
+    from policies.problem import DecisionProblem  # noqa: PLC0415
+    from policysim.decision.search import Curve  # noqa: PLC0415
+    from policysim.decision.search import smallest_epsilon as of_one_decision  # noqa: PLC0415
+
+    demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    if isinstance(problem, DecisionProblem):
+        return of_one_decision(problem, policy, **demands)
+    from policysim.course.course_comparison import margin  # noqa: PLC0415
+
+    return Curve(*margin(problem, policy, **demands)).first_reaching(0.0)
 
 
 refuse_others(__file__)

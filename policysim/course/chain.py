@@ -168,7 +168,7 @@ def _iterated(chain: Chain, discount: float) -> FloatArray | None:
         after = chain.rewards + discount * (chain.moves @ values)
         found = bracket(values, after, discount, terms)
         if found.error <= enough(values, after, discount, terms):
-            return after + found.shift
+            return np.asarray(after + found.shift)
         values = after + found.shift if shifts else after
     return None
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray, non_negative
+from policies.arrays import FloatArray
+from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.budget import PrivacyBudget
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
 from policysim.course.private_course import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
@@ -43,8 +41,6 @@ def compare_process(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
-    total_epsilons: Sequence[float] | None = None,
-    delta: float = 0.0,
     continuation: str = "private",
     advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
@@ -62,13 +58,6 @@ def compare_process(
     policies, epsilons, by, advance
         As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
         called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
-    total_epsilons : sequence of float, optional
-        In place of `epsilons`: what all decisions may reveal together, with `delta` (`PrivacyBudget`). It is spent on
-        the days on which it buys most; on the others everybody gets the action that is best on average, which may
-        change by the day and costs no privacy. A larger total is never worth less. Needs a horizon.
-    delta : float, optional
-        Of (epsilon, delta)-privacy, in [0, 1): by how much the probability of any set of published courses may be above
-        e^epsilon times that under another first state. It is not the probability that more than epsilon is lost.
     continuation : {"private", "optimal"}, optional
         What the Q-values expect of the days that follow: what the policy itself will do, or the best action for each,
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
@@ -95,21 +84,12 @@ def compare_process(
         epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
             actions are told apart by them, unless the mask is public
         total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
-            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0. With
-            `total_epsilons`, the one that was asked for
-
-        With `total_epsilons`, epsilon is the largest of a day, and there are three more:
-
-        delta : as asked for
-        total_spent : what the course spends at most with this delta; inf for policies that take no epsilon and reveal
-            without bound, such as greedy
-        composition : what proves it (`policysim.course.composition.composed`)
+            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
 
     Raises
     ------
     ValueError
-        As `policysim.compare` and `plan` do; for totals without a horizon, beside epsilons, or for states that are told
-        apart by what they allow.
+        As `policysim.compare` and `plan` do.
 
     Warns
     -----
@@ -133,16 +113,10 @@ def compare_process(
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
     if continuation not in ("private", "optimal"):
         raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
-    totals = None if total_epsilons is None else _checked_totals(process, total_epsilons, epsilons, continuation)
-    budget = PrivacyBudget(0.0, delta)
-    if totals is None and budget.delta > 0:
-        raise ValueError("delta belongs to total_epsilons: what is said of one decision holds without one.")
-    templates, values = asked_for(_catalogue_names(policies), epsilons if totals is None else totals, by)
+    templates, values = asked_for(catalogue_names(policies), epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
-    if totals is not None:
-        return _within_totals(evaluator, course, templates, totals=totals, delta=budget.delta, progress=progress)
     private = continuation == "private" and process.horizon is not None
     jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress.expect(len(jobs))
@@ -171,65 +145,7 @@ def compare_process(
     return pd.concat(frames, ignore_index=True)
 
 
-def _checked_totals(
-    process: Process, totals: Sequence[float], epsilons: Sequence[float] | None, continuation: str
-) -> tuple[float, ...]:
-    """The totals, rising; ValueError where a process or other options do not go with them."""
-    if epsilons is not None:
-        raise ValueError("give epsilons, of one decision, or total_epsilons, of all decisions together, not both.")
-    if continuation != "private":
-        raise ValueError('total_epsilons are spent under continuation="private" only.')
-    if process.horizon is None:
-        raise ValueError(
-            "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
-            "ask about epsilons of one decision."
-        )
-    if process.admissible is not None and not process.mask_public:
-        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
-    listed: Any = totals  # whatever somebody gives
-    if isinstance(listed, str) or not isinstance(listed, Iterable) or not list(listed):
-        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={totals!r}.")
-    return tuple(sorted({non_negative(total, "total_epsilons") for total in listed}))
-
-
-def _within_totals(
-    evaluator: ProcessEvaluator,
-    course: DailyDecisions,
-    templates: list[Policy],
-    *,
-    totals: tuple[float, ...],
-    delta: float,
-    progress: Progress,
-) -> pd.DataFrame:
-    """The rows of each policy at each total."""
-    progress.expect(len(templates) * len(totals))
-    plain = [template for template in templates if not template.uses_epsilon]
-    references, results = evaluate_all(evaluator, course, plain, lambda: None)
-    planner = PrivatePlanner(evaluator)
-
-    def run(template: Policy) -> list[pd.DataFrame]:
-        frames = []
-        if not template.uses_epsilon:
-            spent = math.fsum(results[template].spent)
-            for total in totals:
-                rows = course_rows(evaluator, template, template.guarantee, results[template], references)
-                frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="exact-losses"))
-                progress.advance()
-        else:
-            for total, found in zip(totals, planner.within(template, totals, delta), strict=True):
-                largest = max((p.epsilon for p in found.course.policies if p.uses_epsilon), default=0.0)
-                rows = course_rows(evaluator, template, largest, found.course.result, references)
-                spent = min(found.total_spent, total)
-                frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition=found.composition))
-                progress.advance()
-        continuation = "private" if template.uses_epsilon else "optimal"
-        return [rows.assign(delta=delta, continuation=continuation) for rows in frames]
-
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        return pd.concat([rows for frames in pool.map(run, templates) for rows in frames], ignore_index=True)
-
-
-def _catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
+def catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
     """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
     if policies is None or isinstance(policies, str):
         return policies
@@ -323,3 +239,35 @@ def course_rows(
     columns["epsilon_spent"] = max(result.spent)
     columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf
     return pd.DataFrame(columns)
+
+
+def margin(
+    process: Process,
+    policy: str | Policy,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> tuple[str, Callable[[float], float]]:
+    """A policy's name, and how far it is above a demand at an epsilon of one decision: the parameters of
+    `policysim.smallest_epsilon`.
+    """
+    limits = {"normalized_loss": max_loss, "benefit_kept": keep, "extra_deaths": max_extra_deaths}
+    given = {column: limit for column, limit in limits.items() if limit is not None}
+    if not given or not all(np.isfinite(limit) for limit in given.values()):
+        raise ValueError("give max_loss, keep or max_extra_deaths, as a finite number.")
+    if max_extra_deaths is not None and "deaths" not in getattr(process, "outcomes", {}):
+        raise ValueError("max_extra_deaths needs a process whose outcomes have deaths, as build_course makes them.")
+    template = make_policy(catalogue_name(policy)) if isinstance(policy, str) else policy
+
+    def above(epsilon: float) -> float:
+        row = compare_process(process, policies=[template], epsilons=[epsilon]).iloc[0]
+        parts = [float(row[column]) - limit for column, limit in given.items()]
+        # What has no number, such as a share where there is nothing to gain, meets no demand.
+        return (
+            min(part if column == "benefit_kept" else -part for column, part in zip(given, parts, strict=True))
+            if np.isfinite(parts).all()
+            else -np.inf
+        )
+
+    return daily_name(template.name), above
