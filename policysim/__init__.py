@@ -194,7 +194,8 @@ def compare(
 
         if epsilons is not None or continuation != "private":
             raise ValueError(
-                'give epsilons, of one decision, or total_epsilons, of all together, which go with continuation="private".'
+                "give epsilons, of one decision, or total_epsilons, of all decisions together, which are spent under "
+                'continuation="private".'
             )
         return compare_totals(
             problem, total_epsilons=total_epsilons, delta=delta, policies=policies, by=by, advance=advance

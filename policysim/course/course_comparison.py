@@ -249,9 +249,7 @@ def margin(
     keep: float | None = None,
     max_extra_deaths: float | None = None,
 ) -> tuple[str, Callable[[float], float]]:
-    """A policy's name, and how far it is above a demand at an epsilon of one decision: the parameters of
-    `policysim.smallest_epsilon`.
-    """
+    """A policy's name, and how far it is above a demand at an epsilon; see `policysim.smallest_epsilon`."""
     limits = {"normalized_loss": max_loss, "benefit_kept": keep, "extra_deaths": max_extra_deaths}
     given = {column: limit for column, limit in limits.items() if limit is not None}
     if not given or not all(np.isfinite(limit) for limit in given.values()):

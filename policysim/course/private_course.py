@@ -28,7 +28,7 @@ from policysim.course.course_evaluation import (
     schedule_tables,
 )
 from policysim.course.process import Process
-from policysim.course.step_problems import decision, reference_priors
+from policysim.course.step_problems import backward, decision, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -144,7 +144,8 @@ class PrivatePlanner:
         self.horizon = evaluator.process.horizon or 0
         self._starts = [reference_priors(self.process)]
         if self.process.admissible is None:
-            schedule = best_schedule(self.process, [0] * self.horizon)
+            worth = [_constant_value(self.process, action) for action in range(len(self.process.actions))]
+            schedule = best_schedule(self.process, [int(np.argmax(worth))] * self.horizon)
             self._starts.append(state_distributions(self.process, schedule_tables(self.process, schedule)))
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
@@ -241,6 +242,11 @@ class PrivatePlanner:
             if weights.any():
                 found += self._scaled(template, weights, 1.0, budget, base.states)
         return found
+
+
+def _constant_value(process: Process, action: int) -> float:
+    """What it is worth to give everybody the same action on all days."""
+    return float(process.initial @ backward(process, lambda _, q_values: q_values[:, action].copy()))
 
 
 def _value(course: PrivateCourse) -> float:
