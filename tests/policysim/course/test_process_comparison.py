@@ -306,9 +306,8 @@ def test_a_policy_counts_on_what_it_will_do_itself(mdp, name):
 def test_the_optimum_of_each_day_is_worth_no_less_than_one_action_for_all_that_may_change_by_the_day():
     for seed in range(6):
         mdp = process(seed)
-        schedules = [
-            policy_value(mdp, np.eye(3)[np.tile(days, (4, 1)).T]) for days in product(range(3), repeat=HORIZON)
-        ]
+        of_days = [np.eye(3)[np.tile(days, (4, 1)).T] for days in product(range(3), repeat=HORIZON)]
+        schedules = [policy_value(mdp, tables) for tables in of_days]
         constants = [schedules[0], schedules[13], schedules[26]]
         values = ps.compare(mdp, policies=["optimal-daily"], epsilons=[0, 0.01, 1, 50])["value"].to_numpy()
         assert (values >= max(constants) - 1e-12).all()
