@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policies.accounting import Use, log_ratio_range, response_variation
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem, NumberedRecords, Records
+from policies.randomized_response import RandomizedResponse
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,36 @@ class MaskedProblem:
         Over records that allow the same actions if that is public; otherwise over all records, and infinite where
         somebody gets an action that somebody else does not allow.
         """
+        return max(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in self._hidden(logs))
+
+    def use(self, policy: Policy, logs: FloatArray) -> Use:
+        """What a policy's table log p(a|x), (n_records, n_actions), reveals: its loss as above, eta and variation."""
+        tables = self._hidden(logs)
+        losses = [privacy_loss_of_logs(table, AnyRecord()).epsilon for table in tables]
+        variation = 1.0
+        if isinstance(policy, RandomizedResponse):
+            fewest = min((table.shape[1] for table, loss in zip(tables, losses, strict=True) if loss > 0), default=2)
+            variation = response_variation(policy.epsilon, fewest)
+        return Use(max(losses), max(log_ratio_range(table, AnyRecord()) for table in tables), variation)
+
+    def _hidden(self, logs: FloatArray) -> list[FloatArray]:
+        """The parts of a table whose rows are hidden among each other."""
         if self.mask_public and self.whole is None:
-            tables = (logs[np.ix_(part.rows, part.columns)] for part in self.classes)
-            return max(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in tables)
-        return privacy_loss_of_logs(logs, AnyRecord()).epsilon
+            return [logs[np.ix_(part.rows, part.columns)] for part in self.classes]
+        return [logs]
+
+    def value(self, distribution: FloatArray, probabilities: FloatArray) -> float:
+        """The expected utility of p(a|x), (n_records, n_actions), under a distribution of the records, (n_records,).
+
+        Records that allow one action only have no choice, and count as 0.
+        """
+        if self.whole is not None:
+            return float(distribution @ (probabilities * self.whole.utilities).sum(axis=1))
+        return sum(
+            float(distribution[part.rows] @ (probabilities[np.ix_(part.rows, part.columns)] * of.utilities).sum(axis=1))
+            for part in self.classes
+            if (of := part.problem) is not None
+        )
 
     def best_actions(self) -> IntArray:
         """The first action of highest utility among those that each record allows, (n_records,)."""
@@ -178,13 +206,18 @@ def masked_problem(
 
 
 def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all.
+    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all, or for True.
 
     ValueError for another shape, entries other than true and false (or 1 and 0), or a record that allows no action.
     """
-    if values is None:
+    if values is None or values is True:
         return None
-    given: NDArray[Any] = np.asarray(values)
+    try:
+        given: NDArray[Any] = np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"admissible must be True (every action) or an array of bool of shape {shape}, got rows of several lengths."
+        ) from None
     if given.shape != shape:
         raise ValueError(f"admissible must have shape {shape}, got {given.shape}.")
     mask = np.array(given, dtype=np.bool_, order="F")

@@ -21,7 +21,7 @@ the environments to Gymnasium when that is imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from policysim.course.treatment_course import build_course
     from policysim.decision.beliefs import beliefs
     from policysim.decision.frontier import frontier
-    from policysim.decision.search import smallest_epsilon
     from policysim.logs.read_log import read_log
     from policysim.question.protocol import Progress
     from policysim.study.declared import Study
@@ -93,7 +92,6 @@ _HOME = {
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
-    "smallest_epsilon": "policysim.decision.search",
 }
 
 __all__ = [
@@ -156,6 +154,9 @@ def compare(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
+    total_epsilons: Sequence[float] | None = None,
+    delta: float = 0.0,
+    continuation: str = "private",
     advance: Callable[[], object] | Progress = lambda: None,
 ) -> pd.DataFrame:
     """Evaluate policies exactly at several epsilons, overall and per group: of one decision, or over all days.
@@ -167,19 +168,25 @@ def compare(
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-tight,
-        randomized-response and the optimum by default.
+        randomized-response, the optimum and, where deaths are counted, optimal-safe by default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional
         Features of the records (of a process: of its first states) whose levels are evaluated one by one.
+    total_epsilons : sequence of float, optional
+        Of a process with a horizon, in place of `epsilons`: what all decisions on one patient may reveal together.
+    delta : float, optional
+        Of the totals, which are then those of (epsilon, delta)-privacy (`PrivacyBudget`).
+    continuation : {"private", "optimal"}, optional
+        Of a process: whether each day's Q-values expect the policy's own choices on the days that follow, or the best.
     advance : callable or Progress, optional
         Called after each policy and epsilon that is evaluated.
 
     Returns
     -------
     DataFrame
-        One row per policy, epsilon and group (everyone first, as group = level = "all"). Its columns are explained by
-        `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
+        One row per policy, epsilon (or total) and group (everyone first, as group = level = "all"). Its columns are
+        explained by `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
         `policysim.course.course_comparison.compare_process`.
 
     Raises
@@ -191,12 +198,98 @@ def compare(
     from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
 
     if isinstance(problem, DecisionProblem):
+        if total_epsilons is not None or delta != 0 or continuation != "private":
+            raise ValueError(
+                "total_epsilons, delta and continuation are for a process of several decisions, such as a TabularMDP: "
+                "for one decision give epsilons."
+            )
         from policysim.decision.comparison import compare_problem  # noqa: PLC0415
 
         return compare_problem(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    if total_epsilons is not None:
+        from policysim.course.course_totals import compare_totals  # noqa: PLC0415
+
+        if epsilons is not None or continuation != "private":
+            raise ValueError(
+                "give epsilons, of one decision, or total_epsilons, of all decisions together, which are spent under "
+                'continuation="private".'
+            )
+        return compare_totals(
+            problem, total_epsilons=total_epsilons, delta=delta, policies=policies, by=by, advance=advance
+        )
     from policysim.course.course_comparison import compare_process  # noqa: PLC0415
 
-    return compare_process(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
+    if delta != 0:
+        raise ValueError(f"delta goes with total_epsilons, got delta={delta!r}.")
+    return compare_process(
+        problem, policies=policies, epsilons=epsilons, by=by, continuation=continuation, advance=advance
+    )
+
+
+def smallest_epsilon(
+    problem: DecisionProblem | Process,
+    policy: str | Policy,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+    at_most: Mapping[str, float | str] | None = None,
+) -> float:
+    """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
+
+    Parameters
+    ----------
+    problem : DecisionProblem or Process
+        What is to be decided, once or day by day.
+    policy : str or Policy
+        A name from the catalogue, or a policy whose epsilon is replaced.
+    max_loss : float, optional
+        The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
+    keep : float, optional
+        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
+    max_extra_deaths : float, optional
+        The most deaths per patient beyond those of greedy; needs the outcome "deaths".
+    at_most : mapping of str to float or "one for all", optional
+        Of a DecisionProblem: the most of an outcome that is expected per patient. "optimal" is then the optimum within
+        these bounds. At least one of the four is required, and all that are given must be met.
+
+    Returns
+    -------
+    float
+        Of a process that of one decision, the same on every day, under the policy's own continuation. 0 if every
+        epsilon will do.
+
+    Raises
+    ------
+    UnreachableError
+        A ValueError: no epsilon up to 1e9 will do.
+    ValueError
+        For a demand that is not a finite number, or none given.
+
+    Notes
+    -----
+    The value of one decision does not fall as epsilon rises. Deaths may rise, and over days the value may fall: there
+    the demand is met at the epsilon found and not just below it, but it may be met somewhere else below.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord, DecisionProblem
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
+    2.197
+    """
+    from policies.problem import DecisionProblem  # noqa: PLC0415
+    from policysim.decision.search import Curve  # noqa: PLC0415
+    from policysim.decision.search import smallest_epsilon as of_one_decision  # noqa: PLC0415
+
+    demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    if isinstance(problem, DecisionProblem):
+        return of_one_decision(problem, policy, at_most=at_most, **demands)
+    if at_most:
+        raise ValueError("at_most bounds the outcomes of one decision: a process has none that are named.")
+    from policysim.course.course_comparison import margin  # noqa: PLC0415
+
+    return Curve(*margin(problem, policy, **demands)).first_reaching(0.0)
 
 
 refuse_others(__file__)

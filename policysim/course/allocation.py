@@ -1,59 +1,56 @@
-"""The largest daily epsilon that a budget affords, judged by what the days' own tables spend."""
+"""What each day may have of a budget: the largest epsilon for all, or more where a unit buys most."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from policies.accounting import loss_and_range
+import numpy as np
+
+from policies.accounting import Use, loss_and_range, response_variation
+from policies.arrays import FloatArray, IntArray
+from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policysim.course.composition import SAFE
 
 # The search ends when this share of the budget is spent, or when the best epsilon found is this share of one that
 # overspends. It also ends after MAX_TRIES: only a spending that jumps takes so many.
 ENOUGH = 0.99
 MAX_TRIES = 10
 GROWTH = 16.0
-# Sums over days may exceed what a formula says by their last digits.
-SAFE = 1 - 1e-9
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What the decisions of several days spend together, by their own tables.
-
-    Attributes
-    ----------
-    loss : float
-        The sum of the days' exact privacy losses (basic composition).
-    rho : float
-        The sum of the days' eta^2 / 8 (zero-concentrated composition).
-    """
-
-    loss: float
-    rho: float
-
-
-def spend(policy: Policy, problems: Sequence[DecisionProblem], epsilons: Sequence[float]) -> Spent:
-    """What a policy spends over days if it has epsilons[d] on day d.
+def spend(
+    policy: Policy, problems: Sequence[DecisionProblem | MaskedProblem], epsilons: Sequence[float]
+) -> tuple[Use, ...]:
+    """What a policy reveals on each day by the day's own table, if it has epsilons[d] on day d.
 
     Parameters
     ----------
     policy : Policy
         Its epsilon is replaced.
-    problems : sequence of DecisionProblem
+    problems : sequence of DecisionProblem or MaskedProblem
         One a day; each is read once.
     epsilons : sequence of float
         One a day.
     """
-    losses, rhos = [], []
+    uses = []
     for problem, epsilon in zip(problems, epsilons, strict=True):
-        loss, eta = loss_and_range(replace(policy, epsilon=epsilon), problem)
+        at = replace(policy, epsilon=epsilon)
+        if isinstance(problem, MaskedProblem):
+            if problem.whole is None:
+                uses.append(problem.use(at, problem.tables(at)[0]))
+                continue
+            problem = problem.whole  # noqa: PLW2901 - the same problem
+        loss, eta = loss_and_range(at, problem)
         # The policy's guarantee is proved; a loss that is above it in the last digits is the rounding of a logarithm.
-        losses.append(epsilon if epsilon < loss <= epsilon / SAFE else loss)
-        rhos.append(eta**2 / 8)
-    return Spent(math.fsum(losses), math.fsum(rhos))
+        loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
+        response = isinstance(policy, RandomizedResponse)
+        uses.append(Use(loss, eta, response_variation(epsilon, problem.n_actions) if response else 1.0))
+    return tuple(uses)
 
 
 def most_affordable(share: Callable[[float], float], start: float, beaten: float) -> float:
@@ -94,3 +91,49 @@ def _next_try(epsilon: float, found: float, best: float, worst: float) -> float:
     if worst == math.inf:
         return best * GROWTH
     return math.sqrt(best * worst) if best > 0 else worst / GROWTH
+
+
+def buy_most(gains: FloatArray, costs: FloatArray, budget: float) -> IntArray:
+    """Which level each day buys so that all gain much within a budget, (H,); -1 for none.
+
+    Of each day's levels those count that no mixture of others beats (the upper concave hull over the costs). Steps from
+    one to the next are bought in the order of their gain per cost as long as they fit; or the one level that gains most
+    alone, if that is more. So the gain is at least half of the largest possible (the greedy rule of the knapsack).
+
+    Parameters
+    ----------
+    gains, costs : array, (H, n_levels)
+        What each level gains on each day, and what it costs, >= 0.
+    budget : float
+        What all days may cost together.
+
+    Examples
+    --------
+    >>> buy_most(np.array([[1.0, 3.0], [1.0, 1.5]]), np.array([[1.0, 2.0], [1.0, 2.0]]), 3.0).tolist()
+    [1, 0]
+    """
+    steps = []
+    for day, (gain, cost) in enumerate(zip(gains, costs, strict=True)):
+        before, at = (0.0, 0.0), 0
+        while True:
+            rising = [(g - before[1], c - before[0], i) for i, (g, c) in enumerate(zip(gain, cost, strict=True))]
+            rising = [step for step in rising if step[0] > 0 and step[1] >= 0 and cost[step[2]] <= budget]
+            if not rising:
+                break
+            g, c, level = max(rising, key=lambda step: (step[0] / step[1] if step[1] > 0 else math.inf, step[0]))
+            # Steps of a day come in their order, since their gain per cost falls.
+            steps.append((-g / c if c > 0 else -math.inf, day, at, level, c))
+            before, at = (float(cost[level]), float(gain[level])), at + 1
+    bought, left, closed = np.full(len(gains), -1), budget, set()
+    for _, day, _, level, cost_of_step in sorted(steps):
+        if day in closed or cost_of_step > left:
+            closed.add(day)
+            continue
+        bought[day], left = level, left - cost_of_step
+    together = sum(float(gains[day, level]) for day, level in enumerate(bought) if level >= 0)
+    alone = np.where(costs <= budget, gains, 0.0)
+    if alone.size and alone.max() > together:
+        best = divmod(int(alone.argmax()), alone.shape[1])
+        bought = np.full(len(gains), -1)
+        bought[best[0]] = best[1]
+    return bought

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
-from typing import Literal
 
-import numpy as np
 from scipy.optimize import brentq
 
-from policies.accounting import compose
+from policies.accounting import Use, compose
 from policies.arrays import non_negative
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.course.allocation import SAFE, Spent, most_affordable, spend
-from policysim.question.extras import optional
-
-Composition = Literal["basic", "exact-losses", "zero-concentrated"]
-
-# Orders of the Renyi divergence for the conversion. Any set of orders is valid. dp-accounting's own ends at 1024 and
-# so converts no rho, however small, to less than epsilon 0.006 at delta 1e-6.
-SMALLEST_ORDER = 1.02
-ORDERS: tuple[float, ...] = tuple((1 + np.geomspace(SMALLEST_ORDER - 1, 1e6, 360)).tolist())
+from policysim.course.allocation import most_affordable, spend
+from policysim.course.composition import SAFE, Composition, composed, converted_epsilon, distribution_epsilon
 
 
 @dataclass(frozen=True)
@@ -39,13 +30,13 @@ class DailyBudget:
         The number of decisions, H.
     epsilon : float
         The daily epsilon. That of a policy which takes none is its guarantee: 0, or inf for greedy.
-    composition : {"basic", "exact-losses", "zero-concentrated"}
-        What proves it: the sum of the days' epsilons, the sum of the exact losses of the days' own tables, or the sum
-        of their rho.
+    composition : {"basic", "exact-losses", "zero-concentrated", "loss-distributions"}
+        What proves it: the sum of the days' epsilons, the sum of the exact losses of the days' own tables, the sum of
+        their rho, or the product of the pairs of distributions that dominate them.
     total_epsilon : float
         The days together are (total_epsilon, delta)-private, with the delta of the budget.
     rho : float or None
-        The sum of the days' rho; None where the sum of epsilons or losses is the proof.
+        The sum of the days' rho if it is the proof, else None.
     """
 
     policy: Policy
@@ -64,11 +55,11 @@ class PrivacyBudget:
     P(S | x) <= e^epsilon P(S | x') + delta. delta is no probability that the loss exceeds epsilon: that probability
     may be several times larger, and if it is at most delta, (epsilon, delta) follows, but not the other way round.
 
-    Two ways to add up are known, and both hold if the policy of each day is chosen after seeing what the earlier days
-    published. Basic: losses add, with delta = 0; each day counts its epsilon, or the exact loss of its own table,
-    which may be less. Zero-concentrated: rho = eta^2 / 8 adds, with eta from the day's own table
-    (`policies.accounting`), and the sum is converted to (epsilon, delta) by dp-accounting. Whichever lets more through
-    is used.
+    Three ways to add up are known, and all hold if the policy of each day is chosen after seeing what the earlier days
+    published. Losses add, with delta = 0: each day counts its epsilon, or the exact loss of its own table, which may be
+    less. Zero-concentrated: rho adds (`policies.accounting.bounded_range_rho`, with eta from the day's own table), and
+    the sum is converted to (epsilon, delta) by dp-accounting. Distributions of the privacy loss: the product of the
+    pairs of distributions that dominate the days (`policies.accounting.Use.pair`). Whichever lets most through is used.
 
     Parameters
     ----------
@@ -88,6 +79,8 @@ class PrivacyBudget:
     Dwork & Roth (2014), The algorithmic foundations of differential privacy: definition 2.4; basic
     composition, theorem 3.16 and section 3.5.
     Bun & Steinke (2016), Concentrated differential privacy, lemma 1.7: rho adds up.
+    Zhu, Dong & Wang (2022), Optimal accounting of differential privacy via characteristic function, theorem 10:
+    dominating pairs.
     Canonne, Kamath & Steinke (2020), The discrete Gaussian for differential privacy, proposition 12: the conversion.
 
     Examples
@@ -95,7 +88,9 @@ class PrivacyBudget:
     >>> PrivacyBudget(7.0).daily_epsilon(14)
     0.5
     >>> round(PrivacyBudget(7.0, 1e-6).daily_epsilon(1000), 3)
-    0.041
+    0.043
+    >>> round(PrivacyBudget(10.0, 1e-6).daily_epsilon(30), 3)
+    0.37
     """
 
     epsilon: float
@@ -115,14 +110,14 @@ class PrivacyBudget:
         return _largest_rho(self.epsilon, self.delta)
 
     def total(self, epsilons: Iterable[float], rhos: Iterable[float] = ()) -> float:
-        """The smallest epsilon that uses have together at this delta, of both ways to add up.
+        """The smallest epsilon that uses have together at this delta, of all ways to add up.
 
         Parameters
         ----------
         epsilons : iterable of float
             The loss of each use, >= 0.
         rhos : iterable of float, optional
-            The rho of each use (`policies.accounting.concentrated_rho`), in any order; without them, basic only.
+            The rho of each use (`policies.accounting.concentrated_rho`), in any order.
 
         Raises
         ------
@@ -131,17 +126,22 @@ class PrivacyBudget:
 
         Examples
         --------
-        >>> budget = PrivacyBudget(10.0, 1e-6)
-        >>> budget.total([0.1] * 1000)
+        >>> PrivacyBudget(10.0).total([0.1] * 1000)
         100.0
+        >>> budget = PrivacyBudget(10.0, 1e-6)
+        >>> round(budget.total([0.1] * 1000), 2)
+        19.34
         >>> round(budget.total([0.1] * 1000, [0.1**2 / 8] * 1000), 2)
         8.85
         """
-        epsilons, rhos = list(epsilons), [non_negative(rho, "rho") for rho in rhos]
-        if rhos and len(rhos) != len(epsilons):
-            raise ValueError(f"there must be a rho for each of {len(epsilons)} epsilons, got {len(rhos)}.")
-        basic = compose(epsilons)
-        return min(basic, converted_epsilon(math.fsum(rhos), self.delta)) if rhos and self.delta > 0 else basic
+        losses = [non_negative(epsilon, "epsilon") for epsilon in epsilons]
+        parts = [non_negative(rho, "rho") for rho in rhos]
+        if parts and len(parts) != len(losses):
+            raise ValueError(f"there must be a rho for each of {len(losses)} epsilons, got {len(parts)}.")
+        if self.delta == 0:
+            return compose(losses)
+        totals = [compose(losses), distribution_epsilon([Use(loss).pair for loss in losses], self.delta)]
+        return min(totals + ([converted_epsilon(math.fsum(parts), self.delta)] if parts else []))
 
     def daily_epsilon(self, days: int, *, eta_per_epsilon: float = 2.0) -> float:
         """The daily epsilon for any policy with eta <= eta_per_epsilon * epsilon, whatever its table.
@@ -162,8 +162,7 @@ class PrivacyBudget:
             raise ValueError(f"eta_per_epsilon must be > 0 and finite, got eta_per_epsilon={eta_per_epsilon!r}.")
         if isinstance(days, bool) or not isinstance(days, Integral) or days < 1:
             raise ValueError(f"days must be a whole number >= 1, got days={days!r}.")
-        concentrated = math.sqrt(8 * self.rho / days) / eta_per_epsilon * SAFE
-        return max(self.epsilon / days, concentrated)
+        return _largest_daily(self.epsilon, self.delta, int(days), min(float(eta_per_epsilon), 2.0))
 
     def daily(self, policy: Policy, problems: Sequence[DecisionProblem]) -> DailyBudget:
         """The largest epsilon that a policy may have on every day.
@@ -205,7 +204,7 @@ class PrivacyBudget:
         >>> budget = PrivacyBudget(1.0, 1e-6)
         >>> found = budget.daily(make_policy("exponential-bounded-range"), [problem] * 100)
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
-        ('zero-concentrated', 0.044, 1.0)
+        ('loss-distributions', 0.048, 0.997)
 
         The textbook calibration loses half of its epsilon here, and so may have twice as much:
 
@@ -219,16 +218,29 @@ class PrivacyBudget:
             return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
         if even == math.inf:
             return DailyBudget(replace(policy, epsilon=even), days, even, "basic", self.epsilon)
-        tried: dict[float, Spent] = {}
+        tried: dict[float, tuple[Use, ...]] = {}
 
         def share(epsilon: float) -> float:
             tried[epsilon] = spend(policy, problems, [epsilon] * days)
-            found = min(_ratio(tried[epsilon].loss, self.epsilon), math.sqrt(_ratio(tried[epsilon].rho, self.rho)))
+            found = self.share(tried[epsilon])
             # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
-            return min(found, 1.0) if epsilon <= even and tried[epsilon].loss <= self.epsilon / SAFE else found
+            within = epsilon <= even and compose(use.loss for use in tried[epsilon]) <= self.epsilon / SAFE
+            return min(found, 1.0) if within else found
 
         epsilon = max(even, most_affordable(share, least, even))
-        return self._proved(policy, days, epsilon, tried.get(epsilon, Spent(math.inf, math.inf)))
+        return self._proved(policy, days, epsilon, tried.get(epsilon, (Use(math.inf),)))
+
+    def share(self, uses: Sequence[Use]) -> float:
+        """What share of the budget uses spend, at most 1 if and only if they stay within it.
+
+        Beyond 1 it is a guess: of the ways to add up, the one that asks for least.
+        """
+        shares = [_ratio(compose(use.loss for use in uses), self.epsilon)]
+        if self.delta > 0 and shares[0] > 0:
+            shares.append(math.sqrt(_ratio(math.fsum(use.rho for use in uses), self.rho)))
+            if self.epsilon > 0:
+                shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
+        return min(shares)
 
     def spending(self, policy: Policy, problems: Sequence[DecisionProblem], epsilon: float) -> DailyBudget:
         """What a policy spends in all with this epsilon on every day, whether or not the budget affords it.
@@ -250,16 +262,14 @@ class PrivacyBudget:
         days = len(problems)
         return self._proved(policy, days, epsilon, spend(policy, problems, [epsilon] * days))
 
-    def _proved(self, policy: Policy, days: int, epsilon: float, spent: Spent) -> DailyBudget:
+    def _proved(self, policy: Policy, days: int, epsilon: float, uses: Sequence[Use]) -> DailyBudget:
         """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
-        totals: dict[Composition, float] = {"exact-losses": spent.loss, "zero-concentrated": math.inf}
-        if self.delta > 0:
-            totals["zero-concentrated"] = converted_epsilon(spent.rho, self.delta)
+        composition, total = composed(uses, self.delta)
         if epsilon <= self.epsilon / days:
-            totals = {"basic": min(self.epsilon, compose([epsilon] * days)), **totals}
-        total = min(totals.values())
-        composition = next(name for name, proved in totals.items() if proved * SAFE <= total)
-        rho = spent.rho if composition == "zero-concentrated" else None
+            basic = min(self.epsilon, compose([epsilon] * days))
+            if basic * SAFE <= total:
+                composition, total = "basic", min(basic, total)
+        rho = math.fsum(use.rho for use in uses) if composition == "zero-concentrated" else None
         return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
 
@@ -268,29 +278,6 @@ def _ratio(part: float, whole: float) -> float:
     if whole == 0 or part == math.inf:
         return 0.0 if part == 0 else math.inf
     return part / whole
-
-
-def converted_epsilon(rho: float, delta: float) -> float:
-    """The epsilon of (epsilon, delta)-privacy that rho-zero-concentrated privacy implies, by dp-accounting.
-
-    The events are added up here: rho is the sum over all uses, and the accountant's `count` is never used. In
-    dp-accounting 0.6.0 one of its accountants ignores it for randomised response.
-
-    Parameters
-    ----------
-    rho : float
-        >= 0, inf allowed.
-    delta : float
-        In (0, 1).
-    """
-    if rho == math.inf:
-        return math.inf
-    # It takes a second to import, and only a delta needs it.
-    with optional():
-        from dp_accounting import ZCDpEvent  # type: ignore[import-untyped]  # noqa: PLC0415
-        from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    return float(RdpAccountant(ORDERS).compose(ZCDpEvent(rho)).get_epsilon(delta))
 
 
 @cache
@@ -308,3 +295,35 @@ def _largest_rho(epsilon: float, delta: float) -> float:
     while converted_epsilon(rho, delta) > epsilon:
         rho *= SAFE
     return rho
+
+
+@cache
+def _largest_daily(epsilon: float, delta: float, days: int, eta_per_epsilon: float) -> float:
+    """The largest daily epsilon that one of the ways to add up allows, whatever the tables."""
+    even = epsilon / days
+    if delta == 0 or even == math.inf:
+        return even
+    rho = _largest_rho(epsilon, delta) / days * SAFE
+
+    def within_rho(each: float) -> bool:
+        return Use(each, eta_per_epsilon * each).rho <= rho
+
+    def within_distributions(each: float) -> bool:
+        return distribution_epsilon([Use(each, eta_per_epsilon * each).pair] * days, delta) <= epsilon
+
+    # rho is at most eta^2 / 8.
+    found = max(even, math.sqrt(8 * rho) / eta_per_epsilon * SAFE)
+    return _last(within_distributions, _last(within_rho, found))
+
+
+def _last(holds: Callable[[float], bool], start: float) -> float:
+    """The largest number found, to 1e-9, at which something holds that stops to hold; `start` if it does not there."""
+    low, high = start, 2 * start
+    if start == 0 or not holds(start):
+        return start
+    while holds(high):
+        low, high = high, 2 * high
+    while high - low > (1 - SAFE) * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -17,6 +17,11 @@ from policysim.course.tabular import TabularMDP
 
 # Up to this many states a dense solver is faster.
 DENSE = 1500
+# Beyond it, and with a discount, systems are solved by iteration: a direct solver fills in what the chain leaves out.
+# An iteration that takes more steps than this is left to the direct solver.
+MOST_SWEEPS = 50_000
+# Iterations end at this proved distance from the solution, or at what rounding leaves.
+ENOUGH = 1e-10
 # A chain that goes on for more steps than this cannot be told from one that never ends: 1 - 1e-16 is 1.
 LONGEST = 1e12
 
@@ -84,6 +89,10 @@ def chain_visits(mdp: TabularMDP, probabilities: FloatArray) -> FloatArray:
         passing = passing[~in_closed_class(chain)]
         chain = restricted(chain, passing)
     visits = np.zeros(mdp.n_states)
+    if mdp.discount < 1 and mdp.n_states > DENSE:
+        found = _iterated_visits(chain.moves, mdp.initial, mdp.discount)
+        if found is not None:
+            return found
     visits[passing] = np.maximum(_System(chain, mdp.discount).solve(mdp.initial[passing], transposed=True), 0.0)
     return visits
 
@@ -95,6 +104,10 @@ def solve_chain(chain: Chain, states: IntArray, discount: float = 1.0) -> FloatA
     """
     if not len(states):
         return np.zeros(0)
+    if discount < 1 and len(states) > DENSE:
+        found = _iterated(chain, discount)
+        if found is not None:
+            return found
     system = _System(chain, discount)
     lengths = system.solve(np.ones(len(states)))
     # A system that is singular shows itself by lengths that are huge, negative or no numbers.
@@ -104,6 +117,81 @@ def solve_chain(chain: Chain, states: IntArray, discount: float = 1.0) -> FloatA
     values = system.solve(chain.rewards)
     # One step of refinement leaves a residual of a few roundings in each state, whatever the size of other values.
     return values + system.solve(chain.rewards - system.matrix @ values)
+
+
+class Bracket(NamedTuple):
+    """What one step tells about the solution of v = r + discount P v, of a policy or of the best one.
+
+    Attributes
+    ----------
+    shift : float
+        What to add to the step's result to be in the middle of where the solution may lie, the same for all states.
+    error : float
+        How far from it the solution may then be in any state.
+    """
+
+    shift: float
+    error: float
+
+
+def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> Bracket:
+    """Where the solution lies, from one step of the iteration, v -> r + discount P v or its largest over actions.
+
+    If the step adds at least `low` and at most `high` to each state, each further one adds at least discount^i
+    min(low, 0) and at most discount^i max(high, 0), as the rows of P sum to at most 1 (to less where steps end the
+    process). Added up, the solution is between `after` + discount / (1 - discount) times either. Where all rows sum to
+    1, min(low, 0) and max(high, 0) may be low and high themselves: MacQueen's bounds. `terms` is the largest number of
+    next states: so many products are added, each of which is rounded.
+
+    References
+    ----------
+    Puterman (1994), Markov decision processes, theorem 6.6.3 and section 6.6.3.
+    """
+    gained = after - before
+    low, high = min(float(gained.min()), 0.0), max(float(gained.max()), 0.0)
+    factor = discount / (1 - discount)
+    return Bracket(factor * (low + high) / 2, factor * (high - low) / 2 + _rounding(before, after, discount, terms))
+
+
+def _rounding(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
+    """What rounding in each step leaves of a solution at most."""
+    size = 2 * float(np.abs(before).max()) + float(np.abs(after).max())
+    return (terms + 3) * float(np.finfo(float).eps) * size / (1 - discount)
+
+
+def _iterated(chain: Chain, discount: float) -> FloatArray | None:
+    """V = rewards + discount * moves v to `ENOUGH`, or to rounding; None if that takes too many steps."""
+    values, terms = chain.rewards, most_terms(chain.moves)
+    # A shift stays the same in all states with the next step only if nothing ends.
+    shifts = not chain.ends.any()
+    for _ in range(MOST_SWEEPS):
+        after = chain.rewards + discount * (chain.moves @ values)
+        found = bracket(values, after, discount, terms)
+        if found.error <= enough(values, after, discount, terms):
+            return np.asarray(after + found.shift)
+        values = after + found.shift if shifts else after
+    return None
+
+
+def enough(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
+    """The error at which an iteration ends: `ENOUGH`, or twice what rounding leaves at most."""
+    return max(ENOUGH, 2 * _rounding(before, after, discount, terms))
+
+
+def most_terms(moves: Matrix) -> int:
+    """The largest number of next states."""
+    return int(np.diff(moves.indptr).max(initial=0))
+
+
+def _iterated_visits(moves: Matrix, initial: FloatArray, discount: float) -> FloatArray | None:
+    """The discounted visits, to `ENOUGH` in their sum; None if that takes too many steps."""
+    backwards, mass, visits = sparse.csr_array(moves.T), initial, initial.copy()
+    for _ in range(MOST_SWEEPS):
+        mass = discount * (backwards @ mass)
+        visits += mass
+        if mass.sum() * discount / (1 - discount) <= ENOUGH:
+            return visits
+    return None
 
 
 def restricted(chain: Chain, states: IntArray) -> Chain:

@@ -11,14 +11,19 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
+from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.private_course import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
+
+# Policies that do not look at Q-values, or whose continuation is the best one anyway.
+PLAIN = (Greedy(), Uniform(), BestFixed())
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,15 @@ def compare_process(
     policies: Sequence[str | Policy] | None = None,
     epsilons: Sequence[float] | None = None,
     by: Sequence[str] = (),
+    continuation: str = "private",
     advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
     """Evaluate policies exactly over the whole course of a process, at several epsilons.
 
-    On each day the policy decides by that day's Q-values under optimal continuation, over all states as records
-    (any-record: the only adjacency that composes over days). Policies that need a prior get the distribution of the
-    state on that day under the best policy. greedy is the best policy; uniform is so over admissible actions;
-    best-fixed takes the constant action that is worth most over the course (where none is admissible everywhere and
-    has a value, it decides day by day like the others).
+    On each day the policy decides by that day's Q-values, over all states as records (any-record: the only adjacency
+    that composes over days). greedy is the best policy; uniform is so over admissible actions; best-fixed takes the
+    constant action that is worth most over the course (where none is admissible everywhere and has a value, it decides
+    day by day like the others).
 
     Parameters
     ----------
@@ -53,6 +58,12 @@ def compare_process(
     policies, epsilons, by, advance
         As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
         called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
+    continuation : {"private", "optimal"}, optional
+        What the Q-values expect of the days that follow: what the policy itself will do, or the best action for each,
+        which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
+        policy would have to be found together with it. Policies that need a prior get, with "private", the
+        distribution of the state under the best policy, the best schedule or their own choices, whichever is worth
+        most (`policysim.course.private_course.PrivatePlanner`); with "optimal", that under the best policy.
 
     Returns
     -------
@@ -62,6 +73,7 @@ def compare_process(
         policy, epsilon, group, level : what the row is about; epsilon is that of one decision
         share : probability of the group
         horizon : the number of decisions; inf without a horizon
+        continuation : "private" or "optimal", as above; "optimal" for greedy
         value : V, the expected return. Where rewards may go on for ever under the policy, -inf if these are all <= 0,
             inf if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
         loss : V(best) - V
@@ -92,22 +104,40 @@ def compare_process(
     absorbing state takes the place of the end hides it for as long as there are decisions.
 
     "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
-    best for the course, neither the best of the policies compared nor a limit: Q-values count on optimal actions
-    later, which a private policy does not take. Without a
+    best for the course, neither the best of the policies compared nor a limit: another mechanism, or other epsilons on
+    other days, may be worth more. Without a
     horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
     so neither do policies other than greedy; a discount below 1 tells them apart.
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
-    templates, values = asked_for(_catalogue_names(policies), epsilons, by)
+    if continuation not in ("private", "optimal"):
+        raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
+    templates, values = asked_for(catalogue_names(policies), epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
-    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress = Progress.of(advance)
+    private = continuation == "private" and process.horizon is not None
+    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
     progress.expect(len(jobs))
-    references, results = evaluate_all(evaluator, course, list(jobs), progress.advance)
+    planned = [policy for policy in jobs if private and policy not in PLAIN]
+    references, results = evaluate_all(
+        evaluator, course, [policy for policy in jobs if policy not in planned], progress.advance
+    )
+    if planned:
+        planner = PrivatePlanner(evaluator)
+
+        def run(policy: Policy) -> CourseResult:
+            result = planner.plan([policy] * planner.horizon).result
+            progress.advance()
+            return result
+
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            results |= dict(zip(planned, pool.map(run, planned), strict=True))
     frames = [
-        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references)
+        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references).assign(
+            continuation="private" if at(template, epsilon) in planned else "optimal"
+        )
         for template in templates
         for epsilon in values
     ]
@@ -115,7 +145,7 @@ def compare_process(
     return pd.concat(frames, ignore_index=True)
 
 
-def _catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
+def catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
     """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
     if policies is None or isinstance(policies, str):
         return policies
@@ -209,3 +239,33 @@ def course_rows(
     columns["epsilon_spent"] = max(result.spent)
     columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf
     return pd.DataFrame(columns)
+
+
+def margin(
+    process: Process,
+    policy: str | Policy,
+    *,
+    max_loss: float | None = None,
+    keep: float | None = None,
+    max_extra_deaths: float | None = None,
+) -> tuple[str, Callable[[float], float]]:
+    """A policy's name, and how far it is above a demand at an epsilon; see `policysim.smallest_epsilon`."""
+    limits = {"normalized_loss": max_loss, "benefit_kept": keep, "extra_deaths": max_extra_deaths}
+    given = {column: limit for column, limit in limits.items() if limit is not None}
+    if not given or not all(np.isfinite(limit) for limit in given.values()):
+        raise ValueError("give max_loss, keep or max_extra_deaths, as a finite number.")
+    if max_extra_deaths is not None and "deaths" not in getattr(process, "outcomes", {}):
+        raise ValueError("max_extra_deaths needs a process whose outcomes have deaths, as build_course makes them.")
+    template = make_policy(catalogue_name(policy)) if isinstance(policy, str) else policy
+
+    def above(epsilon: float) -> float:
+        row = compare_process(process, policies=[template], epsilons=[epsilon]).iloc[0]
+        parts = [float(row[column]) - limit for column, limit in given.items()]
+        # What has no number, such as a share where there is nothing to gain, meets no demand.
+        return (
+            min(part if column == "benefit_kept" else -part for column, part in zip(given, parts, strict=True))
+            if np.isfinite(parts).all()
+            else -np.inf
+        )
+
+    return daily_name(template.name), above

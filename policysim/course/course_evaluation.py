@@ -15,6 +15,7 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.policy import constant_logs
 from policysim.course.chain import EndlessError, chain_values
+from policysim.course.planning import expected
 from policysim.course.process import Process
 from policysim.course.step_problems import DailyDecisions, require_tabular
 from policysim.question.words import ALL, Group
@@ -91,7 +92,7 @@ class ProcessEvaluator:
         """Evaluate a policy: NaN (or -inf, inf) for a value that does not exist, and for empty groups."""
         if self.process.horizon is None:
             return self._without_horizon(*tables(0))
-        return self._backward(tables) if self._levels else self._forward(tables)
+        return self.backward(lambda day, _: tables(day)) if self._levels else self._forward(tables)
 
     def _forward(self, tables: DailyTables) -> CourseResult:
         """Follow everyone through the days: one push a day, whatever is counted."""
@@ -105,14 +106,21 @@ class ProcessEvaluator:
             mass = process.push(mass, probabilities)
         return CourseResult(totals[None, :], tuple(spent))
 
-    def _backward(self, tables: DailyTables) -> CourseResult:
-        """Go back through the days: what each first state is worth, so that groups can be told apart."""
-        values = np.zeros((len(self._channels), len(self.process.initial)))
+    def backward(self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]]) -> CourseResult:
+        """Go back through the days of a finite horizon: what each first state is worth; groups can be told apart.
+
+        `decide` gives log p(a|x) and p(a|x), (n, k), from the day and its Q-values, (n, k), under what it chose for the
+        days that follow.
+        """
+        process = self.process
+        values = np.zeros((len(self._channels), len(process.initial)))
         spent = []
-        for day in reversed(range(self.process.horizon or 0)):
-            logs, probabilities = tables(day)
+        for day in reversed(range(process.horizon or 0)):
+            q_values = q_table(process, values[0])
+            logs, probabilities = decide(day, q_values)
             spent.append(self._course.plain[day].epsilon_spent(logs))
-            for metric, (table, discount) in enumerate(self._channels):
+            values[0] = expected(process, probabilities, q_values)
+            for metric, (table, discount) in enumerate(self._channels[1:], start=1):
                 later = self.process.continuation(values[metric])
                 values[metric] = 0.0
                 for action, chances in enumerate(probabilities.T):

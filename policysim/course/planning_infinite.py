@@ -6,21 +6,50 @@ process either ends or comes to rest: stays for ever among states and actions wh
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
 from policies.arrays import FloatArray, IntArray
-from policysim.course.chain import Chain, distance_to, solve_chain
+from policysim.course import chain as chain_solver
+from policysim.course.chain import Chain, bracket, distance_to, enough, most_terms, solve_chain
 from policysim.course.process import BoolArray, Matrix
 from policysim.course.tabular import TabularMDP
+from policysim.question.protocol import SILENT, Progress
 
+# Steps with the same actions in a round of modified policy iteration, at most; fewer where they come so much closer.
+SWEEPS, CLOSER = 200, 0.05
 # An action is changed only if it gains more than this share of what its value is a sum of: what is solved has a
 # residual of a few roundings, and equals must not be changed for each other (they may never end).
 GAIN = 1e-13
 
 
-def solve_infinite(mdp: TabularMDP) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Q-values, (S, A), -inf at inadmissible actions; values, (S,); and a best policy, (S,).
+class Solution(NamedTuple):
+    """The best that can be done without a horizon.
+
+    Attributes
+    ----------
+    q_values : array, (S, A)
+        -inf at inadmissible actions.
+    values : array, (S,)
+    actions : array of int, (S,)
+        A best policy.
+    error : float
+        No value is further than this from the best; of a direct solve, 0 but for rounding.
+    """
+
+    q_values: FloatArray
+    values: FloatArray
+    actions: IntArray
+    error: float = 0.0
+
+
+def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Solution:
+    """The best policy, its values and its Q-values.
+
+    Up to `policysim.course.chain.DENSE` states, and without a discount, by policy iteration with exact solves. Beyond,
+    by modified policy iteration, which never solves a system: to 1e-9, or to what rounding leaves of large values.
 
     Raises
     ------
@@ -38,8 +67,16 @@ def solve_infinite(mdp: TabularMDP) -> tuple[FloatArray, FloatArray, IntArray]:
 
     The first policy: states that can be made to end almost surely are found by repeatedly dropping those that cannot
     reach an end while avoiding what was dropped; de Alfaro (1999), Computing minimum and maximum reachability times.
+
+    Modified policy iteration: Puterman & Shin (1978), Modified policy iteration algorithms for discounted Markov
+    decision problems, Management Science 24(11). The error is proved by one step of value iteration
+    (`policysim.course.chain.bracket`), whatever came before.
     """
     allowed = np.ones(mdp.rewards.shape, dtype=np.bool_) if mdp.admissible is None else mdp.admissible
+    if mdp.discount < 1 and mdp.n_states > chain_solver.DENSE:
+        found = _modified(mdp, allowed, progress)
+        if found is not None:
+            return found
     if mdp.discount < 1:
         resting: BoolArray = np.zeros_like(allowed)
         first: IntArray = np.where(allowed, mdp.rewards, -np.inf).argmax(axis=1)
@@ -47,7 +84,50 @@ def solve_infinite(mdp: TabularMDP) -> tuple[FloatArray, FloatArray, IntArray]:
         resting = _resting(mdp, allowed)
         first = _ending_policy(mdp, allowed, _some(resting))
     q_values, values, actions, stopped = _improve(mdp, allowed, first, _some(resting))
-    return q_values, values, np.where(stopped, resting.argmax(axis=1), actions)
+    return Solution(q_values, values, np.where(stopped, resting.argmax(axis=1), actions))
+
+
+def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Solution | None:
+    """Modified policy iteration; None if it takes too many steps.
+
+    Each round takes a step of value iteration, which proves an error, and then up to `SWEEPS` steps with its best
+    actions only. Should a round not come closer, only steps of value iteration follow, which always do.
+    """
+    rows, discount = np.arange(mdp.n_states), mdp.discount
+    values, sweeps, errors, terms = np.zeros(mdp.n_states), SWEEPS, [np.inf], most_terms(mdp.stacked)
+    # A shift stays the same in all states with the next step only if nothing ends.
+    shifts = not mdp.ends.any()
+    progress.expect(100)
+    done = steps = 0
+    while steps < chain_solver.MOST_SWEEPS:
+        q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+        best = q_values.max(axis=1)
+        shift, error = bracket(values, best, discount, terms)
+        target = enough(values, best, discount, terms)
+        if error <= target:
+            progress.advance(100 - done)
+            values = best + shift
+            q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+            return Solution(q_values, values, q_values.argmax(axis=1), error)
+        share = 0 if errors[-1] == np.inf else int(99 * np.log(errors[1] / error) / np.log(errors[1] / target))
+        progress.advance(max(share - done, 0))
+        done, steps = max(done, share), steps + 1
+        if error >= errors[-1]:
+            sweeps = 0
+        errors.append(error)
+        values = best
+        if sweeps == 0:
+            continue
+        chosen = q_values.argmax(axis=1)
+        moves, rewards = mdp.stacked[chosen * mdp.n_states + rows], mdp.rewards[rows, chosen]
+        values = best + shift if shifts else best
+        for _ in range(sweeps):
+            after = rewards + discount * (moves @ values)
+            of_policy = bracket(values, after, discount, terms)
+            values, steps = after + of_policy.shift if shifts else after, steps + 1
+            if of_policy.error <= CLOSER * error:
+                break
+    return None
 
 
 def _improve(

@@ -63,12 +63,12 @@ class PrivateNetwork:
         Raises
         ------
         ValueError
-            For scores that are not an (m, A) array of numbers (infinite ones are clipped to the bounds), or a mask
-            that is not public.
+            For scores that are not an (m, A) array of finite numbers, a module in training mode, or a mask that is not
+            public.
         """
-        scores: FloatArray = np.array(self.q_network(observations), dtype=np.float64, order="F")
-        if scores.ndim != 2 or scores.shape[1] < 2 or np.isnan(scores).any():
-            raise ValueError(f"q_values must return numbers, (m, A) with A >= 2, got {_what(scores)}.")
+        scores: FloatArray = np.array(_asked(self.q_network, observations), dtype=np.float64, order="F")
+        if scores.ndim != 2 or scores.shape[1] < 2 or not np.isfinite(scores).all():
+            raise ValueError(f"q_values must return finite numbers, (m, A) with A >= 2, got {_what(scores)}.")
         mask = admissible_mask(admissible, scores.shape)
         if mask is not None and not self.mask_public:
             raise ValueError(
@@ -77,7 +77,6 @@ class PrivateNetwork:
             )
         if isinstance(self.policy, RandomizedResponse):
             # It only asks which action is best, so that a row does not depend on what stands beside it.
-            np.clip(scores, -np.finfo(float).max, np.finfo(float).max, out=scores)
             return masked_problem(scores, uniform_prior(len(scores)), mask).tables(self.policy)[1]
         np.clip(scores, self.lower, self.upper, out=scores)
         if mask is not None:
@@ -124,5 +123,47 @@ def uniform_prior(size: int) -> FloatArray:
     return np.full(size, 1 / size)
 
 
+def require_usable(network: Any) -> None:
+    """ValueError for a module that is in training mode, or whose parameters are not all finite.
+
+    A module is whatever has `parameters` and `training`, as those of torch; torch itself is not imported.
+    """
+    if not _is_module(network):
+        return
+    _refuse_training(network)
+    for parameter in network.parameters():
+        if not np.isfinite(_as_numpy(parameter)).all():
+            raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
+
+
+def _is_module(network: Any) -> bool:
+    return callable(getattr(network, "parameters", None)) and hasattr(network, "training")
+
+
+def _refuse_training(network: Any) -> None:
+    if network.training:
+        raise ValueError(
+            "q_values is in training mode, in which the scores of an observation may depend on others and on chance: "
+            "call q_values.eval() first."
+        )
+
+
+def _asked(network: Any, observations: Any) -> Any:
+    """The scores of a batch: of a module, from a tensor like its parameters."""
+    if _is_module(network):
+        _refuse_training(network)
+        first = next(iter(network.parameters()), None)
+        if first is not None and not hasattr(observations, "detach"):
+            observations = first.detach().new_tensor(np.asarray(observations))
+    return _as_numpy(network(observations))
+
+
+def _as_numpy(scores: Any) -> Any:
+    """A tensor without its gradient, on the CPU, in double precision; anything else as it is."""
+    return scores.detach().cpu().double().numpy() if hasattr(scores, "detach") else scores
+
+
 def _what(scores: FloatArray) -> str:
-    return "NaN" if np.isnan(scores).any() else f"shape {scores.shape}"
+    if np.isnan(scores).any():
+        return "NaN"
+    return "infinite ones" if np.isinf(scores).any() else f"shape {scores.shape}"

@@ -15,7 +15,7 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.masked import admissible_mask, masked_problem
 from policies.policy import Policy, draw_actions
 from policies.randomized_response import RandomizedResponse
-from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, uniform_prior
+from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, require_usable, uniform_prior
 from policysim.course.process import InfiniteLossWarning
 
 # Widths of declared bounds whose products with any scale stay normal numbers.
@@ -70,7 +70,7 @@ def privatize_policy(
     epsilon: float,
     *,
     policy: str = ...,
-    admissible: ArrayLike | None = ...,
+    admissible: ArrayLike | bool | None = ...,
     mask_public: bool = ...,
 ) -> PrivateTable: ...
 
@@ -82,7 +82,7 @@ def privatize_policy(
     policy: str = "exponential-tight",
     lower: float | None = None,
     upper: float | None = None,
-    admissible: ArrayLike | None = None,
+    admissible: ArrayLike | bool | None = None,
     mask_public: bool = False,
 ) -> PrivateTable | PrivateNetwork:
     """Make a private policy of Q-values: who sees one action can hardly tell the state (or observation) behind it.
@@ -92,9 +92,10 @@ def privatize_policy(
     q_values : array, (S, A) or (H, S, A), or callable
         A table over *all* states, such as `plan(mdp).q_values`: its exact sensitivity is used. -inf stands for an
         action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such as a
-        Q-network, or the log-probabilities of an actor, which 0 bounds from above: any scores of which larger is
-        better, as an array or a tensor that NumPy can read (detached, on the CPU). The scores of an observation must
-        not depend on the others in its batch: batch normalisation must be in evaluation mode.
+        Q-network, or the log-probabilities of an actor, which 0 bounds from above: any finite scores of which larger
+        is better, as an array or a tensor. A torch module is given its observations as a tensor of the type and on the
+        device of its parameters. The scores of an observation must not depend on the others in its batch: a module in
+        training mode, in which batch normalisation and dropout do that, is refused.
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional
@@ -102,8 +103,8 @@ def privatize_policy(
     lower, upper : float, optional
         For a network: bounds of its scores, declared without looking at anybody's observations; scores outside are
         clipped. "randomized-response" needs none. Bounds as narrow as the scores allow give the least noise.
-    admissible : array of bool, (S, A), optional
-        For a table: which actions each state allows. For a network, give the mask with each batch.
+    admissible : array of bool, (S, A), or True, optional
+        For a table: which actions each state allows; True for all. For a network, give the mask with each batch.
     mask_public : bool, optional
         Whether it is public which actions a state allows. If not, the privacy loss of masks that differ is infinite.
 
@@ -114,8 +115,8 @@ def privatize_policy(
     Raises
     ------
     ValueError
-        For a policy that cannot be used so, bounds that are missing, not finite or in the wrong order, or a table
-        whose admissible entries are not finite.
+        For a policy that cannot be used so, bounds that are missing, not finite or in the wrong order, a table whose
+        admissible entries are not finite, or a module in training mode or with parameters that are not finite.
 
     Warns
     -----
@@ -153,7 +154,7 @@ def privatize_policy(
                 "pass lambda states: q_values[states]."
             )
         return _private_table(np.array(q_values, dtype=np.float64), mechanism, admissible, mask_public)
-    if admissible is not None:
+    if admissible is not None and admissible is not True:
         raise ValueError("admissible is for a table: give a network's mask with each batch of observations.")
     if policy not in FOR_NETWORKS:
         raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
@@ -162,6 +163,7 @@ def privatize_policy(
             f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
             f"apart, got lower={lower!r}, upper={upper!r}."
         )
+    require_usable(q_values)
     return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
 
 

@@ -146,7 +146,7 @@ def _priors(process: Process, actions: list[IntArray]) -> list[FloatArray]:
 
 def _stationary(process: Process) -> DailyDecisions:
     mdp = require_tabular(process)
-    q_values, values, actions = solve_infinite(mdp)
+    q_values, values, actions, _ = solve_infinite(mdp)
     visits = chain_visits(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0))
     prior = visits / visits.sum() if visits.sum() > 0 else mdp.initial
     return DailyDecisions((decision(mdp, q_values, mdp.initial),), (actions,), values, lambda: [prior])

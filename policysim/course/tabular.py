@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from policies.masked import admissible_mask
 from policies.problem import NumberedRecords, Records
 from policysim.course.process import (
     BoolArray,
+    InfiniteLossWarning,
     Matrix,
     Table,
     checked_discount,
@@ -24,10 +26,10 @@ from policysim.course.process import (
     require_distributions,
     stack_actions,
 )
-from policysim.course.tabular_env import EnvTable, chosen_mask, read_env
+from policysim.course.tabular_env import EnvTable, chosen_mask, read_env, takes_all, tells_apart
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class TabularMDP:
     """A decision process over a table of states; the states are the records of its decisions.
 
@@ -106,7 +108,7 @@ class TabularMDP:
         stacked = stack_actions(transitions, "transitions")
         n_states = stacked.shape[1]
         n_actions = stacked.shape[0] // n_states
-        mask = admissible_mask(None if admissible is True else admissible, (n_states, n_actions))
+        mask = admissible_mask(admissible, (n_states, n_actions))
         if mask is not None:
             clear_rows(stacked, ~mask)
         last = np.zeros((n_states, n_actions)) if ends is None else checked_ends(ends, mask, (n_states, n_actions))
@@ -171,6 +173,11 @@ class TabularMDP:
             For an environment without such a table, or one that does not follow its table at actions that it does not
             list; the message says what is needed.
 
+        Warns
+        -----
+        InfiniteLossWarning
+            If a mask that is not public is given for an environment that takes every action: no epsilon is finite then.
+
         Examples
         --------
         >>> import gymnasium
@@ -178,6 +185,15 @@ class TabularMDP:
         (16, 4)
         """
         table: EnvTable = read_env(env)
+        mask = chosen_mask(table, admissible)
+        if admissible is not None and not mask_public and tells_apart(mask) and takes_all(table):
+            warnings.warn(
+                f"{table.name} takes every action in every state, and states are told apart by a list of what each may "
+                "take: the privacy loss is then infinite at every epsilon. Leave out admissible, or give "
+                "mask_public=True if it is public which actions a state allows.",
+                InfiniteLossWarning,
+                stacklevel=2,
+            )
         return cls(
             table.transitions,
             table.rewards,
@@ -185,8 +201,16 @@ class TabularMDP:
             discount,
             horizon,
             ends=table.ends,
-            admissible=chosen_mask(table, admissible),
+            admissible=mask,
             mask_public=mask_public,
+        )
+
+    def __repr__(self) -> str:
+        """One line: how large it is, and for how long it goes on."""
+        masked = "" if self.admissible is None else f", {'public' if self.mask_public else 'hidden'} mask"
+        return (
+            f"TabularMDP({self.n_states:,} states, {self.n_actions} actions, {self.stacked.nnz:,} transitions, "
+            f"discount={self.discount:g}, horizon={self.horizon}{masked})"
         )
 
     @property

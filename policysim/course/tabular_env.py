@@ -84,10 +84,23 @@ def chosen_mask(table: EnvTable, asked: Any) -> Any:
             f"{table.name} does not follow its table at actions that it does not list "
             f'(inadmissible_action_strategy={table.strategy!r}): give admissible="listed" to leave them out.'
         )
+    return None if takes_all(table) else table.listed
+
+
+def takes_all(table: EnvTable) -> bool:
+    """Whether the environment takes the actions that it does not list too, as far as it shows."""
+    if table.listed is None:
+        return True
     listed = np.asarray(table.listed)
     # A list that does not fit is refused by TabularMDP.
-    takes_all = listed.shape == table.shape and _says_what_follows(table, listed == 0)
-    return None if takes_all else listed
+    fits = listed.shape == table.shape and table.strategy in (None, TAKES)
+    return fits and _says_what_follows(table, listed == 0)
+
+
+def tells_apart(mask: Any) -> bool:
+    """Whether some states allow other actions than others, in a mask that fits."""
+    rows = np.asarray(True if mask is None else mask)
+    return rows.ndim == 2 and bool((rows != rows[:1]).any())
 
 
 def _says_what_follows(table: EnvTable, where: NDArray[np.bool_]) -> bool:

@@ -54,7 +54,7 @@ def test_loops_ties_and_dead_ends_against_all_policies(seed):
     mdp = TabularMDP(moves, rewards, initial, ends=last)
     total, settles = totals_of_policies(moves, rewards, all_policies(np.ones(rewards.shape, dtype=bool)))
     try:
-        q_values, values, actions = solve_infinite(mdp)
+        q_values, values, actions, _ = solve_infinite(mdp)
     except ValueError as error:
         state = int(str(error).split()[2])
         if "grows for ever" in str(error):
@@ -244,3 +244,92 @@ def test_a_huge_value_elsewhere_does_not_hide_a_gain():
     # State 0 earns 1e15 and ends; state 1 chooses between 1 and 1.02, and both end.
     mdp = TabularMDP(np.zeros((2, 2, 2)), [[1e15, 1e15], [1.0, 1.02]], [0, 1], ends=np.ones((2, 2)))
     assert plan(mdp).value == 1.02
+
+
+# Modified policy iteration.
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Every process counts as a large one."""
+    monkeypatch.setattr(chain, "DENSE", 0)
+
+
+@pytest.mark.parametrize("ends", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("discount", [0.3, 0.95, 0.999])
+def test_modified_policy_iteration_is_within_its_proved_error(monkeypatch, ends, discount):
+    for seed in range(3):
+        moves, rewards, initial, last = random_arrays(np.random.default_rng(seed), 12, 4, ends=ends, sparse=True)
+        mask = np.random.default_rng(seed).random((12, 4)) < 0.7
+        mask[:, 0] = True
+        mdp = TabularMDP(moves, rewards, initial, discount, ends=last, admissible=mask)
+        exact = plan(mdp)
+        with monkeypatch.context() as patch:
+            patch.setattr(chain, "DENSE", 0)
+            found, calls = None, []
+            found = plan(mdp, advance=lambda calls=calls: calls.append(1))
+            table = np.eye(4)[found.actions]
+            assert policy_values(mdp, table) == pytest.approx(exact.values, abs=1e-8)
+            visits = chain_visits(mdp, table)
+        assert exact.error == 0 < found.error <= 1e-8
+        assert np.abs(found.values - exact.values).max() <= found.error + 1e-12
+        assert np.isneginf(found.q_values[~mask]).all() and len(calls) == 100
+        assert visits == pytest.approx(chain_visits(mdp, table), abs=1e-9)
+
+
+def test_a_sure_walk_in_a_circle_mixes_never_and_is_solved_all_the_same(large):
+    n, discount = 40, 0.97
+    step = np.roll(np.eye(n), 1, axis=1)
+    moves = np.stack([step, np.eye(n)], axis=1)
+    rewards = np.zeros((n, 2))
+    rewards[0, 1], rewards[7, 0] = 0.5, 3.0
+    found = plan(TabularMDP(moves, rewards, np.full(n, 1 / n), discount))
+    # Staying in state 0 for ever is worth .5 / .03; passing state 7 once in 40 steps 3 / (1 - .97^40).
+    stay = 0.5 / (1 - discount)
+    assert found.values[0] == pytest.approx(max(stay, discount**7 * (3 + discount**33 * stay)), abs=1e-8)
+    assert found.values[7] == pytest.approx(3 + discount**33 * found.values[0], abs=1e-8)
+    assert found.error <= 1e-9
+
+
+@pytest.mark.parametrize("rows", ["proper", "ending"])
+def test_one_step_brackets_the_best_value_whatever_came_before(rows):
+    rng = np.random.default_rng(2)
+    moves, rewards, initial, last = random_arrays(rng, 6, 3, ends=0.4 if rows == "ending" else 0.0)
+    mdp, discount = TabularMDP(moves, rewards, initial, 0.9, ends=last), 0.9
+    best = plan(mdp).values
+    for size in (0.0, 1.0, 100.0, -100.0):
+        before = rng.normal(size=6) + size
+        after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
+        shift, error = chain.bracket(before, after, discount, 6)
+        assert np.abs(after + shift - best).max() <= error
+    # Planted: without the 0 in them, the bounds of processes that go on for ever are wrong for those that end.
+    before = np.full(6, -100.0)
+    after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
+    gained = after - before
+    factor = discount / (1 - discount)
+    inside = (after + factor * gained.min() <= best + 1e-9).all() and (
+        best <= after + factor * gained.max() + 1e-9
+    ).all()
+    assert inside == (rows == "proper")
+
+
+def test_what_iterates_too_long_is_solved_directly(monkeypatch, large):
+    moves, rewards, initial, last = random_arrays(np.random.default_rng(3), 8, 3)
+    mdp = TabularMDP(moves, rewards, initial, 0.99, ends=last)
+    monkeypatch.setattr(chain, "MOST_SWEEPS", 2)
+    found = plan(mdp)
+    assert found.error == 0
+    assert found.values == pytest.approx(linear_programme(moves, rewards, 0.99), abs=1e-4)
+
+
+def test_thousands_of_states_are_planned_without_solving_a_system(monkeypatch):
+    n, k, rng = 3000, 4, np.random.default_rng(0)
+    following = rng.integers(0, n, size=(k, n, 5))
+    rows = np.repeat(np.arange(n), 5)
+    moves = [sparse.csr_array((np.full(5 * n, 0.2), (rows, each.ravel())), shape=(n, n)) for each in following]
+    rewards = rng.normal(size=(n, k))
+    monkeypatch.setattr(chain, "splu", None)
+    found = plan(TabularMDP(moves, rewards, np.full(n, 1 / n), 0.95))
+    backup = np.stack([rewards[:, a] + 0.95 * (moves[a] @ found.values) for a in range(k)], axis=1)
+    # |v - best| <= |B v - v| / (1 - discount).
+    assert np.abs(backup.max(axis=1) - found.values).max() / 0.05 <= 1e-8 and found.error <= 1e-9

@@ -75,7 +75,7 @@ def worst_pair(network, low, high, n_actions, seed):
     rng = np.random.default_rng(seed)
     corners = np.array(np.meshgrid(*[[low, high]] * n_actions)).reshape(n_actions, -1).T
     scores = np.concatenate(
-        [corners, rng.normal(scale=100, size=(20, n_actions)), [[np.inf, *[-np.inf] * (n_actions - 1)]]]
+        [corners, rng.normal(scale=100, size=(20, n_actions)), [[1e300, *[-1e300] * (n_actions - 1)]]]
     )
     return loss_of(network.probabilities(scores))
 
@@ -181,3 +181,92 @@ def test_bad_input_is_refused(given, options, message):
 def test_bad_scores_are_refused(scores, message):
     with pytest.raises(ValueError, match=message):
         privatize_policy(lambda _: scores, 1.0, lower=0, upper=1).probabilities(None)
+
+
+# Modules.
+
+
+class Tensor:
+    """As much of a tensor of torch as is asked for; NumPy cannot read one that has a gradient."""
+
+    def __init__(self, data, *, attached=True, wide=False):
+        self.data, self.attached, self.wide = np.asarray(data), attached, wide
+
+    def detach(self):
+        return Tensor(self.data, attached=False)
+
+    def cpu(self):
+        return self
+
+    def double(self):
+        return Tensor(self.data.astype(np.float64), attached=self.attached, wide=True)
+
+    def numpy(self):
+        assert not self.attached and self.wide
+        return self.data
+
+    def new_tensor(self, data):
+        return Tensor(np.asarray(data, dtype=self.data.dtype), attached=False)
+
+    def __array__(self, *_args, **_options):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
+class Linear:
+    """A module of torch: scores from a tensor of its own type only, with a gradient."""
+
+    def __init__(self, weights):
+        self.weights, self.training = Tensor(np.asarray(weights, dtype=np.float32)), True
+
+    def parameters(self):
+        return iter([self.weights])
+
+    def eval(self):
+        self.training = False
+        return self
+
+    def __call__(self, batch):
+        assert isinstance(batch, Tensor) and batch.data.dtype == np.float32
+        return Tensor(batch.data @ self.weights.data)
+
+
+WEIGHTS = [[1.0, -1.0, 0.5], [0.25, 2.0, -3.0]]
+BATCH = [[1.0, 0.5], [0.0, 1.0], [-2.0, 0.25]]
+
+
+@pytest.mark.parametrize("name", FOR_NETWORKS)
+def test_a_module_is_given_tensors_and_scores_as_its_arrays_would(name):
+    module = Linear(WEIGHTS).eval()
+    private = privatize_policy(module, 1.0, policy=name, lower=-3, upper=3)
+    arrays = privatize_policy(
+        lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, lower=-3, upper=3
+    )
+    expected = arrays.probabilities(BATCH)
+    assert private.probabilities(BATCH) == pytest.approx(expected, rel=1e-6)
+    assert private.probabilities(Tensor(np.asarray(BATCH, dtype=np.float32))) == pytest.approx(expected, rel=1e-6)
+
+
+def test_modules_in_training_or_that_are_not_finite_are_refused_in_one_line():
+    module = Linear(WEIGHTS)
+    with pytest.raises(ValueError, match=r"^q_values is in training mode, .*: call q_values.eval\(\) first.$"):
+        privatize_policy(module, 1.0, lower=-3, upper=3)
+    private = privatize_policy(module.eval(), 1.0, lower=-3, upper=3)
+    module.training = True
+    with pytest.raises(ValueError, match="is in training mode"):
+        private.probabilities(BATCH)
+    with pytest.raises(
+        ValueError, match=r"^q_values must be finite, got a module with parameters that are infinite or NaN.$"
+    ):
+        privatize_policy(Linear([[np.nan, 1.0]]).eval(), 1.0, lower=-3, upper=3)
+    with pytest.raises(ValueError, match="lower and upper must be finite bounds of the scores"):
+        privatize_policy(Linear(WEIGHTS).eval(), 1.0)
+    for bad, word in ((np.nan, "NaN"), (np.inf, "infinite ones"), (-np.inf, "infinite ones")):
+        for name in ("exponential-tight", "randomized-response"):
+            network = privatize_policy(lambda _, bad=bad: [[bad, 0.0]], 1.0, policy=name, lower=0, upper=1)
+            with pytest.raises(ValueError, match=rf"must return finite numbers, \(m, A\) with A >= 2, got {word}.$"):
+                network.probabilities(["anybody"])
+
+
+def test_true_allows_every_action_of_a_table():
+    allowed = privatize_policy(Q, 1.0, admissible=True)
+    assert np.array_equal(allowed.probabilities, privatize_policy(Q, 1.0).probabilities)

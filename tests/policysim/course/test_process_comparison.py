@@ -1,6 +1,8 @@
 """The comparison over a whole course, against definitions and enumeration of paths."""
 
+import math
 from contextlib import nullcontext
+from itertools import product
 
 import gymnasium
 import numpy as np
@@ -9,9 +11,12 @@ from small_processes import WithOutcomes, expected_by_paths, loss_of, random_arr
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
-from policies.masked import masked_problem
+from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
+from policysim.course.allocation import buy_most
+from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import plan, policy_value, policy_values
+from policysim.course.private_course import PrivatePlanner
 from policysim.course.step_problems import optimal_course, reference_priors
 from policysim.course.tabular import TabularMDP
 
@@ -47,7 +52,7 @@ def mdp():
 
 @pytest.fixture(scope="module")
 def table(mdp):
-    return ps.compare(mdp, policies=POLICIES, epsilons=[0.5, 2])
+    return ps.compare(mdp, policies=POLICIES, epsilons=[0.5, 2], continuation="optimal")
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -90,7 +95,7 @@ def test_the_total_of_the_daily_losses_bounds_what_the_whole_course_reveals(mdp)
     # A day ends the process with the same probability in all states, which reveals nothing.
     flat = seen.reshape(4, -1)
     exact = max(np.log(x / y).max() for x in flat for y in flat)
-    row = ps.compare(mdp, policies=["exponential-tight"], epsilons=[1]).iloc[0]
+    row = ps.compare(mdp, policies=["exponential-tight"], epsilons=[1], continuation="optimal").iloc[0]
     assert 0 < exact <= row["total_epsilon"] <= 3
 
 
@@ -101,11 +106,12 @@ def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     groups = {"ward": (np.array([0, 1, 1, 0]), ("east", "west", "empty"))}
     mdp = TabularMDP(moves, rewards, initial, 0.8, HORIZON, ends=last)
     course = WithOutcomes(mdp, {"deaths": outcome}, groups)
-    table = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], by=["ward"])
-    alone = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1])
+    optimal = {"continuation": "optimal"}
+    table = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], by=["ward"], **optimal)
+    alone = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], **optimal)
     whole = table[table["group"] == "all"].reset_index(drop=True)
     assert list(whole.columns) == list(alone.columns)
-    numbers = [column for column in whole.columns if column not in ("policy", "group", "level")]
+    numbers = [column for column in whole.columns if column not in ("policy", "group", "level", "continuation")]
     assert whole[numbers].to_numpy(float) == pytest.approx(alone[numbers].to_numpy(float), nan_ok=True)
     tables = daily_tables(mdp, make_policy("exponential", epsilon=1.0))
     values = np.array([expected_by_paths(moves, rewards, tables, state, discount=0.8) for state in range(4)])
@@ -147,7 +153,9 @@ def test_masks_are_told_apart_unless_they_are_public(public):
     mdp = process(admissible=MASK, mask_public=public)
     told = nullcontext() if public else pytest.warns(ps.InfiniteLossWarning, match="infinite at every epsilon")
     with told:
-        table = ps.compare(mdp, policies=["exponential", "uniform", "best-fixed"], epsilons=[1]).set_index("policy")
+        table = ps.compare(
+            mdp, policies=["exponential", "uniform", "best-fixed"], epsilons=[1], continuation="optimal"
+        ).set_index("policy")
     found, priors = plan(mdp), reference_priors(mdp)
     policy = make_policy("exponential", epsilon=1.0)
     days = [masked_problem(found.q_values[day], priors[day], MASK).tables(policy)[1] for day in range(HORIZON)]
@@ -184,12 +192,12 @@ def test_an_infinite_loss_is_a_warning_only_where_no_policy_keeps_its_epsilon():
 
 def test_the_former_name_of_the_optimum_of_each_decision_is_an_alias_with_a_warning(mdp, table):
     with pytest.warns(FutureWarning, match="is called 'optimal-daily'") as told:
-        old = ps.compare(mdp, policies=["optimal", "optimal-daily"], epsilons=[0.5, 2])
+        old = ps.compare(mdp, policies=["optimal", "optimal-daily"], epsilons=[0.5, 2], continuation="optimal")
     assert told[0].filename == __file__
     new = table[table["policy"] == "optimal-daily"].reset_index(drop=True)
     assert old.equals(new)
     # A policy that was made has no other name, and is told nothing.
-    made = ps.compare(mdp, policies=[make_policy("optimal")], epsilons=[0.5, 2])
+    made = ps.compare(mdp, policies=[make_policy("optimal")], epsilons=[0.5, 2], continuation="optimal")
     assert made.equals(new)
     assert "optimal-daily" in set(ps.compare(mdp, epsilons=[1])["policy"])
 
@@ -198,7 +206,8 @@ def test_the_optimum_of_each_decision_is_no_limit_for_the_course():
     """Why it is called so: on this chain, one that is compared with it is worth more over the course."""
     worth = []
     for seed in range(40):
-        found = ps.compare(process(seed), policies=["optimal-daily", "randomized-response", "best-fixed"], epsilons=[1])
+        names = ["optimal-daily", "randomized-response", "best-fixed"]
+        found = ps.compare(process(seed), policies=names, epsilons=[1], continuation="optimal")
         values = found.set_index("policy")["value"]
         worth.append(values.drop("optimal-daily").max() - values["optimal-daily"])
     assert max(worth) > 1e-6
@@ -257,6 +266,14 @@ def test_more_epsilon_is_never_worth_less_and_everything_tends_to_the_best(mdp):
         ({"policies": ["exponental"]}, "did you mean 'exponential'"),
         ({"by": ["ward"]}, "unknown group 'ward'"),
         ({"epsilons": [-1]}, "got -1"),
+        ({"continuation": "best"}, 'continuation must be "private" or "optimal", got continuation=\'best\''),
+        ({"delta": 1e-6}, "delta goes with total_epsilons"),
+        ({"total_epsilons": [-1]}, "total_epsilons must be >= 0, got total_epsilons=-1"),
+        ({"total_epsilons": []}, "must be a list of numbers >= 0"),
+        ({"total_epsilons": 3.0}, "must be a list of numbers >= 0"),
+        ({"total_epsilons": [1], "delta": 1}, "delta must be < 1"),
+        ({"total_epsilons": [1], "epsilons": [1]}, "give epsilons, of one decision, or total_epsilons"),
+        ({"total_epsilons": [1], "continuation": "optimal"}, "give epsilons, of one decision, or total_epsilons"),
     ],
 )
 def test_bad_input_is_refused(mdp, given, message):
@@ -265,3 +282,200 @@ def test_bad_input_is_refused(mdp, given, message):
             ps.compare(given)
         else:
             ps.compare(mdp, **given)
+
+
+# The policy's own continuation.
+
+
+@pytest.mark.parametrize("name", ["exponential", "exponential-tight", "randomized-response", "optimal-daily"])
+def test_a_policy_counts_on_what_it_will_do_itself(mdp, name):
+    row = ps.compare(mdp, policies=[name], epsilons=[0.7]).iloc[0]
+    policy = make_policy(catalogue_name(name), epsilon=0.7)
+    found = plan(mdp, policy=policy)
+    assert row["continuation"] == "private"
+    if not policy.uses_prior:
+        tables = [policy.probabilities(DecisionProblem(q, np.full(4, 0.25), AnyRecord())) for q in found.q_values]
+        assert row["value"] == pytest.approx(found.value, rel=1e-12)
+        assert row["value"] == pytest.approx(policy_value(mdp, np.stack(tables)), rel=1e-12)
+        assert row["epsilon_spent"] == pytest.approx(max(loss_of(table) for table in tables))
+    else:
+        # It may be told another prior, if that is worth more.
+        assert row["value"] >= found.value - 1e-12
+
+
+def test_the_optimum_of_each_day_is_worth_no_less_than_one_action_for_all_that_may_change_by_the_day():
+    for seed in range(6):
+        mdp = process(seed)
+        of_days = [np.eye(3)[np.tile(days, (4, 1)).T] for days in product(range(3), repeat=HORIZON)]
+        schedules = [policy_value(mdp, tables) for tables in of_days]
+        constants = [schedules[0], schedules[13], schedules[26]]
+        values = ps.compare(mdp, policies=["optimal-daily"], epsilons=[0, 0.01, 1, 50])["value"].to_numpy()
+        assert (values >= max(constants) - 1e-12).all()
+        assert values[0] <= max(schedules) + 1e-12
+        assert values[-1] == pytest.approx(plan(mdp).value)
+
+
+def test_taxi_under_its_own_continuation():
+    mdp = TabularMDP.from_env(gymnasium.make("Taxi-v4"), horizon=100)
+    both = [
+        ps.compare(mdp, policies=["exponential-tight"], epsilons=[2], continuation=each)["value"].iloc[0]
+        for each in ("private", "optimal")
+    ]
+    # An independent review: -61 in place of -172.
+    assert [round(value) for value in both] == [-61, -172]
+
+
+# Totals.
+
+
+def planner_of(mdp):
+    return PrivatePlanner(ProcessEvaluator(mdp, optimal_course(mdp)))
+
+
+def replayed(mdp, course):
+    """The tables of a course, from its policies and priors and nothing else of it, last day first."""
+    values, tables = np.zeros(mdp.n_states), []
+    for policy, prior in reversed(list(zip(course.policies, course.priors, strict=True))):
+        q_values = mdp.rewards + mdp.discount * np.einsum("sat,t->sa", moves_of(mdp), values)
+        if mdp.admissible is None:
+            tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
+        else:
+            tables.append(masked_problem(q_values, prior, mdp.admissible).tables(policy)[1])
+        values = (tables[-1] * q_values).sum(axis=1)
+    return tables[::-1], float(mdp.initial @ values)
+
+
+def moves_of(mdp):
+    return mdp.stacked.toarray().reshape(mdp.n_actions, mdp.n_states, mdp.n_states).transpose(1, 0, 2)
+
+
+def published(mdp, tables):
+    """p(a1, ..., aH | first state), (S, k^H), by following every path."""
+    moves, joint = moves_of(mdp), np.eye(mdp.n_states)[:, None, :]
+    for table in tables:
+        after = np.einsum("xhs,sa,sat->xhat", joint, table, moves)
+        joint = after.reshape(mdp.n_states, -1, mdp.n_states)
+    return joint.sum(axis=2)
+
+
+def worst_divergence(joint, epsilon):
+    return max(np.maximum(p - math.exp(epsilon) * q, 0).sum() for p in joint for q in joint)
+
+
+def chain_of_days(seed, horizon=4, **options):
+    """Three states and one that absorbs, three actions: what is published goes on to the last day."""
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
+    rewards = rng.normal(size=(4, 3))
+    moves[3], rewards[3] = np.eye(4)[3], 0.0
+    return TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=horizon, **options)
+
+
+@pytest.mark.parametrize("name", ["exponential", "exponential-tight", "randomized-response", "optimal"])
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_all_that_is_published_stays_within_the_total_and_is_worth_what_the_table_says(name, delta):
+    mdp, totals = chain_of_days(0 if delta else 1), (0.3, 1.0, 4.0)
+    best = 0.0
+    for total, found in zip(totals, planner_of(mdp).within(make_policy(name), totals, delta), strict=True):
+        tables, value = replayed(mdp, found.course)
+        assert found.course.value == pytest.approx(value, rel=1e-12)
+        assert found.total_spent <= total * (1 + 1e-9)
+        assert worst_divergence(published(mdp, tables), found.total_spent) <= delta + 1e-12
+        best = max(best, value)
+        assert value == best or total == totals[0]
+
+
+def test_a_table_that_claims_half_its_loss_is_seen_in_what_is_published(monkeypatch):
+    mdp, honest = chain_of_days(1), MaskedProblem.use
+    monkeypatch.setattr(
+        MaskedProblem, "use", lambda self, policy, logs: honest(self, policy, logs)._replace(loss=policy.guarantee / 4)
+    )
+    (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
+    joint = published(mdp, replayed(mdp, found.course)[0])
+    assert worst_divergence(joint, found.total_spent) > 0.01
+
+
+def test_public_masks_hide_states_among_those_that_allow_the_same():
+    # States 0 and 1 allow all; 2 allows two, and is only reached from itself, as the mask must not change.
+    mask = np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], dtype=bool)
+    rng = np.random.default_rng(5)
+    moves = np.zeros((4, 3, 4))
+    moves[:2, :, :2], moves[2:, :, 2:] = rng.dirichlet(np.ones(2), size=(2, 3)), rng.dirichlet(np.ones(2), size=(2, 3))
+    mdp = TabularMDP(moves, rng.normal(size=(4, 3)), np.full(4, 0.25), horizon=3, admissible=mask, mask_public=True)
+    (found,) = planner_of(mdp).within(make_policy("exponential-tight"), [1.5], 0.0)
+    tables, value = replayed(mdp, found.course)
+    assert found.course.value == pytest.approx(value, rel=1e-12)
+    joint = published(mdp, tables)
+    assert max(worst_divergence(joint[part], found.total_spent) for part in (slice(2), slice(2, 4))) <= 1e-12
+
+
+def test_epsilon_goes_to_the_day_on_which_it_buys_most():
+    # Only the second of four days pays for the right action; every state is as likely on each day.
+    moves = np.full((2, 2, 2), 0.5)
+    day = np.kron(np.eye(4, k=1), moves.transpose(1, 0, 2).reshape(2, 2, 2)[0])
+    moves = np.stack([day, day], axis=1)
+    for state in (6, 7):
+        moves[state, :, state] = 1.0
+    rewards = np.zeros((8, 2))
+    rewards[2:4] = np.eye(2)
+    mdp = TabularMDP(moves, rewards, [0.5, 0.5, *[0.0] * 6], horizon=4)
+    (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
+    assert [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.course.policies] == [0, 2.0, 0, 0]
+    assert found.course.value == pytest.approx(1 / (1 + math.exp(-2.0)))
+    row = ps.compare(mdp, policies=["randomized-response"], total_epsilons=[2.0]).iloc[0]
+    assert (row["epsilon"], row["total_epsilon"], row["total_spent"], row["delta"]) == (2.0, 2.0, 2.0, 0.0)
+
+
+def test_what_is_bought_gains_at_least_half_of_the_best_that_the_budget_buys():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        gains, costs = rng.normal(size=(3, 4)), rng.random((3, 4))
+        bought = buy_most(gains, costs, 1.0)
+        chosen = [(gains[day, level], costs[day, level]) for day, level in enumerate(bought) if level >= 0]
+        gain, cost = np.sum(chosen, axis=0) if chosen else (0.0, 0.0)
+        best = 0.0
+        for levels in product(range(-1, 4), repeat=3):
+            pairs = [(gains[day, level], costs[day, level]) for day, level in enumerate(levels) if level >= 0]
+            total = np.sum(pairs, axis=0) if pairs else (0.0, 0.0)
+            best = max(best, total[0] if total[1] <= 1.0 else 0.0)
+        assert cost <= 1.0 + 1e-12 and gain >= best / 2 - 1e-12
+
+
+def test_policies_without_an_epsilon_have_a_row_for_each_total(mdp):
+    calls = []
+    names = ["greedy", "best-fixed", "uniform", "randomized-response"]
+    table = ps.compare(mdp, policies=names, total_epsilons=[1, 3], delta=1e-3, advance=lambda: calls.append(1))
+    assert table["policy"].tolist() == [name for name in names for _ in range(2)] and len(calls) == 8
+    assert table["total_epsilon"].tolist() == [1, 3] * 4
+    assert table["total_spent"].tolist()[:6] == [np.inf, np.inf, 0, 0, 0, 0]
+    assert (table["total_spent"][6:] <= table["total_epsilon"][6:]).all()
+    one = ps.compare(mdp, policies=names[:3], epsilons=[1]).set_index("policy")
+    assert table.groupby("policy")["value"].first()[names[:3]].tolist() == one.loc[names[:3], "value"].tolist()
+
+
+def test_totals_are_refused_where_no_total_can_hold():
+    with pytest.raises(ValueError, match=r"total_epsilons need a horizon: .* Give the process a horizon"):
+        ps.compare(process(horizon=None), total_epsilons=[1])
+    with pytest.raises(ValueError, match=r"total_epsilons cannot be kept: .*Give mask_public=True"):
+        ps.compare(process(admissible=MASK), total_epsilons=[1])
+    with pytest.raises(ValueError, match="are for a process of several decisions"):
+        ps.compare(DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord()), total_epsilons=[1])
+
+
+def test_without_any_limit_a_total_is_the_best_there_is(mdp):
+    row = ps.compare(mdp, policies=["exponential"], total_epsilons=[math.inf]).iloc[0]
+    assert row["value"] == pytest.approx(plan(mdp).value) and row["total_spent"] == math.inf
+
+
+# The smallest epsilon.
+
+
+def test_the_smallest_epsilon_of_a_process_meets_the_demand_and_just_below_it_does_not(mdp):
+    epsilon = ps.smallest_epsilon(mdp, "randomized-response", keep=0.6)
+    kept = ps.compare(mdp, policies=["randomized-response"], epsilons=[epsilon * (1 - 2e-4), epsilon])["benefit_kept"]
+    assert kept[0] < 0.6 <= kept[1]
+    assert ps.smallest_epsilon(mdp, "optimal-daily", keep=0.0) == 0.0
+    with pytest.raises(ValueError, match="give max_loss, keep or max_extra_deaths"):
+        ps.smallest_epsilon(mdp, "exponential")
+    with pytest.raises(ValueError, match="needs a process whose outcomes have deaths"):
+        ps.smallest_epsilon(mdp, "exponential", max_extra_deaths=0.1)

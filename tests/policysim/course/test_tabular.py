@@ -104,3 +104,16 @@ def put(array, place, entry):
 def test_bad_input_is_named(changed, message):
     with pytest.raises(ValueError, match=message):
         broken(**changed)
+
+
+def test_a_process_is_shown_in_one_line():
+    assert repr(TabularMDP(MOVES, REWARDS, INITIAL, 0.9, 5, ends=ENDS)).startswith("TabularMDP(4 states, 3 actions, ")
+    assert repr(TabularMDP(MOVES, REWARDS, INITIAL, 0.9, 5, ends=ENDS)).endswith("discount=0.9, horizon=5)")
+    mask = np.ones((4, 3), dtype=bool)
+    mask[0, 0] = False
+    assert repr(TabularMDP(MOVES, REWARDS, INITIAL, ends=ENDS, admissible=mask)).endswith("horizon=None, hidden mask)")
+
+
+def test_a_list_of_action_numbers_says_what_is_wanted():
+    with pytest.raises(ValueError, match=r"admissible must be True \(every action\) or an array of bool of shape"):
+        TabularMDP(MOVES, REWARDS, INITIAL, admissible=[[0, 1], [0], [2], [1, 2]])

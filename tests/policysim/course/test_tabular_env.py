@@ -1,5 +1,7 @@
 """Processes read from environments."""
 
+from contextlib import nullcontext
+
 import gymnasium
 import numpy as np
 import pytest
@@ -78,7 +80,11 @@ def test_a_mask_can_be_given_in_place_of_the_environments():
     env = gymnasium.make("Taxi-v4")
     mask = np.array([env.unwrapped.action_mask(state) for state in range(500)])
     assert TabularMDP.from_env(env).admissible is None
-    assert (TabularMDP.from_env(env, admissible=mask).admissible == mask).all()
+    with pytest.warns(ps.InfiniteLossWarning, match=r"TaxiEnv takes every action .*Leave out admissible") as told:
+        assert (TabularMDP.from_env(env, admissible=mask).admissible == mask).all()
+    assert told[0].filename == __file__
+    assert (TabularMDP.from_env(env, admissible=mask, mask_public=True).admissible == mask).all()
+    TabularMDP.from_env(env, admissible=np.ones((500, 6), dtype=bool))
 
 
 def listing(strategy=None, *, complete=True, name="inadmissible_action_strategy"):
@@ -110,10 +116,13 @@ def test_a_list_of_actions_means_what_the_environment_does_with_the_others(name)
     ):
         TabularMDP.from_env(listing("terminate", name=name))
     # What is asked for comes first.
-    for env in (listing(), listing("terminate"), listing("raise_exception")):
-        assert TabularMDP.from_env(env, admissible="listed").admissible.tolist() == HARD
+    for env, takes in ((listing(), True), (listing("terminate"), False), (listing("raise_exception"), False)):
+        # A mask that the environment does not have costs every guarantee, and that is said.
+        with pytest.warns(ps.InfiniteLossWarning, match="Shown takes every action") if takes else nullcontext():
+            assert TabularMDP.from_env(env, admissible="listed").admissible.tolist() == HARD
         assert TabularMDP.from_env(env, admissible=True).admissible is None
-        assert TabularMDP.from_env(env, admissible=[[0], [1], [2], [0, 1, 2]]).admissible.sum() == 6
+        with pytest.warns(ps.InfiniteLossWarning, match="Shown takes every action") if takes else nullcontext():
+            assert TabularMDP.from_env(env, admissible=[[0], [1], [2], [0, 1, 2]]).admissible.sum() == 6
 
 
 def test_sparse_transitions_say_what_follows_too():

@@ -1,0 +1,117 @@
+"""The comparison of policies over totals of epsilon, which all decisions of a process spend together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pandas as pd
+
+from policies.arrays import non_negative
+from policies.policy import Policy
+from policysim.course.budget import PrivacyBudget
+from policysim.course.course_comparison import catalogue_names, course_rows, evaluate_all
+from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.private_course import PrivatePlanner
+from policysim.course.process import InfiniteLossWarning, Process
+from policysim.course.step_problems import optimal_course
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.sweep import N_THREADS, asked_for
+
+
+def compare_totals(
+    process: Process,
+    *,
+    total_epsilons: Sequence[float],
+    delta: float = 0.0,
+    policies: Sequence[str | Policy] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> pd.DataFrame:
+    """Evaluate policies exactly over the whole course of a process, within totals of epsilon.
+
+    Each policy spends a total on the days on which it buys most, under its own continuation
+    (`policysim.course.private_course.PrivatePlanner.within`). On days that have nothing of it everybody gets the action
+    that is best on average, which may change by the day and costs no privacy. A larger total is never worth less.
+
+    Parameters
+    ----------
+    process : Process
+        With a horizon: a `TabularMDP`, or treatment over days.
+    total_epsilons : sequence of float
+        What all decisions on one patient may reveal together, >= 0.
+    delta : float, optional
+        Of (epsilon, delta)-privacy, in [0, 1) (`PrivacyBudget`): by how much the probability of any set of published
+        courses may be above e^epsilon times that under another first state. It is not the probability that more than
+        epsilon is lost.
+    policies, by, advance
+        As for `policysim.compare`; `advance` is told of each policy and total.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, total and group, with the columns of
+        `policysim.course.course_comparison.compare_process`, where
+
+        epsilon : the largest that one day has
+        total_epsilon, delta : as asked for
+
+        and
+
+        total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
+            losses, which may be above the total (greedy: inf)
+        composition : what proves it (`policysim.course.composition.composed`)
+
+    Raises
+    ------
+    ValueError
+        For a process without a horizon, or whose states are told apart by what they allow; a total that is not >= 0, a
+        delta out of range; and as `policysim.compare` does.
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
+    totals = _checked(total_epsilons)
+    delta = PrivacyBudget(0.0, delta).delta
+    if process.horizon is None:
+        raise ValueError(
+            "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
+            "ask about epsilons of one decision."
+        )
+    if process.admissible is not None and not process.mask_public:
+        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
+    templates, _ = asked_for(catalogue_names(policies), totals, by)
+    course = optimal_course(process)
+    evaluator = ProcessEvaluator(process, course, by)
+    progress = Progress.of(advance)
+    progress.expect(len(templates) * len(totals))
+    plain = [template for template in templates if not template.uses_epsilon]
+    references, results = evaluate_all(evaluator, course, plain, lambda: None)
+    planner = PrivatePlanner(evaluator)
+
+    def run(template: Policy) -> list[pd.DataFrame]:
+        frames = []
+        if not template.uses_epsilon:
+            rows = course_rows(evaluator, template, template.guarantee, results[template], references)
+            rows = rows.assign(total_spent=math.fsum(results[template].spent), composition="exact-losses")
+            progress.advance(len(totals))
+            return [rows.assign(total_epsilon=total, delta=delta, continuation="optimal") for total in totals]
+        for total, found in zip(totals, planner.within(template, totals, delta), strict=True):
+            largest = max((policy.epsilon for policy in found.course.policies if policy.uses_epsilon), default=0.0)
+            rows = course_rows(evaluator, template, largest, found.course.result, references)
+            spent = min(found.total_spent, total)
+            rows = rows.assign(total_spent=spent, composition=found.composition)
+            frames.append(rows.assign(total_epsilon=total, delta=delta, continuation="private"))
+            progress.advance()
+        return frames
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return pd.concat([rows for frames in pool.map(run, templates) for rows in frames], ignore_index=True)
+
+
+def _checked(totals: Any) -> tuple[float, ...]:
+    """The totals, rising."""
+    if isinstance(totals, str) or not isinstance(totals, Iterable) or not (listed := list(totals)):
+        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={totals!r}.")
+    return tuple(sorted({non_negative(total, "total_epsilons") for total in listed}))
