@@ -17,7 +17,7 @@ from policies.policy import constant_logs
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.planning import expected
 from policysim.course.process import Process
-from policysim.course.step_problems import DailyDecisions, require_tabular
+from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
 from policysim.question.words import ALL, Group
 
 # From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.

@@ -24,10 +24,10 @@ from policysim.course.course_evaluation import (
     CourseResult,
     DailyTables,
     ProcessEvaluator,
-    best_schedule,
     schedule_tables,
 )
 from policysim.course.process import Process
+from policysim.course.schedules import best_schedule
 from policysim.course.step_problems import backward, decision, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
