@@ -18,9 +18,10 @@ import numpy as np
 from policies.arrays import FloatArray, non_negative
 from policies.distinct import distinct_rows
 from policies.optimal.bounds import Bound, InfeasibleError, bounds_on, outcome_of
+from policies.optimal.by_class import ByClass
 from policies.optimal.classes import of_groups, one_clique
 from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
-from policies.optimal.oracles import ByOrder, ByTable, Constant, Groups, neighbours
+from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, Weighted, neighbours
 from policies.optimal.penalties import Term, cost_tables, penalised_groups, powers_of_two
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -176,11 +177,16 @@ class BoundedProgramme:
         spreads = powers_of_two(np.array([mean.spread for mean in self._means]))
         self.scales = np.where(spreads > 0, spreads, 1.0)
         self.limits = np.array([bound.room for bound in bounds]) / self.scales[1:]
-        self.oracle: ByOrder | ByTable = (
-            ByOrder(epsilon, self._groups, self._nearby)
-            if self._whole
-            else ByTable(epsilon, partitions, self._weighted, self._expectations)
-        )
+        self.oracle: ByOrder | ByClass | ByProgramme
+        rows = [
+            Row(self._costs.prior, self._costs.columns(t), s) for t, s in zip(self._terms, self.scales, strict=True)
+        ]
+        if self._whole:
+            self.oracle = ByOrder(epsilon, self._groups, self._nearby)
+        elif len(partitions) == 1:
+            self.oracle = ByClass(epsilon, partitions[0], self._weighted, rows)
+        else:
+            self.oracle = ByProgramme(problem, epsilon, self._weighted, rows)
 
     @cached_property
     def constants(self) -> list[Column]:
@@ -243,10 +249,6 @@ class BoundedProgramme:
         found = bound.limit - bound.room + (expectation - KEPT) * scale
         return f"{float(_UP.create_decimal(found)):g}" if abs(found) > 2 * KEPT * scale else "0"
 
-    def _expectations(self, probabilities: FloatArray) -> FloatArray:
-        """The rows of a table of probabilities, (n, k)."""
-        return np.array([self._costs.expected(term, probabilities) for term in self._terms]) / self.scales
-
     def _nearby(self, prices: FloatArray) -> FloatArray:
         """Multipliers that are powers of two: the optimum at another epsilon asks for the same."""
         units = self.scales[0] / self.scales[1:]
@@ -263,11 +265,9 @@ class BoundedProgramme:
         sets = None if groups.sets is None else (groups.sets[0], groups.sets[1] * unit)
         return groups._replace(worths=groups.worths / self.scales, sets=sets)
 
-    def _weighted(self, prices: FloatArray) -> tuple[DecisionProblem, float, float]:
-        """The problem on which any policy loses the weighted sum of the rows, but for a unit and a constant."""
+    def _weighted(self, prices: FloatArray) -> Weighted:
         priced = self._priced(prices)
-        if not prices[1:].any():
-            return self.problem, priced[0][1], 0.0
-        costs = self._costs.priced(priced)
-        least = float(self._costs.prior @ costs.min(axis=0))
-        return self.problem.with_utilities(-costs.T), 1.0, least
+        if prices[1:].any():
+            return Weighted(lambda records: -self._costs.priced(priced, records), self._costs.prior, 1.0, floored=True)
+        # The optimum itself, to the last bit.
+        return Weighted(lambda records: self.problem.utilities.T[:, records], self._costs.prior, priced[0][1])

@@ -7,7 +7,7 @@ on nothing but the order. So at most k! groups stand for any number of records, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,29 +85,47 @@ def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float
     """
     contested = agreed_actions(problem, partition) < 0
     cliques = partition.by_clique(np.arange(problem.n_records))[contested]
-    step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(problem.n_actions, 20)))
-    for start in range(0, len(cliques), step):
-        yield _solve_block(problem, cliques[start : start + step], epsilon)
+    yield from solve_cliques(lambda records: _columns(problem, records), problem.prior, cliques, epsilon)
+
+
+def solve_cliques(
+    columns: Callable[[IntArray], FloatArray], prior: FloatArray, cliques: IntArray, epsilon: float
+) -> Iterator[SolvedClasses]:
+    """Solve classes, (N, size) records, in their order; `columns` gives utilities of records, (k, *their shape)."""
+    if len(cliques):
+        n_actions = len(columns(cliques[:1]))
+        step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(n_actions, 20)))
+        for start in range(0, len(cliques), step):
+            records = cliques[start : start + step]
+            yield _solve_block(columns(records), prior[records], records, epsilon)
 
 
 @once_per_problem
 def agreed_actions(problem: DecisionProblem, partition: Partition) -> NDArray[np.int8]:
-    """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none.
+    """The first action that is best for all members of each clique, (n_cliques,); -1 where there is none."""
+    records = partition.by_clique(np.arange(problem.n_records))
+    return agreed_among(_columns(problem, records), problem.prior[records])
+
+
+def agreed_among(columns: FloatArray, priors: FloatArray) -> NDArray[np.int8]:
+    """As `agreed_actions`, for utilities (k, N, size) and priors (N, size) of the members.
 
     Members that never come have no say, unless all never come.
     """
-    best = problem.utilities.max(axis=1)
-    never = partition.by_clique(problem.prior == 0)
+    best = columns.max(axis=0)
+    never = priors == 0
     never &= ~never.all(axis=1, keepdims=True)
-    agreed = np.full(len(never), -1, dtype=np.int8)
-    for action in reversed(range(problem.n_actions)):
-        agreed[(partition.by_clique(problem.utilities[:, action] == best) | never).all(axis=1)] = action
+    agreed = np.full(len(priors), -1, dtype=np.int8)
+    for action in reversed(range(len(columns))):
+        agreed[((columns[action] == best) | never).all(axis=1)] = action
     return agreed
 
 
-def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) -> SolvedClasses:
-    columns = np.stack([column[records] for column in problem.utilities.T])
-    priors = problem.prior[records]
+def _columns(problem: DecisionProblem, records: IntArray) -> FloatArray:
+    return np.stack([column[records] for column in problem.utilities.T])
+
+
+def _solve_block(columns: FloatArray, priors: FloatArray, records: IntArray, epsilon: float) -> SolvedClasses:
     units = priors.max(axis=1)
     # A class that never comes is still protected; it is solved as if its members were equally likely.
     scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
@@ -120,19 +138,15 @@ def _solve_block(problem: DecisionProblem, records: IntArray, epsilon: float) ->
 
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
-    return order_logs(problem, epsilon) if one_clique(partition) else class_optimum(problem, partition, epsilon)[0]
-
-
-def class_optimum(problem: DecisionProblem, partition: Partition, epsilon: float) -> tuple[FloatArray, float]:
-    """The table of `class_logs`, class by class, and what every epsilon-private policy loses against greedy."""
+    if one_clique(partition):
+        return order_logs(problem, epsilon)
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
-    table, proven = one_hot_logs(agreed, problem.n_actions), 0.0
+    table = one_hot_logs(agreed, problem.n_actions)
     for solved in solve_classes(problem, partition, epsilon):
-        proven += solved.proven_loss
         for action, logs in enumerate(ceiling_logs(solved.columns, solved.solution.ceilings, epsilon)):
             table[solved.records, action] = logs
-    return table, proven
+    return table
 
 
 def one_clique(partition: Partition) -> bool:

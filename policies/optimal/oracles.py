@@ -1,8 +1,8 @@
 """The private policy of least weighted sum of expectations: what the master programme asks for, and how it is mixed.
 
 Where all records are neighbours, only the order of the actions of a record matters (`policies.optimal.classes`), so the
-records are summed by it: one pass over them gives the optimum at any epsilon. Elsewhere each answer is the optimum of a
-problem of its own.
+records are summed by it: one pass over them gives the optimum at any epsilon. Where they are in public classes, these
+are solved one by one (`policies.optimal.by_class`). Elsewhere each answer is a whole programme.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from policies.adjacency import Partition
 from policies.arrays import FloatArray, IntArray
 from policies.listed import Listed
 from policies.optimal.ceilings import best_ceilings, ceiling_logs
-from policies.optimal.classes import class_optimum, hiding_partitions, of_groups, renumbered
+from policies.optimal.classes import hiding_partitions, of_groups, renumbered
 from policies.optimal.mixtures import Column
 from policies.optimal.sets import class_weights, members_of
 from policies.optimal.whole_programme import private_logs, solve_full
@@ -74,6 +74,10 @@ class Constant(NamedTuple):
 
     action: int
     n_actions: int
+
+    def table(self, n_records: int) -> FloatArray:
+        """log p(a|x), (n_records, n_actions)."""
+        return one_hot_logs(np.full(n_records, self.action), self.n_actions)
 
 
 class _Recipe(NamedTuple):
@@ -143,32 +147,66 @@ class ByOrder:
         return of_groups(logs, codes)
 
 
-@dataclass(frozen=True)
-class ByTable:
-    """Records have neighbours of their own: public classes, or one-feature.
+class Weighted(NamedTuple):
+    """A weighted sum of the rows as a decision: it is what any policy loses on it, times the unit, and the floors.
 
     Attributes
     ----------
-    epsilon : float
-        Finite; > 0 if there are several partitions.
-    partitions : tuple of Partition
-        The neighbours.
-    problem : callable
-        At some prices, (n_rows,): a problem and a unit, such that the weighted sum of the rows of any policy is what
-        it loses on the problem against the best action for each, times the unit; and then some constant.
-    measure : callable
-        The rows of a table of probabilities.
+    utilities : callable
+        From records, of any shape, to their utilities, (k, *shape).
+    prior : array, (n,)
+    unit : float
+    floored : bool
+        Whether the action of highest utility costs a record not 0 but minus that utility.
     """
 
-    epsilon: float
-    partitions: tuple[Partition, ...]
-    problem: Callable[[FloatArray], tuple[DecisionProblem, float, float]]
-    measure: Callable[[FloatArray], FloatArray]
+    utilities: Callable[[IntArray], FloatArray]
+    prior: FloatArray
+    unit: float
+    floored: bool = False
 
-    @property
-    def precision(self) -> float:
-        """The whole programme is solved within the tolerances of HiGHS."""
-        return 1e-9 if len(self.partitions) > 1 else 1e-12
+
+class Row(NamedTuple):
+    """A row of the master programme: the expectation of a cost.
+
+    Attributes
+    ----------
+    prior : array, (n,)
+    columns : sequence of array, (n,) or (1,) each
+        The cost of each action.
+    scale : float
+        What the expectation is divided by.
+    """
+
+    prior: FloatArray
+    columns: Sequence[FloatArray]
+    scale: float
+
+    def expected(self, probabilities: FloatArray) -> float:
+        """The row of a table of probabilities, (n, k)."""
+        pairs = zip(self.columns, probabilities.T, strict=True)
+        return sum(float(np.sum(self.prior * column * chosen)) for column, chosen in pairs) / self.scale
+
+
+@dataclass(frozen=True)
+class ByProgramme:
+    """A record has several cliques of neighbours: each answer is a whole programme, at an epsilon in (0, inf).
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+    epsilon : float
+    weighted : callable
+        From prices of the rows, (n_rows,), to `Weighted`.
+    rows : sequence of Row
+    """
+
+    problem: DecisionProblem
+    epsilon: float
+    weighted: Callable[[FloatArray], Weighted]
+    rows: Sequence[Row]
+    # The tolerances of HiGHS.
+    precision = 1e-9
 
     def nearby(self, prices: FloatArray) -> FloatArray:
         """The same: nothing is kept."""
@@ -176,38 +214,23 @@ class ByTable:
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
-        problem, unit, constant = self.problem(prices)
-        logs, proven = self._solve(problem)
-        return Column(self.measure(np.exp(logs)), prices), constant + unit * proven
-
-    def _solve(self, problem: DecisionProblem) -> tuple[FloatArray, float]:
-        """The optimum of a problem, and what every private policy loses on it."""
-        if len(self.partitions) == 1:
-            return class_optimum(problem, self.partitions[0], self.epsilon)
+        weighted = self.weighted(prices)
+        utilities = weighted.utilities(np.arange(self.problem.n_records)).T
+        problem = self.problem.with_utilities(utilities).with_prior(weighted.prior)
         found = solve_full(problem, self.epsilon)
-        return found.log_probabilities, float(problem.prior @ problem.utilities.max(axis=1)) - found.bound
+        greedy = float(problem.prior @ problem.utilities.max(axis=1))
+        proven, least = greedy - found.bound, -greedy if weighted.floored else 0.0
+        probabilities = np.exp(found.log_probabilities)
+        expectations = np.array([row.expected(probabilities) for row in self.rows])
+        return Column(expectations, found.log_probabilities), least + weighted.unit * proven
 
     def table(self, parts: Parts, n_records: int) -> FloatArray:
-        """log p(a|x) of a mixture, (n_records, n_actions); each part is solved again, as tables may be large."""
-        tables = (self._logs(column, n_records) for _, column in parts)
-        if len(parts) == 1:
-            return next(tables)
+        """log p(a|x) of a mixture, (n_records, n_actions)."""
+        recipes = [column.recipe for _, column in parts]
+        tables = [recipe.table(n_records) if isinstance(recipe, Constant) else recipe for recipe in recipes]
+        if len(tables) == 1:
+            return np.asfortranarray(tables[0])
         mixed = np.zeros(())
         for (weight, _), logs in zip(parts, tables, strict=True):
             mixed = mixed + weight * np.exp(logs)
-        if len(self.partitions) > 1:
-            return private_logs(mixed, self.partitions, self.epsilon)
-        with np.errstate(divide="ignore"):
-            logs = np.asfortranarray(np.log(mixed))
-        (partition,) = self.partitions
-        members = partition.by_clique(np.arange(n_records))
-        for column in logs.T:
-            # What rounding of the sums might add to epsilon.
-            floors = partition.extremes(column)[1] - self.epsilon
-            column[members] = np.maximum(column[members], floors[:, None])
-        return logs
-
-    def _logs(self, column: Column, n_records: int) -> FloatArray:
-        if isinstance(column.recipe, Constant):
-            return one_hot_logs(np.full(n_records, column.recipe.action), column.recipe.n_actions)
-        return self._solve(self.problem(column.recipe)[0])[0]
+        return private_logs(mixed, hiding_partitions(self.problem.adjacency, n_records), self.epsilon)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.distinct import distinct_rows
 from policies.optimal.classes import by_order, order_codes
 from policies.optimal.oracles import Groups
@@ -91,18 +91,13 @@ class CostTables:
             self._tables[terms] = table.reshape(len(table), -1)
         return self._tables[terms]
 
-    def expected(self, term: Term, probabilities: FloatArray) -> float:
-        """The cost of a table of probabilities, (n, k)."""
-        pairs = zip(self.columns(term), probabilities.T, strict=True)
-        return sum(float(np.sum(self.prior * column * chosen)) for column, chosen in pairs)
-
-    def priced(self, prices: tuple[tuple[Term, float], ...]) -> FloatArray:
-        """The sum of the terms times their prices, (k, n)."""
-        total = np.zeros(self.utilities.shape[::-1])
+    def priced(self, prices: tuple[tuple[Term, float], ...], records: IntArray | slice = slice(None)) -> FloatArray:
+        """The sum of the terms times their prices, (k, *shape of the records)."""
+        total = np.zeros((self.utilities.shape[1], *self.prior[records].shape))
         for term, price in prices:
             if price:
                 for action, column in enumerate(self.columns(term)):
-                    total[action] += price * column
+                    total[action] += price * (column if len(column) == 1 else column[records])
         return total
 
     def means(self, term: Term) -> Means:

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import ROUNDING, FloatArray, non_negative, probability_vector
+from policies.optimal.by_class import ByClass
 from policies.optimal.classes import by_order, one_clique
 from policies.optimal.mixtures import Column, best_mixture
-from policies.optimal.oracles import ByOrder, ByTable, Constant, Groups, neighbours
+from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, Weighted, neighbours
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -57,10 +58,16 @@ class _Stakes:
         units = np.where(exists, gains, gains[exists].min() if exists.any() else 1.0)
         return cls(priors, regrets, units)
 
-    def expected(self, probabilities: FloatArray) -> FloatArray:
-        """The rows of a table, (n, k), or of one row for all, (1, k)."""
-        lost = sum(column * chosen for column, chosen in zip(self.regrets, probabilities.T, strict=True))
-        return np.array([float(np.sum(prior * lost)) for prior in self.priors]) / self.units
+    @property
+    def rows(self) -> list[Row]:
+        """What is lost under each prior."""
+        return [Row(prior, self.regrets, float(unit)) for prior, unit in zip(self.priors, self.units, strict=True)]
+
+    @property
+    def of_constants(self) -> FloatArray:
+        """The rows of one action for all, (k, J)."""
+        lost = [[float(prior @ column) for prior in self.priors] for column in self.regrets]
+        return np.array(lost) / self.units
 
     def groups(self, problem: DecisionProblem) -> Groups:
         """By the order of their utilities."""
@@ -71,11 +78,11 @@ class _Stakes:
         )
         return Groups(found.codes, found.columns, np.ascontiguousarray(worths.transpose(2, 0, 1)) / self.units)
 
-    def weighted(self, problem: DecisionProblem, prices: FloatArray) -> tuple[DecisionProblem, float, float]:
-        """The problem under the mixture of the priors, on which any policy loses the weighted sum but for a unit."""
+    def weighted(self, problem: DecisionProblem, prices: FloatArray) -> Weighted:
+        """The problem under the mixture of the priors."""
         mixed = (prices / self.units) @ self.priors
         total = float(mixed.sum())
-        return problem.with_prior(mixed / total), total, 0.0
+        return Weighted(lambda records: problem.utilities.T[:, records], mixed / total, total)
 
 
 @dataclass(frozen=True)
@@ -132,15 +139,18 @@ def robust_optimum(
     """
     epsilon = non_negative(epsilon, "epsilon")
     partitions = neighbours(problem, epsilon)
-    oracle: ByOrder | ByTable
+    oracle: ByOrder | ByClass | ByProgramme
     if len(partitions) == 1 and one_clique(partitions[0]):
         groups = _known_groups(problem) if priors is None else _stakes(problem, priors).groups(problem)
         oracle = ByOrder(epsilon, lambda _: groups)
         constants = groups.worths.sum(axis=0)
     else:
         stakes = _stakes(problem, priors)
-        oracle = ByTable(epsilon, partitions, partial(stakes.weighted, problem), stakes.expected)
-        constants = np.stack([stakes.expected(row[None, :]) for row in np.eye(problem.n_actions)])
+        weighted, constants = partial(stakes.weighted, problem), stakes.of_constants
+        if len(partitions) == 1:
+            oracle = ByClass(epsilon, partitions[0], weighted, stakes.rows)
+        else:
+            oracle = ByProgramme(problem, epsilon, weighted, stakes.rows)
     columns = [Column(row, Constant(action, problem.n_actions)) for action, row in enumerate(constants)]
     n_priors = constants.shape[1]
     columns.append(oracle.best(np.full(n_priors, 1 / n_priors))[0])
