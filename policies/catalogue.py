@@ -25,7 +25,7 @@ from policies.calibration import ExponentialMonotone, ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
-from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe, catalogue_name
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
 from policies.policy import Policy
 from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
@@ -209,8 +209,8 @@ def make_policy(name: str, *, epsilon: float = float("inf"), **options: Any) -> 
 
 def unknown_policy(name: str) -> str:
     """The message for a name that is not in the catalogue."""
-    daily = catalogue_name(name)
-    near = [daily] if daily in CATALOGUE else get_close_matches(name, CATALOGUE, n=1)
+    # What a policy is called over days means that policy; else the nearest name.
+    near = [catalogue_name(name)] if name == OPTIMAL_DAILY else get_close_matches(name, CATALOGUE, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown policy {name!r}; {hint}known: {', '.join(CATALOGUE)}."
 
