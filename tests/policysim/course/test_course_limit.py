@@ -51,12 +51,14 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
                     gain[place[x, a, z, b]] += mdp.initial[x] * mdp.rewards[z, b]
     courses = list(product(range(k), repeat=2))
     chances = np.zeros((n, len(courses), size))
-    for (x, a, z, b), where in place.items():
+    for (x, a, _, b), where in place.items():
         chances[x, courses.index((a, b)), where] = 1
     sets = [np.array(bits) for bits in product((0, 1), repeat=len(courses)) if any(bits)]
     for x, y in product(range(n), repeat=2):
-        for among in sets if delta > 0 else np.eye(len(courses)):
-            most.append((among @ chances[x] - math.exp(epsilon) * among @ chances[y], delta))
+        most += [
+            (among @ chances[x] - math.exp(epsilon) * among @ chances[y], delta)
+            for among in (sets if delta > 0 else np.eye(len(courses)))
+        ]
     found = optimize.linprog(
         -gain,
         A_ub=np.array([row for row, _ in most]),
@@ -130,7 +132,7 @@ def test_states_that_allow_different_actions_are_hidden_in_their_classes_at_most
     allowed = np.array([[True, True, False], [True, True, False], [False, True, True], [False, True, True]])
     mdp = ps.TabularMDP(
         rng.dirichlet(np.ones(4), size=(4, 3)),
-        rng.normal(size=(4, 3)),
+        [[1, 0, 9], [0, 1, 9], [9, 1, 0], [9, 0, 1]],
         rng.dirichlet(np.ones(4)),
         horizon=3,
         admissible=allowed,
