@@ -27,9 +27,18 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="how many to simulate (default: 100000)",
     )
-    parser.add_argument("--policy", default="exponential", metavar="NAME", help="the policy (default: exponential)")
     parser.add_argument(
-        "--epsilon", type=one_epsilon, default="1", metavar="E", help="the ε of each day's decision (default: 1)"
+        "--policy",
+        default="exponential",
+        metavar="NAME",
+        help="the policy (default: exponential); over days also plan-once",
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=one_epsilon,
+        default="1",
+        metavar="E",
+        help="the ε of each day's decision, or of plan-once's only one (default: 1)",
     )
     parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
     parser.add_argument(
@@ -47,9 +56,11 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
     from policies.catalogue import make_policy
+    from policies.optimal.optimum import OPTIMAL_DAILY
     from policysim.course.simulation_question import SimulationQuestion
     from policysim.course.treatment_course import require_any_record
     from policysim.question.protocol import UsageError
+    from policysim.question.words import PLAN_ONCE
     from policysim.report.deliver import deliver
     from policysim.study.declared import require_scenario
     from policysim.study.study_file import keep_study_of
@@ -62,7 +73,12 @@ def run(chosen: argparse.Namespace) -> int:
             "--log writes single decisions: over several days the propensities of a course multiply, and no estimator "
             "here weighs whole courses; leave out --horizon"
         )
-    (name,) = in_catalogue([chosen.policy]) if over_days else [chosen.policy]
+    once = chosen.policy == PLAN_ONCE
+    if once and not over_days:
+        raise UsageError(f"--policy {PLAN_ONCE} only goes with a --horizon of several days")
+    # One choice of a schedule is the best one; --epsilon is then that of the whole course.
+    asked = OPTIMAL_DAILY if once else chosen.policy
+    (name,) = in_catalogue([asked]) if over_days else [asked]
     with as_usage():
         make_policy(name, epsilon=chosen.epsilon)  # before a study is read
         study = require_scenario(chosen_study(chosen))
@@ -75,7 +91,13 @@ def run(chosen: argparse.Namespace) -> int:
         # Before anything is computed.
         check_log_path(chosen.log)
     question = SimulationQuestion(
-        study, policy, chosen.patients, chosen.horizon, length_public=chosen.length_public, log=chosen.log
+        study,
+        policy,
+        chosen.patients,
+        chosen.horizon,
+        length_public=chosen.length_public,
+        once=once,
+        log=chosen.log,
     )
     code = deliver(question, as_json=chosen.json)
     if chosen.log is not None:

@@ -55,7 +55,7 @@ HEADINGS = (
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
 MAP_COLUMN = 16
-RANGE = "64–71 % means: the mechanism named keeps 64 %, and no mechanism keeps more than 71 %."
+RANGE = "Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and none keeps more than 71 %."
 
 
 def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.declared import ScenarioStudy
+from policysim.study.sweep import N_THREADS
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
@@ -119,7 +121,8 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     once = _Once(evaluator, family, found_schedules(family, first, SCHEDULES, question.totals))
     once_at = {total: once.at(total) for total in question.totals}
     progress.advance(horizon)
-    searches = [_Search(make_policy(name), question, course, evaluator) for name in study.policies]
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        searches = list(pool.map(lambda name: _Search(make_policy(name), question, course, evaluator), study.policies))
     asked = [budget.policy for search in searches for budget in search.budgets]
     policies = list(dict.fromkeys(asked))
     references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
@@ -132,8 +135,10 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
         rows = course_rows(evaluator, BestFixed(), total, once_at[total], references).assign(policy=PLAN_ONCE)
         spent = min(total, *once_at[total].spent)  # above the total by the rounding of a logarithm
         frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="one-choice"))
-    for search in searches:
-        for total, budget in search.never_falling(results):
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        found = list(pool.map(lambda search: list(search.never_falling(results)), searches))
+    for search, budgets in zip(searches, found, strict=True):
+        for total, budget in budgets:
             result = results[budget.policy]
             rows = course_rows(evaluator, search.template, budget.epsilon, result, references)
             rows["total_epsilon"] = total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
+from policysim.course.once import OncePlan
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
@@ -48,7 +50,7 @@ class Decisions:
 
 def simulate(
     study: ScenarioStudy,
-    tables: Sequence[FloatArray],
+    plan: Sequence[FloatArray] | OncePlan,
     *,
     patients: int,
     exact: float,
@@ -56,14 +58,14 @@ def simulate(
     progress: Progress = SILENT,
     keep: Callable[[Decisions], object] | None = None,
 ) -> Agreement:
-    """Treat simulated patients over `len(tables)` days.
+    """Treat simulated patients over the days of a plan.
 
     Parameters
     ----------
     study : ScenarioStudy
         Its scenario and utility.
-    tables : sequence of array, (n_records or more, n_actions)
-        p(a|x) of each day.
+    plan : sequence of array, (n_records or more, n_actions), or OncePlan
+        p(a|x) of each day; or a schedule for each first record, which is drawn on the first day and followed.
     patients : int
         How many, >= 2.
     exact : float
@@ -87,6 +89,7 @@ def simulate(
     if patients < 2:
         raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
     progress.expect(patients)
+    horizon = plan.schedules.shape[1] if isinstance(plan, OncePlan) else len(plan)
     policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
     rng, space = np.random.default_rng(policy_stream), study.scenario.space
     env = gymnasium.make_vec(
@@ -94,7 +97,7 @@ def simulate(
         num_envs=min(BATCH, patients),
         scenario=study.scenario_source,
         utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
-        horizon=len(tables),
+        horizon=horizon,
         autoreset_mode="Disabled",
     )
     done, total, squares = 0, 0.0, 0.0
@@ -102,7 +105,7 @@ def simulate(
     while done < patients:
         kept = min(env.num_envs, patients - done)
         # Around the exact value, so that nothing is lost in the squares.
-        returns, last = _treat(env, space, tables, ward_seed, rng)
+        returns, last = _treat(env, space, _followed(plan, rng), ward_seed)
         apart = returns[:kept] - exact
         total, squares = total + float(apart.sum()), squares + float(apart @ apart)
         ward_seed, done = None, done + kept  # the stream goes on
@@ -111,22 +114,37 @@ def simulate(
         progress.advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
-    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(len(tables)))
+    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(horizon))
+
+
+def _followed(plan: Sequence[FloatArray] | OncePlan, rng: np.random.Generator) -> list[Callable[[IntArray], IntArray]]:
+    """What gives the actions of each day to these records, (m,) -> (m,), for one batch of patients."""
+    if not isinstance(plan, OncePlan):
+        return [partial(_drawn, table, rng) for table in plan]
+    chosen: list[IntArray] = []
+
+    def of_day(day: int, records: IntArray) -> IntArray:
+        if day == 0:
+            chosen.append(_drawn(plan.probabilities, rng, records))
+        actions: IntArray = plan.schedules[chosen[0], day]
+        return actions
+
+    return [partial(of_day, day) for day in range(plan.schedules.shape[1])]
+
+
+def _drawn(table: FloatArray, rng: np.random.Generator, records: IntArray) -> IntArray:
+    return draw_actions(table[records], rng)
 
 
 def _treat(
-    env: VectorEnv[Any, Any, Any],
-    space: RecordSpace,
-    tables: Sequence[FloatArray],
-    seed: int | None,
-    rng: np.random.Generator,
+    env: VectorEnv[Any, Any, Any], space: RecordSpace, days: list[Callable[[IntArray], IntArray]], seed: int | None
 ) -> tuple[FloatArray, Decisions]:
     """The sum of rewards of each patient, (num_envs,), 0 once no longer treated; and the last day's decisions."""
     observations, _ = env.reset(seed=seed)
     returns = np.zeros(env.num_envs)
-    for table in tables:
+    for choose in days:
         records = space.indices(observations[:, : len(space.shape)])
-        actions = draw_actions(table[records], rng)
+        actions = choose(records)
         observations, rewards, _, _, infos = env.step(actions)
         returns += rewards
     return returns, Decisions(records, actions, rewards, infos.get("outcome", {}))

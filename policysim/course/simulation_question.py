@@ -12,6 +12,7 @@ from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
+from policysim.course.once import OncePlan, plan_once
 from policysim.course.planning import policy_value
 from policysim.course.simulation import Decisions, simulate
 from policysim.course.step_problems import optimal_course
@@ -19,7 +20,7 @@ from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import days, wrap
+from policysim.question.words import PLAN_ONCE, days, wrap
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
@@ -35,11 +36,13 @@ class SimulationQuestion(Question):
     study : ScenarioStudy
         Scenario, utility and seed.
     policy : Policy
-        Chooses each day.
+        Chooses each day, or once.
     patients, horizon : int
         How many, over how many days.
     length_public : bool
         Whether when a patient's stay ends is declared public.
+    once : bool
+        Whether the policy chooses one schedule for all days (`policysim.course.once`).
     log : Path or None
         Where each patient is written, on the way; for one day only.
     """
@@ -49,6 +52,7 @@ class SimulationQuestion(Question):
     patients: int
     horizon: int
     length_public: bool = False
+    once: bool = False
     log: Path | None = None
     unit: ClassVar[str] = "patient"
 
@@ -60,47 +64,52 @@ class SimulationQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Simulate, and compute the exact value."""
         study, log = self.study, self.log
-        tables, exact = self._tables()
-        with _opened(study.scenario, tables[0], log) as keep:
+        plan, exact = self._plan()
+        with _opened(study.scenario, plan, log) as keep:
             found = simulate(
-                study, tables, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
+                study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
             )
         path = log.as_posix() if log else ""
         return Answer(
-            screen=[*_lines(study, self.policy, self.horizon, found), *([f"Log: {path}"] if log else [])],
-            document=_document(study, self.policy, self.horizon, found) | ({"log": path} if log else {}),
+            screen=[*_lines(self, found), *([f"Log: {path}"] if log else [])],
+            document=_document(self, found) | ({"log": path} if log else {}),
             exit_code=0 if found.agrees else EXIT_CHECK,
         )
 
-    def _tables(self) -> tuple[Sequence[FloatArray], float]:
-        """p(a|x) of each day, and the exact value."""
+    def _plan(self) -> tuple[Sequence[FloatArray] | OncePlan, float]:
+        """p(a|x) of each day, or of each schedule; and the exact value."""
         if self.horizon == 1:
             problem = build_problem(self.study)
             table = self.policy.probabilities(problem)
             return [table], problem.value(table)
         process = build_course(self.study, self.horizon, length_public=self.length_public)
+        if self.once:
+            plan = plan_once(process, epsilon=self.policy.epsilon, policy=self.policy)
+            return plan, plan.value
         tables = [day.tables(self.policy)[1] for day in optimal_course(process).decisions(self.policy)]
         return tables, policy_value(process, tables)
 
 
 def _opened(
-    scenario: Scenario, table: FloatArray, log: Path | None
+    scenario: Scenario, plan: Sequence[FloatArray] | OncePlan, log: Path | None
 ) -> AbstractContextManager[Callable[[Decisions], None] | None]:
     """What takes each patient to the log; None without one, for which nothing has to be installed that writes it."""
-    if log is None:
+    if log is None or isinstance(plan, OncePlan):
         return nullcontext()
     from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415
 
-    return open_simulated_log(scenario, table, log)
+    return open_simulated_log(scenario, plan[0], log)
 
 
-def _name(policy: Policy, horizon: int) -> str:
-    return daily_name(policy.name) if horizon > 1 else policy.name
+def _name(question: SimulationQuestion) -> str:
+    name = question.policy.name
+    return PLAN_ONCE if question.once else daily_name(name) if question.horizon > 1 else name
 
 
-def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> list[str]:
+def _lines(question: SimulationQuestion, found: Agreement) -> list[str]:
+    study, policy, horizon = question.study, question.policy, question.horizon
     low, high = found.interval
-    spends = f" at ε = {policy.epsilon:g} a day" if policy.uses_epsilon else ""
+    spends = f" at ε = {policy.epsilon:g} {'in all' if question.once else 'a day'}" if policy.uses_epsilon else ""
     if not found.agrees:
         verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
     elif found.errors_apart > MOST_ERRORS:
@@ -111,7 +120,7 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement)
     else:
         verdict = "they agree"
     return [
-        f"{found.patients:,} simulated patients, {days(horizon)}, {_name(policy, horizon)}{spends}.",
+        f"{found.patients:,} simulated patients, {days(horizon)}, {_name(question)}{spends}.",
         f"{basis(study).disclaimer} Random numbers from seed {study.seed}.",
         "",
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
@@ -120,12 +129,13 @@ def _lines(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement)
     ]
 
 
-def _document(study: ScenarioStudy, policy: Policy, horizon: int, found: Agreement) -> dict[str, Any]:
+def _document(question: SimulationQuestion, found: Agreement) -> dict[str, Any]:
+    study, policy = question.study, question.policy
     return {
         "study": study.name,
-        "policy": _name(policy, horizon),
+        "policy": _name(question),
         "epsilon": policy.epsilon if policy.uses_epsilon else None,
-        "horizon": horizon,
+        "horizon": question.horizon,
         "seed": study.seed,
         **asdict(found),
         "interval": list(found.interval),

@@ -26,6 +26,7 @@ from policysim.course.schedules import best_schedule
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.question.words import percent_up
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
@@ -348,7 +349,11 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
     code, text, _ = run(capsys, *days_command(path, tmp_path / "out", *policies))
     assert code == 0
     answer = json.loads((tmp_path / "out" / "manifest.json").read_text())["answer"]
-    assert "The policies compared are best-schedule, exponential, optimal-daily." in answer[0]
+    assert "Compared are best-schedule, plan-once, exponential, optimal-daily." in answer[0]
+    # What no mechanism does is said from the proof's side alone, and by its number.
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    most = table.loc[(table["group"] == "all") & (table["horizon"] == 2), "most_kept"].unique()
+    assert len(most) == 1 and f"and no mechanism keeps more than {percent_up(most[0])}" in answer[0]
     page = (tmp_path / "out" / "report.html").read_text()
     for words in (text, page, " ".join(answer)):
         for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):
@@ -357,7 +362,7 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
         flat = " ".join(words.split())
         assert "is at most e^ε times as probable under one record as under another, plus δ = 0.001" in flat
         assert "It is no limit for the course" in flat
-        assert "Best of these" in flat or "Which of these mechanisms" in flat
+        assert "Best of all" in flat or "Which way, at which horizon" in flat
 
 
 @pytest.mark.usefixtures("blank_drawings")

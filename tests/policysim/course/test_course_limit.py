@@ -1,0 +1,178 @@
+"""What no mechanism for a course exceeds: against the full programme over all of them, and against those compared."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+import policysim as ps
+from policies.optimal import certificate
+from policysim.course import course_limit as module
+from policysim.course.step_problems import optimal_course
+
+
+def process(seed, n_states=3, n_actions=2, horizon=2):
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.full(n_states, 0.5), size=(n_states, n_actions))
+    rewards = rng.normal(size=(n_states, n_actions)) * 10.0 ** rng.integers(-3, 4)
+    initial = rng.dirichlet(np.ones(n_states)) if rng.random() < 0.8 else np.eye(n_states)[0]
+    return ps.TabularMDP(moves, rewards, initial, horizon=horizon)
+
+
+def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
+    """The largest value over two days of any mechanism whose published pair of actions is (epsilon, delta)-private.
+
+    A linear programme: y(x, a, z, b) is the probability to give a on the first day and b on the second, if the first
+    state is x and the second one is z. The mechanism may depend on everything. With a delta, what one set of courses
+    may exceed is bounded for every set of the four courses.
+    """
+    n, k = mdp.rewards.shape
+    moves = mdp.stacked.toarray().reshape(k, n, n)
+    first = n * k  # p(a | x), then y
+    place = {key: first + i for i, key in enumerate(product(range(n), range(k), range(n), range(k)))}
+    size = first + len(place)
+    equal, most, gain = [], [], np.zeros(size)
+    for x in range(n):
+        row = np.zeros(size)
+        row[x * k : (x + 1) * k] = 1
+        equal.append((row, 1.0))
+        for a in range(k):
+            gain[x * k + a] += mdp.initial[x] * mdp.rewards[x, a]
+            for z in range(n):
+                row = np.zeros(size)
+                row[[place[x, a, z, b] for b in range(k)]] = 1
+                row[x * k + a] = -moves[a, x, z]
+                equal.append((row, 0.0))
+                for b in range(k):
+                    gain[place[x, a, z, b]] += mdp.initial[x] * mdp.rewards[z, b]
+    courses = list(product(range(k), repeat=2))
+    chances = np.zeros((n, len(courses), size))
+    for (x, a, _, b), where in place.items():
+        chances[x, courses.index((a, b)), where] = 1
+    sets = [np.array(bits) for bits in product((0, 1), repeat=len(courses)) if any(bits)]
+    for x, y in product(range(n), repeat=2):
+        most += [
+            (among @ chances[x] - math.exp(epsilon) * among @ chances[y], delta)
+            for among in (sets if delta > 0 else np.eye(len(courses)))
+        ]
+    found = optimize.linprog(
+        -gain,
+        A_ub=np.array([row for row, _ in most]),
+        b_ub=np.array([bound for _, bound in most]),
+        A_eq=np.array([row for row, _ in equal]),
+        b_eq=np.array([value for _, value in equal]),
+    )
+    assert found.status == 0
+    return -found.fun
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.7, 0.0), (2.0, 0.0), (0.7, 0.1), (0.0, 0.3)])
+def test_no_mechanism_for_two_days_exceeds_the_limit(seed, epsilon, delta):
+    mdp = process(seed)
+    limit = ps.course_limit(mdp, epsilon=epsilon, delta=delta)
+    size = np.abs(mdp.rewards).max()
+    assert best_of_all_mechanisms(mdp, epsilon, delta) <= limit + 1e-7 * size
+    assert limit <= ps.plan(mdp).value + 1e-9 * size
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 1.0, 4.0]), st.sampled_from(["optimal", "exponential-tight"]))
+def test_no_mechanism_that_is_compared_exceeds_the_limit(seed, epsilon, name):
+    mdp = process(seed, n_states=4, n_actions=3, horizon=4)
+    limit = ps.course_limit(mdp, epsilon=epsilon)
+    slack = 1e-9 * np.abs(mdp.rewards).max()
+    assert ps.plan_once(mdp, epsilon=epsilon).value <= limit + slack
+    policy = ps.make_policy(name, epsilon=epsilon / 4)
+    tables = [day.tables(policy)[1] for day in optimal_course(mdp).decisions(policy)]
+    assert ps.policy_value(mdp, tables) <= limit + slack
+
+
+def test_over_one_day_the_limit_is_the_optimum():
+    for seed in range(3):
+        mdp = process(seed, n_states=4, n_actions=3, horizon=1)
+        problem = ps.DecisionProblem(mdp.rewards, mdp.initial, ps.AnyRecord())
+        best = problem.value(ps.make_policy("optimal", epsilon=1.3).probabilities(problem))
+        limit = ps.course_limit(mdp, epsilon=1.3)
+        assert best - 1e-12 <= limit == pytest.approx(best, abs=1e-8 * np.abs(mdp.rewards).max())
+
+
+def test_more_epsilon_and_more_delta_never_lower_it():
+    mdp = process(0, n_states=4, n_actions=3, horizon=5)
+    epsilons = [0.0, 0.5, 1.0, 3.0, math.inf]
+    limits = [ps.course_limit(mdp, epsilon=epsilon) for epsilon in epsilons]
+    assert (np.diff(limits) >= -1e-12 * np.abs(limits[1:])).all()
+    assert limits[-1] == pytest.approx(ps.plan(mdp).value, rel=1e-12) and limits[-1] >= ps.plan(mdp).value
+    deltas = [ps.course_limit(mdp, epsilon=1.0, delta=delta) for delta in (0.0, 1e-6, 0.1, 0.9)]
+    assert (np.diff(deltas) >= -1e-12 * np.abs(deltas[1:])).all() and deltas[-1] <= limits[-1]
+
+
+def test_without_a_horizon_it_is_that_of_the_first_decision():
+    mdp = process(1, n_states=4, n_actions=3)
+    endless = ps.TabularMDP(
+        [[mdp.stacked.toarray().reshape(3, 4, 4)[a, s] for a in range(3)] for s in range(4)],
+        mdp.rewards,
+        mdp.initial,
+        discount=0.8,
+    )
+    q_values = ps.plan(endless).q_values
+    problem = ps.DecisionProblem(q_values, mdp.initial, ps.AnyRecord())
+    best = problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))
+    assert ps.course_limit(endless, epsilon=1.0) == pytest.approx(best, abs=1e-7 * np.abs(q_values).max())
+    assert ps.plan_once(endless, epsilon=1.0).value <= ps.course_limit(endless, epsilon=1.0) + 1e-12
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_states_that_allow_different_actions_are_hidden_in_their_classes_at_most(public):
+    rng = np.random.default_rng(2)
+    allowed = np.array([[True, True, False], [True, True, False], [False, True, True], [False, True, True]])
+    mdp = ps.TabularMDP(
+        rng.dirichlet(np.ones(4), size=(4, 3)),
+        [[1, 0, 9], [0, 1, 9], [9, 1, 0], [9, 0, 1]],
+        rng.dirichlet(np.ones(4)),
+        horizon=3,
+        admissible=allowed,
+        mask_public=public,
+    )
+    limit = ps.course_limit(mdp, epsilon=0.5)
+    assert limit < ps.plan(mdp).value
+    rows = ps.compare(mdp, policies=["optimal-daily"], epsilons=[0.1])
+    assert rows["value"].iloc[0] <= limit
+
+
+def test_a_proof_that_does_not_hold_proves_nothing(monkeypatch):
+    mdp = process(0)
+    monkeypatch.setattr(certificate.Certificate, "holds", lambda *_: False)
+    assert ps.course_limit(mdp, epsilon=0.1) == pytest.approx(ps.plan(mdp).value, rel=1e-12)
+
+
+def test_where_no_certificate_is_there_linear_duality_bounds(monkeypatch):
+    mdp = process(2, n_states=4, n_actions=3, horizon=3)
+    proved = ps.course_limit(mdp, epsilon=1.0)
+
+    def refuse(*_):
+        raise module.NotApplicableError("too many groups")
+
+    monkeypatch.setattr(module, "optimal_certificate", refuse)
+    assert ps.course_limit(mdp, epsilon=1.0) == pytest.approx(proved, rel=1e-6)
+    assert ps.course_limit(mdp, epsilon=1.0, delta=0.1) == pytest.approx(ps.plan(mdp).value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": -0.1}, r"epsilon must be >= 0, got epsilon=-0.1"),
+        ({"epsilon": 1.0, "delta": -1e-9}, "delta must be >= 0"),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta must be < 1, got delta=1.0"),
+        ({"epsilon": 1.0, "delta": math.nan}, "delta must be >= 0"),
+    ],
+)
+def test_what_is_out_of_range_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        ps.course_limit(process(0), **options)
+    with pytest.raises(ValueError, match="course_limit takes a process"):
+        ps.course_limit("covid", epsilon=1.0)
