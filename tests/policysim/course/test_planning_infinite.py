@@ -277,7 +277,8 @@ def test_modified_policy_iteration_is_within_its_proved_error(monkeypatch, ends,
         assert visits == pytest.approx(chain_visits(mdp, table), abs=1e-9)
 
 
-def test_a_sure_walk_in_a_circle_mixes_never_and_is_solved_all_the_same(large):
+@pytest.mark.usefixtures("large")
+def test_a_sure_walk_in_a_circle_mixes_never_and_is_solved_all_the_same():
     n, discount = 40, 0.97
     step = np.roll(np.eye(n), 1, axis=1)
     moves = np.stack([step, np.eye(n)], axis=1)
@@ -313,7 +314,8 @@ def test_one_step_brackets_the_best_value_whatever_came_before(rows):
     assert inside == (rows == "proper")
 
 
-def test_what_iterates_too_long_is_solved_directly(monkeypatch, large):
+@pytest.mark.usefixtures("large")
+def test_what_iterates_too_long_is_solved_directly(monkeypatch):
     moves, rewards, initial, last = random_arrays(np.random.default_rng(3), 8, 3)
     mdp = TabularMDP(moves, rewards, initial, 0.99, ends=last)
     monkeypatch.setattr(chain, "MOST_SWEEPS", 2)
