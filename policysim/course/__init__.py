@@ -6,11 +6,12 @@ treatment_course   treatment over days as a process
 step_problems      what a private policy faces on each day
 chain              what a process is worth if every state always acts by the same probabilities
 planning           the best plan and what a policy is worth; planning_infinite: without a horizon
-budget, allocation   what each day may spend, so that all days stay within one total
+budget, allocation, composition   what each day may spend, so that all days stay within one total
+private_course     policies under their own continuation, and within a total
 course_evaluation  what a policy is worth over days, exactly
 schedules, once    the same action for everybody, changing by the day; one private choice among such schedules
 course_limit       what no private mechanism for the whole course exceeds
-course_comparison  policies over epsilon, over all days of a process
+course_comparison, course_totals   policies over epsilon and over totals, over all days of a process
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's
 days               treatment over days against the total budget
 course_question    the same as a question, and what it prints

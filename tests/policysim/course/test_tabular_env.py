@@ -192,7 +192,7 @@ def test_admissible_actions_may_be_numbers_or_truth_values_also_beside_sparse_tr
             "admissible": admissible,
         }
 
-    mdp = TabularMDP.from_env(Ward(), horizon=1, admissible="listed")
+    mdp = TabularMDP.from_env(Ward(), horizon=1, admissible="listed", mask_public=True)
     expected = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
     assert np.array_equal(mdp.admissible, expected)
     assert plan(mdp).value == 11
