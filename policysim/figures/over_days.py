@@ -142,15 +142,16 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     rows = nonempty(table[table["best"].astype(bool)], MAP, "that are the best of their field")
     horizons, totals = sorted(rows["horizon"].unique()), sorted(rows["total_epsilon"].unique())
     height = 0.55 * len(horizons) + 0.9
-    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=height) as made:
+    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=height + 0.2 * len(horizons)) as made:
         axes = made.figure.subplots()
         for _, row in rows.iterrows():
             place = totals.index(row["total_epsilon"]), horizons.index(row["horizon"])
             colour = WAY_COLOURS.get(str(row["way"]), WAY_COLOURS[""])
             axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
             kept = achieved(float(row["benefit_kept"]), float(row["most_kept"]))
-            small: dict[str, Any] = {"fontsize": 0.8 * made.font} if size == "column" else {}
-            axes.text(*place, f"{row['policy']}\n{kept}", ha="center", va="center", **small)
+            narrow = size == "column"
+            name = str(row["policy"]).replace("-", "-\n") if narrow else row["policy"]
+            axes.text(*place, f"{name}\n{kept}", ha="center", va="center", fontsize=(0.75 if narrow else 1) * made.font)
         axes.set_xlim(-0.5, len(totals) - 0.5)
         axes.set_ylim(-0.5, len(horizons) - 0.5)
         axes.set_xticks(range(len(totals)), labels=[plain(total) for total in totals])

@@ -14,6 +14,7 @@ CASES = [
     (figures.sensitivity_by_weight, "drivers"),
     (figures.patient_losses, "losses"),
     (figures.value_over_days, "course"),
+    (figures.ways_over_days, "ways"),
 ]
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
 every_size = pytest.mark.parametrize("size", figures.SIZES)

@@ -115,6 +115,40 @@ def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path
     assert (code, err) == (0, "") and "1 day, optimal at ε = 1 a day." in one
 
 
+def test_one_choice_of_a_schedule_is_simulated(capsys, path):
+    arguments = (
+        "simulate",
+        str(path),
+        "--patients",
+        "20000",
+        "--horizon",
+        "3",
+        "--policy",
+        "plan-once",
+        "--epsilon",
+        "2",
+    )
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "20,000 simulated patients, 3 days, plan-once at ε = 2 in all." in out and "they agree" in out
+    document = json.loads(run(capsys, *arguments, "--json")[1])
+    assert document["policy"] == "plan-once"
+    course = ps.build_course(ps.load_study(path), 3)
+    assert document["exact"] == pytest.approx(ps.plan_once(course, epsilon=2.0).value, abs=1e-12)
+
+
+def test_a_schedule_is_kept_to_the_end(path):
+    """A planted bug: a schedule that is drawn anew each day has another value, and is found out."""
+    study = ps.load_study(path)
+    course = ps.build_course(study, 3)
+    plan = ps.plan_once(course, epsilon=1.0, policy="randomized-response", schedules=[[0, 1, 2], [2, 0, 0]])
+    assert simulate(study, plan, patients=100_000, exact=plan.value, seed=3).agrees
+    given = np.eye(3)[plan.schedules]  # (m, H, k)
+    anew = [plan.probabilities @ given[:, day] for day in range(3)]
+    found = simulate(study, anew, patients=100_000, exact=ps.policy_value(course, anew), seed=3)
+    assert found.agrees and found.exact != pytest.approx(plan.value, abs=1e-4)
+
+
 def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
     monkeypatch.setattr("policysim.course.simulation_question.policy_value", lambda *_: 0.0)
     code, out, _ = run(capsys, "simulate", str(path), "--patients", "20000", "--horizon", "2")
@@ -133,6 +167,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
         (("--epsilon", "-1"), "--epsilon must be one number >= 0, got '-1'"),
         (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
         (("--length-public",), "--length-public only goes with a --horizon of several days"),
+        (("--policy", "plan-once"), "--policy plan-once only goes with a --horizon of several days"),
     ],
 )
 def test_a_wrong_question_is_one_line(capsys, path, arguments, message):

@@ -7,6 +7,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
+from policysim.course.course_findings import ways as which_ways
 from policysim.decision.prices import sensitivity_by_outcome
 from policysim.study.example_patients import patient_losses
 
@@ -93,6 +94,13 @@ def course():
         for total in (0.0, 1.0, 5.0, 10.0)
     ]
     return pd.DataFrame(rows, columns=["policy", "group", "horizon", "total_epsilon", "benefit_kept"])
+
+
+@pytest.fixture(scope="session")
+def ways(course):
+    """What `policysim.course.course_findings.ways` makes of such a table."""
+    named = course.replace({"policy": {"uniform": "plan-once"}})
+    return which_ways(named.assign(value=named["benefit_kept"], total_spent=0.0, most_kept=1.0))
 
 
 @pytest.fixture(scope="session")

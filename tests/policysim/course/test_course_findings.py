@@ -1,0 +1,72 @@
+"""Which way of spending a total is best, and what is said of it."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from policysim.course.course_findings import answer, best_mechanisms, ways
+from policysim.course.days import DaysQuestion
+
+COLUMNS = ["policy", "group", "horizon", "total_epsilon", "total_spent", "value", "benefit_kept", "most_kept"]
+
+
+def table(*rows):
+    return pd.DataFrame([(name, "all", 7, *rest) for name, *rest in rows], columns=COLUMNS)
+
+
+COMPARED = table(
+    ("best-schedule", 1.0, 0.0, 0.5, 0.5, 0.704),
+    ("best-schedule", 5.0, 0.0, 0.5, 0.5, 0.99),
+    ("plan-once", 1.0, 1.0, 0.6, 0.6, 0.704),
+    ("plan-once", 5.0, 5.0, 0.55, 0.55, 0.99),
+    ("exponential", 1.0, 1.0, 0.2, 0.2, 0.704),
+    ("exponential", 5.0, 5.0, 0.599, 0.599, 0.99),
+    ("greedy", 1.0, math.inf, 1.0, 1.0, 0.704),
+    ("greedy", 5.0, math.inf, 1.0, 1.0, 0.99),
+)
+
+
+def test_a_larger_total_may_do_what_a_smaller_one_allows():
+    found = ways(COMPARED).set_index(["total_epsilon", "way"])
+    assert found["benefit_kept"].to_dict() == {
+        (1.0, "best-schedule"): 0.5,
+        (1.0, "plan-once"): 0.6,
+        (1.0, "day by day"): 0.2,
+        (5.0, "best-schedule"): 0.5,
+        (5.0, "plan-once"): 0.6,  # what it keeps with 1 of the 5
+        (5.0, "day by day"): 0.599,
+    }
+    assert found.loc[found["best"], "policy"].tolist() == ["plan-once", "plan-once"]
+    # greedy spends more than any total, and is no mechanism within it.
+    assert "greedy" not in set(found["policy"])
+    assert best_mechanisms(COMPARED)["benefit_kept"].tolist() == [0.6, 0.6]
+
+
+def test_of_equal_ways_the_plainest_is_the_best():
+    equal = table(
+        ("exponential", 1.0, 1.0, 2.0, 0.5, 0.7),
+        ("plan-once", 1.0, 1.0, 2.0 - 1e-12, 0.5, 0.7),
+        ("best-schedule", 1.0, 0.0, 1.9, 0.4, 0.7),
+    )
+    assert best_mechanisms(equal)["policy"].tolist() == ["plan-once"]
+
+
+def test_the_answer_says_what_is_kept_rounded_down_and_what_cannot_be_rounded_up():
+    question = DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False)
+    first, about = answer(question, COMPARED)
+    assert first.replace("\xa0", " ") == (
+        "Over 7 days, within a total ε of 1, 60 % of the benefit can be kept (by plan-once), and no mechanism keeps "
+        "more than 71 %; within 5, 60 % (plan-once) and no more than 99 %. Compared are best-schedule, plan-once, "
+        "exponential, greedy."
+    )
+    assert about.startswith("plan-once chooses one of several such schedules")
+    # Where nothing is proved, nothing is said of other mechanisms.
+    (sentence,) = answer(question, COMPARED[COMPARED["policy"] == "exponential"].assign(most_kept=math.nan))
+    assert "no mechanism" not in sentence and "no more" not in sentence
+
+
+@pytest.mark.parametrize("kept", [math.nan])
+def test_without_a_benefit_there_are_no_shares(kept):
+    nothing = COMPARED.assign(benefit_kept=kept, most_kept=kept)
+    assert "–" in answer(DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False), nothing)[0]
