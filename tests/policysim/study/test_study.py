@@ -113,6 +113,12 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
         ('"any-record"', '"sensitive"\nsensitive = ["ages"]', "unknown feature 'ages'; did you mean 'age'"),
         ("[compare]", "[compare", "not valid TOML"),
         ("seed = 3", "seed = true", "seed: must be a whole number >= 0, got True"),
+        (
+            "[compare]",
+            '[compare]\nrobust = "agee"',
+            "compare.robust: unknown prior 'agee'; did you mean 'age'? known: prevalence, infected",
+        ),
+        ("[compare]", "[compare]\nrobust = 2", "compare.robust: must be text in quotes, got 2"),
     ],
 )
 def test_each_mistake_is_named(tmp_path, old, new, message):
