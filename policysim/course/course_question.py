@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, daily_name
+from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, daily_name
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
-from policysim.question.protocol import Progress, Question
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import (
     ALL,
     ASSUMED_PUBLIC,
@@ -160,6 +160,10 @@ def best_table(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     return lines
 
 
+# What looks at the outcomes or at other priors of one decision, which over days are not counted.
+OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
+
+
 @dataclass(frozen=True)
 class CourseQuestion(Question):
     """Compare policies over the days of a course.
@@ -192,8 +196,13 @@ class CourseQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
-        policies, left_out = usable_policies(self.study.first_policies, build_problem(self.study), named=self.named)
-        study = replace(self.study, policies=policies)
+        apart = tuple(name for name in self.study.policies if name in OF_ONE_DECISION)
+        over_days = replace(self.study, policies=tuple(name for name in self.study.policies if name not in apart))
+        if not over_days.policies:
+            raise UsageError(f"{apart[0]} is for one decision, and does not go with --horizon")
+        policies, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=self.named)
+        left_out += tuple(f"{name}, which is for one decision" for name in apart)
+        study = replace(over_days, policies=policies)
         table = compare_days(study, self.days, progress)
         return answer_over_days(study, self.days, table, left_out=left_out)
 
