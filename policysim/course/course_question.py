@@ -28,7 +28,7 @@ from policysim.course.course_findings import (
 )
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
-from policysim.question.protocol import Progress, Question
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import (
     ALL,
     achieved,
@@ -118,6 +118,10 @@ def best_table(question: DaysQuestion, found: pd.DataFrame) -> list[str]:
     return [*lines, *wrap(RANGE)]
 
 
+# What looks at the outcomes or at other priors of one decision, which over days are not counted.
+OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
+
+
 @dataclass(frozen=True)
 class CourseQuestion(Question):
     """Compare policies over the days of a course.
@@ -150,10 +154,13 @@ class CourseQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
-        # What is safe, or robust, is so of one decision.
-        asked = [policy for policy in self.study.first_policies if not isinstance(policy, OptimalSafe | OptimalRobust)]
-        policies, left_out = usable_policies(asked, build_problem(self.study), named=self.named)
-        study = replace(self.study, policies=policies)
+        apart = tuple(name for name in self.study.policies if name in OF_ONE_DECISION)
+        over_days = replace(self.study, policies=tuple(name for name in self.study.policies if name not in apart))
+        if not over_days.policies:
+            raise UsageError(f"{apart[0]} is for one decision, and does not go with --horizon")
+        policies, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=self.named)
+        left_out += tuple(f"{name}, which is for one decision" for name in apart)
+        study = replace(over_days, policies=policies)
         table = compare_days(study, self.days, progress)
         return answer_over_days(study, self.days, table, left_out=left_out)
 

@@ -23,7 +23,7 @@ BOUNDS = {"at_most": {"deaths": 0.0127, "symptoms": 0.3}, "capacity": {"pill": 0
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     # At much smaller epsilons no private policy keeps these bounds.
-    text = BOUNDED.replace("epsilon = 1.0\nepsilons = [0.5, 1.0, 4.0]", "epsilon = 4.0\nepsilons = [4.0, 6.0]")
+    text = BOUNDED.replace("epsilon = 1.0\nepsilons = [0.5, 1.0, 4.0]", "epsilon = 4.0\nepsilons = [4.0]")
     return write_small_study(tmp_path_factory.mktemp("bounded"), text)
 
 
@@ -151,11 +151,23 @@ def test_bounds_on_the_command_line_are_in_place_of_the_studys_and_are_asked_aga
     assert main(["reproduce", str(out / "manifest.json")]) == 0
 
 
+@pytest.mark.usefixtures("blank_drawings")
+def test_over_days_the_policy_within_bounds_is_left_out(path, capsys, tmp_path):
+    options = ("--horizon", "2", "--total-epsilon", "1", "--out", str(tmp_path / "out"))
+    assert main(["compare", str(path), *options]) == 0
+    assert "Left out: optimal-safe, which is for one decision" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--at-most", "death=1"], 2, "--at-most: unknown outcome 'death'; did you mean 'deaths'? known: deaths, symp"),
         (["--at-most", "deaths=1", "--horizon", "2"], 2, "--at-most does not go with --horizon"),
+        (
+            ["--policy", "optimal-safe", "--horizon", "2"],
+            2,
+            "optimal-safe is for one decision, and does not go with --",
+        ),
         (["--epsilon", "0.1"], 3, "no policy keeps all of these bounds at epsilon=0.1: deaths at most 0.0127 (the le"),
     ],
 )
