@@ -27,8 +27,9 @@ from policysim.course.course_findings import (
     ways,
 )
 from policysim.course.days import DaysQuestion, compare_days
+from policysim.course.process import NotEnoughMemoryError
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
-from policysim.question.protocol import Progress, Question
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import (
     ALL,
     achieved,
@@ -151,7 +152,10 @@ class CourseQuestion(Question):
         """Plan and evaluate at each horizon and total."""
         policies, left_out = usable_policies(self.study.policies, build_problem(self.study), named=self.named)
         study = replace(self.study, policies=policies)
-        table = compare_days(study, self.days, progress)
+        try:
+            table = compare_days(study, self.days, progress)
+        except NotEnoughMemoryError as error:
+            raise UsageError(f"--horizon {self.days.horizon}: {error}") from None
         return answer_over_days(study, self.days, table, left_out=left_out)
 
 
