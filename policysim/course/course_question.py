@@ -27,6 +27,7 @@ from policysim.course.course_findings import (
     ways,
 )
 from policysim.course.days import DaysQuestion, compare_days
+from policysim.course.process import NotEnoughMemoryError
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import (
@@ -161,7 +162,10 @@ class CourseQuestion(Question):
         policies, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=self.named)
         left_out += tuple(f"{name}, which is for one decision" for name in apart)
         study = replace(over_days, policies=policies)
-        table = compare_days(study, self.days, progress)
+        try:
+            table = compare_days(study, self.days, progress)
+        except NotEnoughMemoryError as error:
+            raise UsageError(f"--horizon {self.days.horizon}: {error}") from None
         return answer_over_days(study, self.days, table, left_out=left_out)
 
 

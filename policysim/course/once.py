@@ -231,7 +231,23 @@ def _classes(process: Process, public: Sequence[str]) -> Adjacency:
     if not public:
         return AnyRecord()
     codes = [process.records.groups(feature)[0] for feature in public]
+    for feature, levels in zip(public, codes, strict=True):
+        _require_fixed(process, feature, levels)
     return Listed.sensitive(np.column_stack([*codes, np.zeros_like(codes[0])]), [len(codes)])
+
+
+def _require_fixed(process: Process, feature: str, levels: IntArray) -> None:
+    """ValueError for a feature that may differ tomorrow, between states that somebody may have on the first day."""
+    anyhow = np.full(process.rewards.shape, 1 / len(process.actions), order="F")
+    if process.admissible is not None:
+        anyhow *= process.admissible
+    for level in range(int(levels.max()) + 1):
+        tomorrow = process.push((levels == level).astype(np.float64), anyhow)
+        if tomorrow[(levels != level) & (process.initial > 0)].any():
+            raise ValueError(
+                f"public must name features that never change, got {feature!r}, which may differ from day to day: what "
+                "is public of it on later days would reveal the hidden part of the first record."
+            )
 
 
 def _checked_number(schedules: Any) -> int:

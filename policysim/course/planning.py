@@ -14,7 +14,7 @@ from policies.arrays import FloatArray, IntArray, probability_table
 from policies.policy import Policy
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.planning_infinite import solve_infinite
-from policysim.course.process import Process
+from policysim.course.process import Process, require_memory
 from policysim.course.step_problems import backward, decision, reference_priors, require_tabular
 from policysim.question.protocol import SILENT, Progress
 
@@ -110,6 +110,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
         found = solve_infinite(require_tabular(process), progress)
         return Plan(found.q_values, found.values, float(process.initial @ found.values), found.error, found.actions)
     n, k = process.rewards.shape
+    require_memory(process, 8 * (k + 1))
     columns, values = np.empty((process.horizon, k, n)), np.empty((process.horizon, n))
     private = None if policy is None else _private(process, policy)
 

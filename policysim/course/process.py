@@ -5,6 +5,8 @@ The arrays of a decision process: as users give them, checked, in the form that 
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -27,6 +29,38 @@ class InfiniteLossWarning(UserWarning):
         "others. Give mask_public=True if it is public which actions a state allows; or make the process with "
         "admissible=True if every state can take every action."
     )
+
+
+class NotEnoughMemoryError(ValueError):
+    """A horizon of which the tables would not fit into memory; str() says how much they need."""
+
+
+def require_memory(process: Process, bytes_a_state: int) -> None:
+    """NotEnoughMemoryError if tables of so many bytes for each state and day would not fit into this machine.
+
+    Parameters
+    ----------
+    process : Process
+        With a finite horizon.
+    bytes_a_state : int
+        Of one state on one day.
+    """
+    a_day, days = bytes_a_state * len(process.initial), process.horizon or 1
+    there = memory()
+    if a_day * days > there:
+        raise NotEnoughMemoryError(
+            f"a horizon of {days} needs about {a_day * days / 1e9:,.1f} GB for the Q-values of "
+            f"{len(process.initial):,} states on each day, this machine has {there / 1e9:,.1f} GB: "
+            f"a horizon of {int(there // a_day)} would fit."
+        )
+
+
+def memory() -> float:
+    """The bytes of memory of this machine; inf where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # such as on Windows
+        return math.inf
 
 
 class Process(Protocol):

@@ -14,12 +14,13 @@ from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.planning import policy_value
+from policysim.course.process import NotEnoughMemoryError
 from policysim.course.simulation import Decisions, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
-from policysim.question.protocol import Progress, Question
+from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import PLAN_ONCE, days, wrap
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS, Agreement
@@ -64,7 +65,10 @@ class SimulationQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Simulate, and compute the exact value."""
         study, log = self.study, self.log
-        plan, exact = self._plan()
+        try:
+            plan, exact = self._plan()
+        except NotEnoughMemoryError as error:
+            raise UsageError(f"--horizon {self.horizon}: {error}") from None
         with _opened(study.scenario, plan, log) as keep:
             found = simulate(
                 study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep

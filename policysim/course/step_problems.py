@@ -13,7 +13,7 @@ from policies.masked import MaskedProblem, masked_problem
 from policies.policy import Policy, two_values
 from policysim.course.chain import chain_visits
 from policysim.course.planning_infinite import solve_infinite
-from policysim.course.process import Process
+from policysim.course.process import Process, require_memory
 from policysim.course.tabular import TabularMDP
 
 
@@ -121,6 +121,8 @@ def require_tabular(process: Process) -> TabularMDP:
 
 
 def _day_by_day(process: Process) -> DailyDecisions:
+    # Q-values, a best action, and the distribution of the state.
+    require_memory(process, 8 * (len(process.actions) + 2))
     days: dict[int, MaskedProblem] = {}
 
     def decide(day: int, q_values: FloatArray) -> FloatArray:

@@ -248,7 +248,8 @@ def require_any_record(study: ScenarioStudy) -> None:
     if study.adjacency != AnyRecord.name:
         raise ValueError(
             f"over days only the adjacency any-record composes, got {study.adjacency}: a feature that differs today "
-            "makes several differ tomorrow, so that the days together lose more than was claimed"
+            "makes several differ tomorrow, so that the days together lose more than was claimed; set adjacency = "
+            '"any-record". With public features that never change, choose once in Python: plan_once(course, public=...)'
         )
 
 

@@ -375,6 +375,17 @@ def test_the_command_prints_one_document(capsys, path, tmp_path):
     assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 2.0, 5.0, 10.0}
 
 
+@pytest.mark.parametrize("command", ["compare", "simulate"])
+def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("policysim.course.process.memory", lambda: 20_000.0)
+    where = ("--out", str(tmp_path / "out")) if command == "compare" else ()
+    code, out, err = run(capsys, command, str(path), "--horizon", "300", *where)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert err.startswith("policysim: --horizon 300: a horizon of") and "would fit" in err
+    with pytest.raises(ValueError, match=r"needs about 0\.0 GB for the Q-values of 33 states"):
+        ps.plan(build_course(ps.load_study(path), 300))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -156,6 +156,11 @@ def test_within_public_classes_only_their_members_are_hidden_among_each_other(st
         assert alone.value(found.probabilities[inside]) == pytest.approx(alone.value(table), abs=1e-9)
 
 
+def test_a_public_feature_that_changes_is_refused(study):
+    with pytest.raises(ValueError, match="public must name features that never change, got 'fever'"):
+        ps.plan_once(ps.build_course(study, 3), epsilon=1.0, public=["age", "fever"])
+
+
 def test_the_course_of_a_treatment_has_its_deaths_and_groups(study):
     process = ps.build_course(study, 3)
     found = ps.plan_once(process, epsilon=2.0)
