@@ -7,15 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
+from typing import TypeAlias
 
 from scipy.optimize import brentq
 
 from policies.accounting import Use, compose
 from policies.arrays import non_negative
+from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.course.allocation import most_affordable, spend
 from policysim.course.composition import SAFE, Composition, composed, converted_epsilon, distribution_epsilon
+from policysim.course.process import InfiniteLossWarning, Process
+from policysim.course.step_problems import optimal_course
+
+Decisions: TypeAlias = "Process | Sequence[DecisionProblem] | Sequence[MaskedProblem]"
 
 
 @dataclass(frozen=True)
@@ -164,14 +170,14 @@ class PrivacyBudget:
             raise ValueError(f"days must be a whole number >= 1, got days={days!r}.")
         return _largest_daily(self.epsilon, self.delta, int(days), min(float(eta_per_epsilon), 2.0))
 
-    def daily(self, policy: Policy, problems: Sequence[DecisionProblem]) -> DailyBudget:
+    def daily(self, policy: Policy, problems: Decisions) -> DailyBudget:
         """The largest epsilon that a policy may have on every day.
 
         Parameters
         ----------
         policy : Policy
             Its epsilon is replaced.
-        problems : sequence of DecisionProblem
+        problems : Process, or sequence of DecisionProblem or MaskedProblem
             One a day. The patient may be any record of that day's domain: either the adjacency is any-record, or the
             record does not change. They are read one after the other, once for each epsilon that is tried.
 
@@ -212,7 +218,8 @@ class PrivacyBudget:
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
         ('exact-losses', 0.2, 1.0)
         """
-        days = len(problems)
+        decided = _each_day(policy, problems)
+        days = len(decided)
         least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
             return DailyBudget(policy, days, policy.guarantee, "basic", compose([policy.guarantee] * days))
@@ -221,7 +228,7 @@ class PrivacyBudget:
         tried: dict[float, tuple[Use, ...]] = {}
 
         def share(epsilon: float) -> float:
-            tried[epsilon] = spend(policy, problems, [epsilon] * days)
+            tried[epsilon] = spend(policy, decided, [epsilon] * days)
             found = self.share(tried[epsilon])
             # Days that are promised an equal part of the budget stay within it, whatever the last digits of the sum.
             within = epsilon <= even and compose(use.loss for use in tried[epsilon]) <= self.epsilon / SAFE
@@ -242,7 +249,7 @@ class PrivacyBudget:
                 shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
         return min(shares)
 
-    def spending(self, policy: Policy, problems: Sequence[DecisionProblem], epsilon: float) -> DailyBudget:
+    def spending(self, policy: Policy, problems: Decisions, epsilon: float) -> DailyBudget:
         """What a policy spends in all with this epsilon on every day, whether or not the budget affords it.
 
         Parameters
@@ -259,8 +266,9 @@ class PrivacyBudget:
         >>> PrivacyBudget(1.0).spending(make_policy("randomized-response"), [problem] * 4, 0.5).total_epsilon
         2.0
         """
-        days = len(problems)
-        return self._proved(policy, days, epsilon, spend(policy, problems, [epsilon] * days))
+        decided = _each_day(policy, problems)
+        days = len(decided)
+        return self._proved(policy, days, epsilon, spend(policy, decided, [epsilon] * days))
 
     def _proved(self, policy: Policy, days: int, epsilon: float, uses: Sequence[Use]) -> DailyBudget:
         """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
@@ -271,6 +279,22 @@ class PrivacyBudget:
                 composition, total = "basic", min(basic, total)
         rho = math.fsum(use.rho for use in uses) if composition == "zero-concentrated" else None
         return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
+
+
+def _each_day(policy: Policy, problems: Decisions) -> Sequence[DecisionProblem | MaskedProblem]:
+    """The decision of each day; of a process those under optimal continuation. ValueError for masks that are hidden."""
+    if not isinstance(problems, Sequence):
+        if not hasattr(problems, "continuation") or problems.horizon is None:
+            raise ValueError(
+                "problems must be the decisions of the days, or a process with a horizon such as "
+                f"TabularMDP(..., horizon=30), got {problems!r}."
+            )
+        problems = optimal_course(problems).decisions(policy)
+    # Others are made when they are asked for.
+    given = problems if isinstance(problems, tuple | list) else ()
+    if any(isinstance(day, MaskedProblem) and day.whole is None and not day.mask_public for day in given):
+        raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
+    return problems
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any
 
 import pandas as pd
@@ -12,9 +13,9 @@ import pandas as pd
 from policies.arrays import non_negative
 from policies.policy import Policy
 from policysim.course.budget import PrivacyBudget
-from policysim.course.course_comparison import catalogue_names, course_rows, evaluate_all
-from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.private_course import PrivatePlanner
+from policysim.course.course_comparison import CourseReferences, catalogue_names, course_rows, evaluate_all
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.private_course import CourseWithin, PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import optimal_course
 from policysim.question.protocol import SILENT, Progress
@@ -91,23 +92,35 @@ def compare_totals(
     planner = PrivatePlanner(evaluator)
 
     def run(template: Policy) -> list[pd.DataFrame]:
+        found = planner.within(template, totals, delta) if template.uses_epsilon else repeat(results.get(template))
         frames = []
-        if not template.uses_epsilon:
-            rows = course_rows(evaluator, template, template.guarantee, results[template], references)
-            rows = rows.assign(total_spent=math.fsum(results[template].spent), composition="exact-losses")
-            progress.advance(len(totals))
-            return [rows.assign(total_epsilon=total, delta=delta, continuation="optimal") for total in totals]
-        for total, found in zip(totals, planner.within(template, totals, delta), strict=True):
-            largest = max((policy.epsilon for policy in found.course.policies if policy.uses_epsilon), default=0.0)
-            rows = course_rows(evaluator, template, largest, found.course.result, references)
-            spent = min(found.total_spent, total)
-            rows = rows.assign(total_spent=spent, composition=found.composition)
-            frames.append(rows.assign(total_epsilon=total, delta=delta, continuation="private"))
+        for total, one in zip(totals, found, strict=False):
+            frames.append(rows_within(evaluator, template, total, one, references).assign(delta=delta))
             progress.advance()
         return frames
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         return pd.concat([rows for frames in pool.map(run, templates) for rows in frames], ignore_index=True)
+
+
+def rows_within(
+    evaluator: ProcessEvaluator,
+    template: Policy,
+    total: float,
+    found: CourseWithin | CourseResult | None,
+    references: CourseReferences,
+) -> pd.DataFrame:
+    """The rows of one policy at one total, a group each; of a policy that takes no epsilon, from its one result."""
+    if isinstance(found, CourseWithin):
+        largest = max((policy.epsilon for policy in found.course.policies if policy.uses_epsilon), default=0.0)
+        rows = course_rows(evaluator, template, largest, found.course.result, references)
+        # Above the total only by the rounding of a sum.
+        spent, composition, continuation = min(found.total_spent, total), found.composition, "private"
+    else:
+        assert found is not None
+        rows = course_rows(evaluator, template, template.guarantee, found, references)
+        spent, composition, continuation = math.fsum(found.spent), "exact-losses", "optimal"
+    return rows.assign(total_epsilon=total, total_spent=spent, composition=composition, continuation=continuation)
 
 
 def _checked(totals: Any) -> tuple[float, ...]:

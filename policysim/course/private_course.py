@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from policysim.course.course_evaluation import (
 )
 from policysim.course.process import Process
 from policysim.course.schedules import best_schedule
-from policysim.course.step_problems import backward, decision, reference_priors
+from policysim.course.step_problems import backward, decision, optimal_course, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
+# How many of the fixed parts of a course are searched for where to spend.
+SKETCH = 32
 # What is gained by planning again must be this share of the value.
 GAIN = 1e-6
 
@@ -147,6 +150,10 @@ class PrivatePlanner:
             worth = [_constant_value(self.process, action) for action in range(len(self.process.actions))]
             schedule = best_schedule(self.process, [int(np.argmax(worth))] * self.horizon)
             self._starts.append(state_distributions(self.process, schedule_tables(self.process, schedule)))
+        sketch: Callable[[int], Process] | None = getattr(self.process, "sketch", None)
+        small = self.process if sketch is None else sketch(SKETCH)
+        whole = small is self.process
+        self._sketch = None if whole else PrivatePlanner(ProcessEvaluator(small, optimal_course(small)))
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
         """The course of a policy for each day."""
@@ -169,24 +176,34 @@ class PrivatePlanner:
 
         Equal epsilons on the first days (on all of them, half of them, a quarter, ...) compete with epsilons that were
         bought day by day (`buy_most`), at the gains and exact costs of the best course so far: at first the best
-        schedule, then that of the total before. The choice looks at the model alone, which is public; the course that
-        is chosen is planned, evaluated and accounted for exactly.
+        schedule, then that of the total before. Where a process can be sketched (`TreatmentCourse.sketch`), the sketch
+        is searched, and what it found is scaled to what the process affords. The choice looks at the model alone, which
+        is public; the course that is chosen is planned, evaluated and accounted for exactly.
         """
         best = self._settled(follow(self.evaluator, [BestFixed()] * self.horizon, self._starts[-1]))
-        for total in totals:
+        sketched = repeat(None) if self._sketch is None else self._sketch.within(template, totals, delta)
+        for total, sketch in zip(totals, sketched, strict=False):
             budget = PrivacyBudget(total, delta)
-            best = max([best, *self._equal(template, budget, best.states)], key=_value)
-            for _ in range(ROUNDS):
-                better = max([best, *self._bought(template, budget, best)], key=_value)
+            if total == math.inf:
+                best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=_value)
+            elif sketch is None:
+                best = max([best, *self._equal(template, budget, best.states)], key=_value)
+            for _ in range(ROUNDS if total < math.inf else 0):
+                if sketch is None:
+                    tried = self._bought(template, budget, best)
+                else:
+                    weights = np.array([p.epsilon if p.uses_epsilon else 0.0 for p in sketch.course.policies])
+                    tried = self._scaled(template, weights, 1.0, budget, best.states) if weights.any() else []
+                better = max([best, *tried], key=_value)
                 if not better.value > best.value + GAIN * abs(best.value):
                     break
                 best = better
+                if sketch is not None and not template.uses_prior:
+                    break
             yield CourseWithin(best, *composed(best.uses, delta))
 
     def _equal(self, template: Policy, budget: PrivacyBudget, priors: list[FloatArray]) -> list[PrivateCourse]:
         """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
-        if budget.epsilon == math.inf:
-            return [self.plan([replace(template, epsilon=math.inf)] * self.horizon)]
         found, days = [], self.horizon
         while days > 0 and (even := budget.daily_epsilon(days)) > 0:
             weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
@@ -217,9 +234,9 @@ class PrivatePlanner:
 
     def _bought(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> list[PrivateCourse]:
         """Courses whose days have what buys most at the gains of a base, by the sum of losses and by that of rho."""
-        levels = budget.epsilon * 2.0 ** np.arange(1, -math.ceil(math.log2(4 * self.horizon)), -1)
-        if not 0 < budget.epsilon < math.inf:
+        if budget.epsilon == 0:
             return []
+        levels = budget.epsilon * 2.0 ** np.arange(1, -math.ceil(math.log2(4 * self.horizon)), -1)
         gains = np.zeros((self.horizon, len(levels)))
         losses, rhos = np.zeros_like(gains), np.zeros_like(gains)
 

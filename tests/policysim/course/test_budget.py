@@ -26,6 +26,8 @@ from policysim.course import allocation
 from policysim.course.allocation import ENOUGH, MAX_TRIES, most_affordable, spend
 from policysim.course.budget import PrivacyBudget
 from policysim.course.composition import composed, converted_epsilon, distribution_epsilon
+from policysim.course.step_problems import optimal_course
+from policysim.course.tabular import TabularMDP
 
 BINARY = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
 LEFT_OUT = ("exponential-monotone", *LOOK_FURTHER)
@@ -485,6 +487,26 @@ def test_days_may_be_asked_about_unequal_epsilons():
     first, second = spend(policy, [BINARY, BINARY], [0.5, 1.5])
     assert (first.loss, first.eta, second.loss, second.eta) == (0.5, 1.0, 1.5, 3.0)
     assert second.variation == pytest.approx(math.tanh(0.75))
+
+
+def test_a_process_and_decisions_with_masks_have_budgets_too():
+    rng = np.random.default_rng(0)
+    moves, rewards = rng.dirichlet(np.ones(3), size=(3, 3)), rng.normal(size=(3, 3))
+    mask = np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1]], dtype=bool)
+    policy = make_policy("randomized-response")
+    for options in ({}, {"admissible": mask, "mask_public": True}):
+        mdp = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, **options)
+        found = PrivacyBudget(2.0).daily(policy, mdp)
+        course = optimal_course(mdp)
+        losses = [day.epsilon_spent(day.tables(found.policy)[0]) for day in course.plain]
+        assert found == PrivacyBudget(2.0).daily(policy, course.plain)
+        assert found.epsilon >= 0.5 and sum(losses) <= found.total_epsilon * (1 + 1e-12) <= 2.0 + 1e-9
+    hidden = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, admissible=mask)
+    for name in ("randomized-response", "uniform"):
+        with pytest.raises(ValueError, match="no budget can be kept: the privacy loss is infinite at every epsilon"):
+            PrivacyBudget(2.0).daily(make_policy(name), hidden)
+    with pytest.raises(ValueError, match="or a process with a horizon such as TabularMDP"):
+        PrivacyBudget(2.0).daily(policy, TabularMDP(moves, rewards, np.full(3, 1 / 3), 0.9))
 
 
 def test_policies_that_take_no_epsilon_spend_their_guarantee():

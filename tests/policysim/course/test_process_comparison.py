@@ -462,6 +462,29 @@ def test_totals_are_refused_where_no_total_can_hold():
         ps.compare(DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord()), total_epsilons=[1])
 
 
+class Sketched:
+    """A process that is searched on another one."""
+
+    def __init__(self, mdp, other):
+        self._mdp, self.sketch = mdp, lambda _: other
+
+    def __getattr__(self, name):
+        return getattr(self._mdp, name)
+
+
+@pytest.mark.parametrize("name", ["exponential", "optimal"])
+def test_what_a_sketch_finds_is_scaled_to_what_the_process_affords(name):
+    mdp, other = chain_of_days(1), chain_of_days(4)
+    values = []
+    for found in planner_of(Sketched(mdp, other)).within(make_policy(name), (0.5, 2.0, 6.0), 0.0):
+        tables, value = replayed(mdp, found.course)
+        assert found.course.value == pytest.approx(value, rel=1e-12)
+        assert worst_divergence(published(mdp, tables), found.total_spent) <= 1e-12
+        values.append((found.total_spent, value))
+    assert [spent <= total + 1e-9 for (spent, _), total in zip(values, (0.5, 2.0, 6.0), strict=True)] == [True] * 3
+    assert values[0][1] <= values[1][1] <= values[2][1] and values[2][0] > 2.0
+
+
 def test_without_any_limit_a_total_is_the_best_there_is(mdp):
     row = ps.compare(mdp, policies=["exponential"], total_epsilons=[math.inf]).iloc[0]
     assert row["value"] == pytest.approx(plan(mdp).value) and row["total_spent"] == math.inf
