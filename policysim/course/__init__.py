@@ -8,7 +8,8 @@ chain              what a process is worth if every state always acts by the sam
 planning           the best plan and what a policy is worth; planning_infinite: without a horizon
 budget, allocation   what each day may spend, so that all days stay within one total
 course_evaluation  what a policy is worth over days, exactly
-schedules, once    the same action for everybody, changing by the day; one private choice among such schedules
+schedules          the same action for everybody, changing by the day; schedule_search: which to choose among
+once               one private choice of a schedule
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison  policies over epsilon, over all days of a process
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's

@@ -21,7 +21,8 @@ from policysim.course.budget import DailyBudget, PrivacyBudget
 from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
 from policysim.course.course_limit import first_day_limit
-from policysim.course.once import SCHEDULES, best_of_all, found_schedules, schedule_problem
+from policysim.course.once import SCHEDULES, schedule_problem
+from policysim.course.schedule_search import best_of_all, found_schedules
 from policysim.course.schedules import Schedule, Schedules
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.course.treatment_course import TreatmentCourse, build_course
