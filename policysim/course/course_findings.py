@@ -39,8 +39,8 @@ LIMIT_WORDS = (
     "for each on all later days. What no mechanism compared here reaches, another one may."
 )
 NEVER_FALLS = (
-    "Each mechanism takes the largest daily ε that its total allows, or a smaller one that is worth more over the "
-    "course. So it never keeps less at a larger total, and it may spend less than the total."
+    "What is chosen day by day has the largest daily ε that its total allows, or a smaller one that is worth more over "
+    "the course. So it never keeps less at a larger total, and it may spend less than the total."
 )
 
 
