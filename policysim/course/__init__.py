@@ -9,7 +9,8 @@ planning           the best plan and what a policy is worth; planning_infinite: 
 budget, allocation, composition   what each day may spend, so that all days stay within one total
 private_course     policies under their own continuation, and within a total
 course_evaluation  what a policy is worth over days, exactly
-schedules, once    the same action for everybody, changing by the day; one private choice among such schedules
+schedules          the same action for everybody, changing by the day; schedule_search: which to choose among
+once               one private choice of a schedule
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison, course_totals   policies over epsilon and over totals, over all days of a process
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's

@@ -29,9 +29,9 @@ SCHEDULE_WORDS = (
     "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
 )
 ONCE_WORDS = (
-    "plan-once chooses one of several such schedules for each patient at admission, by the best ε-private choice, and "
-    "follows it. The schedules are found from the model and the prior, which are public. What is published on all days "
-    "follows from one choice: nothing adds up over the days, and δ is 0."
+    "plan-once chooses one of several schedules for each patient at admission, by the best ε-private choice, and "
+    "follows it on all days. Schedules are found from the model and the prior, which are public. What is published on "
+    "all days follows from one choice: nothing adds up over the days, and δ is 0."
 )
 LIMIT_WORDS = (
     "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
@@ -39,8 +39,8 @@ LIMIT_WORDS = (
     "for each on all later days. What no mechanism compared here reaches, another one may."
 )
 NEVER_FALLS = (
-    "Each mechanism takes the largest daily ε that its total allows, or a smaller one that is worth more over the "
-    "course. So it never keeps less at a larger total, and it may spend less than the total."
+    "What is chosen day by day has the largest daily ε that its total allows, or a smaller one that is worth more over "
+    "the course. So it never keeps less at a larger total, and it may spend less than the total."
 )
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 HEADINGS = (
     ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
-    ("Total ε = {total}", "a day", "composition", "kept", "per {count:,}", "in all"),
+    ("Total ε = {total}", "a choice", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
 MAP_COLUMN = 16

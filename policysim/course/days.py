@@ -21,7 +21,8 @@ from policysim.course.budget import DailyBudget, PrivacyBudget
 from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
 from policysim.course.course_limit import first_day_limit
-from policysim.course.once import SCHEDULES, best_of_all, found_schedules, schedule_problem
+from policysim.course.once import SCHEDULES, schedule_problem
+from policysim.course.schedule_search import best_of_all, found_schedules
 from policysim.course.schedules import Schedule, Schedules
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.course.treatment_course import TreatmentCourse, build_course
@@ -104,7 +105,7 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
     ValueError
         For a horizon or adjacency that `build_course` refuses.
     """
-    progress.expect(sum(question.horizons) * (2 + sum(_number_of_budgets(name, question) for name in study.policies)))
+    progress.expect(sum(question.horizons) * (2 + sum(_number_of_steps(name, question) for name in study.policies)))
     frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
     return pd.concat(frames, ignore_index=True)
 
@@ -121,9 +122,15 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     once = _Once(evaluator, family, found_schedules(family, first, SCHEDULES, question.totals))
     once_at = {total: once.at(total) for total in question.totals}
     progress.advance(horizon)
+
+    def search(name: str) -> _Search:
+        found = _Search(make_policy(name), question, course, evaluator)
+        progress.advance(horizon)
+        return found
+
     with ThreadPoolExecutor(N_THREADS) as pool:
-        searches = list(pool.map(lambda name: _Search(make_policy(name), question, course, evaluator), study.policies))
-    asked = [budget.policy for search in searches for budget in search.budgets]
+        searches = list(pool.map(search, study.policies))
+    asked = [budget.policy for searched in searches for budget in searched.budgets]
     policies = list(dict.fromkeys(asked))
     references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
     progress.advance(horizon * (len(asked) - len(policies)))
@@ -136,11 +143,11 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
         spent = min(total, *once_at[total].spent)  # above the total by the rounding of a logarithm
         frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="one-choice"))
     with ThreadPoolExecutor(N_THREADS) as pool:
-        found = list(pool.map(lambda search: list(search.never_falling(results)), searches))
-    for search, budgets in zip(searches, found, strict=True):
+        found = list(pool.map(lambda searched: list(searched.never_falling(results)), searches))
+    for searched, budgets in zip(searches, found, strict=True):
         for total, budget in budgets:
             result = results[budget.policy]
-            rows = course_rows(evaluator, search.template, budget.epsilon, result, references)
+            rows = course_rows(evaluator, searched.template, budget.epsilon, result, references)
             rows["total_epsilon"] = total
             rows["total_spent"] = min(budget.total_epsilon, math.fsum(result.spent))
             rows["composition"] = budget.composition
@@ -243,8 +250,9 @@ class _Search:
         return float(results[policy].means[0, 0])
 
 
-def _number_of_budgets(name: str, question: DaysQuestion) -> int:
-    return len(question.totals) + make_policy(name).uses_epsilon
+def _number_of_steps(name: str, question: DaysQuestion) -> int:
+    """The search of its budgets, and an evaluation of each."""
+    return 1 + len(question.totals) + make_policy(name).uses_epsilon
 
 
 def _problems(course: DailyDecisions, policy: Policy) -> list[DecisionProblem]:

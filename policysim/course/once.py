@@ -23,13 +23,12 @@ from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
-from policysim.course.schedules import Schedule, Schedules, public_schedules
+from policysim.course.schedule_search import best_of_all, found_schedules
+from policysim.course.schedules import Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
 # How many schedules there are at most, if not said otherwise, and how many can be.
 SCHEDULES, MOST_SCHEDULES = 16, 62
-# Of how many fixed parts of a record the sketch of a course is made in which schedules are searched.
-SKETCH = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ def plan_once(
 
     The schedules come from the process and its initial distribution alone, which are public: the best schedule, each
     other first action before its rest, and then those that raise the value of the best epsilon-private choice, until
-    the gain is below 0.1 % of what there is to gain (`policysim.course.schedules.public_schedules`; the search is
+    the gain is below 0.1 % of what there is to gain (`policysim.course.schedule_search.public_schedules`; the search is
     local, and others may be better). What each is worth to each first state is exact.
 
     Parameters
@@ -167,28 +166,6 @@ def plan_once(
         policy=chosen,
         problem=problem,
     )
-
-
-def best_of_all(family: Schedules) -> Schedule:
-    """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
-
-    It is worth no less than any that differs at one place.
-    """
-    searched, places = _sketched(family), range(len(family.held))
-    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
-    found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
-    worth = searched.process.initial @ searched.values(found)
-    return family.best(family.process.initial, found[int(worth.argmax())])
-
-
-def found_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
-    """The public schedules of a process, of which `first` is the best one; searched on its sketch, if it has one."""
-    return public_schedules(_sketched(family), first, most, epsilons)
-
-
-def _sketched(family: Schedules) -> Schedules:
-    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
-    return family if sketch is None else replace(family, process=sketch(SKETCH))
 
 
 def schedule_problem(

@@ -1,7 +1,6 @@
 """Schedules: the same action for everybody, which may change from step to step, and looks at nobody.
 
-What a schedule is worth to each first state is exact. Which schedules are good is found from the process and its prior
-alone, so that whoever chooses among them reveals nothing by which ones there are.
+What a schedule is worth to each first state is exact.
 """
 
 from __future__ import annotations
@@ -12,12 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from envs.treatment_response import is_whole
-from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.optimal.certificate import optimal_certificate
-from policies.optimal.optimum import Optimal
-from policies.policy import NotApplicableError, two_values
-from policies.problem import DecisionProblem
+from policies.policy import two_values
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.process import Process
 from policysim.course.step_problems import q_table, require_tabular
@@ -27,10 +22,6 @@ Schedule = tuple[int, ...]
 CHANGES = 8
 # Schedules of a finite horizon have at most so many steps of their own; of a longer one each is held for several.
 MOST_STEPS = 32
-# How many schedules a search adds at a time, and from how many it starts.
-BATCH, STARTS = 2, 6
-# The search ends if it gains less than this share of what the best for each gains over one schedule for all.
-LEAST_GAIN = 1e-3
 # What is worth more by less than this, relative, is rounding.
 ROUNDING = 1e-12
 
@@ -216,122 +207,3 @@ def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
         The actions of the days to begin with.
     """
     return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
-
-
-def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
-    """Schedules to choose among privately, from the process and its prior alone.
-
-    The best schedule, each other first action before its rest, and then those that raise the value of the best
-    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
-    Decomposition principle for linear programs). The dual of that programme (`policies.optimal.certificate`) has for
-    each first state x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so
-    that q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
-
-        sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
-
-    This is convex in u_s. So the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)])
-    gains no less than s, and this is repeated until nothing changes.
-
-    Parameters
-    ----------
-    family : Schedules
-        Of the process, or of a sketch of it.
-    first : tuple of int
-        The best schedule.
-    most : int
-        How many there may be, >= 2.
-    epsilons : sequence of float
-        Of the choices that they are for, rising.
-
-    Returns
-    -------
-    list of tuple of int
-        Those that the best choice uses at some epsilon, and at least two.
-    """
-    chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
-    used: dict[Schedule, None] = {}
-    for epsilon in epsilons if len(chosen) > 1 else ():
-        room = most - len([schedule for schedule in chosen if schedule not in used])
-        found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
-        used |= dict.fromkeys(found.used)
-        chosen = list(dict.fromkeys([*used, *chosen]))[:most]
-    enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
-    return enough[:most]
-
-
-class _Search:
-    """The best private choice among some schedules at one epsilon, and which others it lacks."""
-
-    def __init__(self, family: Schedules, chosen: list[Schedule], epsilon: float) -> None:
-        self.family, self.chosen, self.epsilon = family, list(chosen), epsilon
-        self.prior = family.process.initial
-        self.table = family.values(chosen)
-        self._solve()
-
-    @property
-    def used(self) -> list[Schedule]:
-        """The schedules that somebody gets."""
-        return [schedule for schedule, cap in zip(self.chosen, self.ceilings, strict=True) if cap > 0]
-
-    def enlarged(self, most: int) -> _Search:
-        """Itself, with schedules added one by one until another one gains less than `LEAST_GAIN`."""
-        while len(self.chosen) < most:
-            found, worth = self._lacking(), self.worth
-            if not found:
-                break
-            self.chosen += found[: most - len(self.chosen)]
-            self.table = np.column_stack([self.table, self.family.values(self.chosen[self.table.shape[1] :])])
-            self._solve()
-            stakes = float(self.prior @ (self.table.max(axis=1) - self.table[:, 0]))
-            if not self.worth - worth > LEAST_GAIN * stakes:
-                break
-        return self
-
-    def _solve(self) -> None:
-        problem = DecisionProblem(self.table, self.prior, AnyRecord())
-        probabilities = Optimal(self.epsilon).probabilities(problem)
-        self.worth, self.ceilings = problem.value(probabilities), probabilities.max(axis=0)
-
-    def _lacking(self) -> list[Schedule]:
-        """The schedules that would gain most, at most `BATCH`."""
-        q, margin = float(np.exp(-self.epsilon)), self._margin()
-        slack = ROUNDING * float(self.prior @ np.abs(self.table).max(axis=1))
-        found: dict[Schedule, float] = {}
-        for place, schedule in enumerate(self.chosen[:STARTS]):
-            weights = self.prior * (q + (1 - q) * (self.table[:, place] > margin))
-            better, gain = self._climbed(schedule, weights, margin, q)
-            if better not in self.chosen and gain > slack:
-                found[better] = gain
-        return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
-
-    def _climbed(self, schedule: Schedule, weights: FloatArray, margin: FloatArray, q: float) -> tuple[Schedule, float]:
-        """A schedule that gains most, as far as small changes can tell, and its gain."""
-        gained = -np.inf
-        while True:
-            better = self.family.best(weights, schedule)
-            above = self.family.values([better])[:, 0] - margin
-            gain = float(self.prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
-            if not gain > gained + ROUNDING * float(self.prior @ np.abs(margin)):
-                return schedule, gained
-            schedule, gained = better, gain
-            weights = self.prior * (q + (1 - q) * (above > 0))
-
-    def _margin(self) -> FloatArray:
-        """mu, (n,), from the dual of the choice among those that are used."""
-        columns = np.flatnonzero(self.ceilings > 0)
-        if len(columns) < 2:
-            columns = np.arange(min(2, len(self.chosen)))
-        table = self.table[:, columns]
-        try:
-            proof = optimal_certificate(DecisionProblem(table, self.prior, AnyRecord()), self.epsilon)
-        except NotApplicableError:
-            # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
-            highest: FloatArray = table.max(axis=1)
-            return highest
-        # What the dual charges for each step down a group's order is the same share of every member's own step.
-        charged = -np.diff(np.take_along_axis(proof.alpha, proof.orders, axis=1), axis=1)
-        steps = np.diff(np.take_along_axis(proof.costs, proof.orders, axis=1), axis=1)
-        shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
-        falling = np.take_along_axis(table, proof.orders[proof.codes], axis=1)
-        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[proof.codes]).sum(axis=1)
-        return margin

@@ -60,7 +60,7 @@ def test_the_answer_says_what_is_kept_rounded_down_and_what_cannot_be_rounded_up
         "more than 71 %; within 5, 60 % (plan-once) and no more than 99 %. Compared are best-schedule, plan-once, "
         "exponential, greedy."
     )
-    assert about.startswith("plan-once chooses one of several such schedules")
+    assert about.startswith("plan-once chooses one of several schedules")
     # Where nothing is proved, nothing is said of other mechanisms.
     (sentence,) = answer(question, COMPARED[COMPARED["policy"] == "exponential"].assign(most_kept=math.nan))
     assert "no mechanism" not in sentence and "no more" not in sentence
