@@ -148,7 +148,7 @@ class DecisionProblem:
             "actions": names,
             "records": NumberedRecords() if records is None else records,
             "outcomes": expected,
-            "priors": _checked_priors(priors or {}, n_records),
+            "priors": _checked_priors({} if priors is None else priors, n_records),
         }.items():
             object.__setattr__(self, key, value)
 

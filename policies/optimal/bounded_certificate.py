@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import non_negative
-from policies.optimal.bounded import BoundedProgramme
+from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import Bound, bounds_on, checked_limits, checked_shares
 from policies.optimal.certificate import Certificate, costs_are_of, optimal_certificate, rounded_down
 from policies.problem import DecisionProblem

@@ -104,7 +104,7 @@ def bounds_on(
     bounds = []
     fixed = problem.best_fixed_action
     for name, limit in limits.items():
-        all_alike = float(_to_all(problem, name)[fixed])
+        all_alike = float(expected_for_all(problem, name)[fixed])
         if isinstance(limit, str):
             bounds.append(Bound(name, all_alike, 0.0, as_one_for_all=True))
         else:
@@ -124,7 +124,7 @@ def bounds_on(
 
 
 @once_per_problem
-def _to_all(problem: DecisionProblem, name: str) -> FloatArray:
+def expected_for_all(problem: DecisionProblem, name: str) -> FloatArray:
     """The expectation of an outcome if everybody gets the same action, (n_actions,)."""
     means: FloatArray = problem.prior @ outcome_of(problem, name)
     return means

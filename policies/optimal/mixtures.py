@@ -247,7 +247,8 @@ def _mix(columns: Sequence[Column], limits: FloatArray) -> tuple[tuple[tuple[flo
 def _simplex(table: FloatArray, right: FloatArray, basis: IntArray) -> tuple[FloatArray, FloatArray]:
     """Minimise the first variable such that table . x = right, x >= 0, from a feasible basis, which is changed.
 
-    Each step solves for the basis anew, so that no rounding adds up: it has one row more than the programme.
+    Each step solves for the basis anew, so that no rounding adds up: it has one row more than the programme. A step
+    onto a basis that rounding makes singular or infeasible is not taken.
 
     Returns
     -------
@@ -255,24 +256,36 @@ def _simplex(table: FloatArray, right: FloatArray, basis: IntArray) -> tuple[Flo
         Of the variables of the basis.
     duals : array, (n_rows + 1,)
     """
-    costs = np.zeros(table.shape[1])
-    costs[0] = 1.0
+    costs = np.eye(1, table.shape[1])[0]
     size = np.abs(table)
+    barred = np.zeros(table.shape[1], dtype=np.bool_)
+    values, duals = _solved(table[:, basis], right), _solved(table[:, basis].T, costs[basis])
     for step in range(_STEPS):
-        matrix = table[:, basis]
-        values = np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
-        duals = np.asarray(np.linalg.solve(matrix.T, costs[basis]), dtype=np.float64)
         reduced = costs - duals @ table
         reduced[basis] = 0.0
-        gaining = np.flatnonzero(reduced < -_ROUNDING * (costs + np.abs(duals) @ size))
+        gaining = np.flatnonzero((reduced < -_ROUNDING * (costs + np.abs(duals) @ size)) & ~barred)
         if not len(gaining):
             break
         entering = gaining[0] if step > _PATIENCE else gaining[reduced[gaining].argmin()]
-        direction = np.linalg.solve(matrix, table[:, entering])
+        direction = _solved(table[:, basis], table[:, entering])
         falls = np.flatnonzero(direction > 1e-11 * np.abs(direction).max())
-        if not len(falls):
-            break
         steps = np.maximum(values[falls], 0.0) / direction[falls]
-        tied = falls[steps <= steps.min() * (1 + 1e-12)]
-        basis[tied[basis[tied].argmin()] if step > _PATIENCE else tied[direction[tied].argmax()]] = entering
+        tied = falls[steps <= steps.min(initial=np.inf) * (1 + 1e-12)]
+        if not len(tied):
+            break
+        changed = basis.copy()
+        changed[tied[basis[tied].argmin()] if step > _PATIENCE else tied[direction[tied].argmax()]] = entering
+        try:
+            after, duals_after = _solved(table[:, changed], right), _solved(table[:, changed].T, costs[changed])
+        except np.linalg.LinAlgError:
+            barred[entering] = True
+            continue
+        if after.min() < -_BROKEN:
+            barred[entering] = True
+            continue
+        basis[:], values, duals = changed, after, duals_after
     return values, duals
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)

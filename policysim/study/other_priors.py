@@ -41,7 +41,7 @@ def at_prevalence(prior: FloatArray, ill: FloatArray, factor: float) -> tuple[Fl
     return other / other.sum(), prevalence
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OtherPriors(Mapping[str, FloatArray]):
     """The priors by name: of each factor of the prevalence, or of each level of a feature that some patient has.
 

@@ -13,6 +13,7 @@ from policies.accounting import concentrated_rho, log_range, log_ratio_range, lo
 from policies.calibration import ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import ExponentialFamily
+from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
@@ -58,6 +59,13 @@ def assert_is_range_of_table(policy, problem):
 @given(problem=problems(max_actions=4), epsilon=st.sampled_from(EPSILONS))
 def test_eta_of_every_policy_is_that_of_its_table(name, problem, epsilon):
     assert_is_range_of_table(make_policy(name, epsilon=epsilon), problem)
+
+
+@settings(max_examples=25)
+@given(problem=problems(max_actions=4), epsilon=st.sampled_from(EPSILONS))
+def test_eta_of_the_optimum_within_bounds_is_not_that_of_the_optimum(problem, epsilon):
+    assert_is_range_of_table(Optimal(epsilon, at_most={"deaths": "one for all"}), problem)
+    assert_is_range_of_table(Optimal(epsilon, priors=list(problem.priors.values())), problem)
 
 
 @pytest.mark.parametrize("name", FAMILY)

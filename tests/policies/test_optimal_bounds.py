@@ -8,7 +8,9 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_pol
 from policies.distinct import once_each
 from policies.listed import Listed
 from policies.optimal import penalties
-from policies.optimal.bounded import BoundedProgramme, bounded_optimum, penalised, penalised_point
+from policies.optimal.bounded import bounded_optimum, penalised, penalised_point
+from policies.optimal.bounded_certificate import bounded_certificate
+from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.optimum import Optimal, OptimalSafe
@@ -162,6 +164,29 @@ def test_without_privacy_the_places_go_to_those_who_gain_most():
     problem = DecisionProblem([[0.0, 5.0], [0.0, 1.0], [0.0, 3.0]], [0.2, 0.5, 0.3], AnyRecord())
     found = bounded_optimum(problem, np.inf, capacity={"a1": 0.35})
     np.testing.assert_allclose(np.exp(found.log_probabilities)[:, 1], [1, 0, 0.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 40.0, np.inf])
+def test_an_action_of_capacity_0_is_not_there(epsilon):
+    for kind in ("any-record", "sensitive"):
+        problem = random_problem(np.random.default_rng(46), kind)
+        assert problem.n_actions > 2
+        last = problem.n_actions - 1
+        found = bounded_optimum(problem, epsilon, at_most={"deaths": 0.5}, capacity={problem.actions[last]: 0.0})
+        assert (found.log_probabilities[:, last] == -np.inf).all()
+        without = DecisionProblem(
+            problem.utilities[:, :last],
+            problem.prior,
+            problem.adjacency,
+            outcomes={"deaths": problem.outcomes["deaths"][:, :last]},
+        )
+        same = bounded_optimum(without, epsilon, at_most={"deaths": 0.5})
+        np.testing.assert_allclose(found.log_probabilities[:, :last], same.log_probabilities, rtol=1e-9)
+        assert found.bound - found.value <= 1e-9
+        proof = bounded_certificate(problem, epsilon, at_most={"deaths": 0.5}, capacity={problem.actions[last]: 0.0})
+        greedy = float(problem.prior @ problem.utilities.max(axis=1))
+        assert proof.holds(problem)
+        assert proof.bound == pytest.approx(greedy - found.value, abs=1e-9)
 
 
 def test_two_opposites_by_hand():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature
+from policies.problem import Changed
 
 
 def test_a_problem_keeps_its_own_copies():
@@ -60,3 +61,33 @@ def test_a_problem_without_features_has_no_groups():
     assert problem.records.describe(1) == "record 1"
     with pytest.raises(ValueError, match="unknown group 'age'"):
         problem.records.groups("age")
+
+
+def test_other_priors_are_checked_at_once_or_when_they_are_asked_for():
+    utilities = np.zeros((2, 2))
+    with pytest.raises(ValueError, match=r"priors\['here'\] must sum to 1, got a sum of 0\.9"):
+        DecisionProblem(utilities, [0.5, 0.5], AnyRecord(), priors={"here": [0.5, 0.4]})
+    asked = []
+    lazy = Changed({"here": [0.5, 0.5], "there": [1.0]}, lambda name, prior: asked.append(name) or np.array(prior))
+    problem = DecisionProblem(utilities, [0.5, 0.5], AnyRecord(), priors=lazy)
+    assert asked == []
+    assert list(problem.with_prior([1.0, 0.0]).priors) == ["here", "there"]
+    assert asked == []
+    assert problem.priors["here"].tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match=r"priors\['there'\] must have shape \(2,\), got \(1,\)"):
+        problem.priors["there"]
+    with pytest.raises(KeyError):
+        problem.priors["nowhere"]
+    assert problem.with_adjacency(OneFeature((2,))).priors is problem.priors
+
+
+def test_other_utilities_keep_all_else():
+    problem = DecisionProblem(np.zeros((2, 2)), [0.25, 0.75], AnyRecord(), outcomes={"deaths": np.ones((2, 2))})
+    other = problem.with_utilities([[0.0, 4.0], [2.0, 0.0]])
+    np.testing.assert_allclose(other.fixed_values, [1.5, 1.0])
+    assert problem.fixed_values.tolist() == [0, 0]
+    assert other.outcomes is problem.outcomes
+    with pytest.raises(ValueError, match=r"utilities must have shape \(2, 2\), got \(2, 3\)"):
+        problem.with_utilities(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"utilities must be finite, got utilities\[0, 1\]=nan"):
+        problem.with_utilities([[0.0, np.nan], [0.0, 0.0]])

@@ -139,6 +139,12 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
             "[capacity]\nnone = 0.2\nsyrup = 0.3\npill = 0.4\n[compare]",
             "capacity: cannot serve everybody: every treatment is limited, and the shares sum to 0.9, which is below 1",
         ),
+        (
+            "[compare]",
+            '[compare]\nrobust = "agee"',
+            "compare.robust: unknown prior 'agee'; did you mean 'age'? known: prevalence, infected",
+        ),
+        ("[compare]", "[compare]\nrobust = 2", "compare.robust: must be text in quotes, got 2"),
     ],
 )
 def test_each_mistake_is_named(tmp_path, old, new, message):
