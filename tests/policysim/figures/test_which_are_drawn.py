@@ -73,7 +73,7 @@ def test_no_panel_has_more_than_six_named_curves_and_each_says_what_it_leaves_ou
     assert many > MOST_CURVES
     drawings = {
         figures.loss_vs_epsilon: (comparison, f"Drawn: 6 of {many} policies."),
-        figures.spent_vs_claimed: (comparison, "Drawn: 5 of 7 policies."),
+        figures.spent_vs_claimed: (comparison, "Drawn: 5 of 9 policies."),
         figures.loss_by_group: (at_one, f"Drawn: 6 of {many - 1} policies."),
         figures.value_over_days: (course, "Not drawn: "),
     }
