@@ -78,8 +78,8 @@ def bounded_optimum(
     >>> harm = [[0.0, 0.1], [0.0, 0.1]]
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord(), outcomes={"harm": harm})
     >>> found = bounded_optimum(problem, 1.0, at_most={"harm": 0.02})
-    >>> round(found.value, 6), round(problem.outcomes["harm"][0] @ np.exp(found.log_probabilities[0]), 6)
-    (0.592423, 0.029242)
+    >>> round(found.value, 4), np.exp(found.log_probabilities).round(4).tolist()  # a fifth of all get the second
+    (0.5924, [[0.7076, 0.2924], [0.8924, 0.1076]])
     """
     epsilon = non_negative(epsilon, "epsilon")
     programme = BoundedProgramme(problem, epsilon, bounds_on(problem, at_most, capacity))

@@ -201,8 +201,8 @@ def by_order(problem: DecisionProblem) -> Orders:
     found, utilities, prior = distinct_rows(problem), problem.utilities.T, problem.prior
     if found is not None:
         utilities, prior = np.stack([column[found.first] for column in utilities]), found.summed(prior)
-    codes, first = order_codes(utilities)
-    typical = utilities[:, first]
+    codes, members = order_codes(utilities)
+    typical = utilities[:, members]
     orders = np.argsort(-typical.T, axis=1, kind="stable")
     sets, set_weights = class_weights(utilities[:, None, :], prior[None, :])
     columns = np.ascontiguousarray(typical[:, None, :])
@@ -210,7 +210,7 @@ def by_order(problem: DecisionProblem) -> Orders:
 
 
 def order_codes(columns: FloatArray) -> tuple[IntArray, IntArray]:
-    """Number the orders of preference among records: the group of each record, (n,), and the first record of each.
+    """Number the orders of preference among records: the group of each record, (n,), and a record of each group.
 
     Parameters
     ----------
@@ -226,23 +226,22 @@ def order_codes(columns: FloatArray) -> tuple[IntArray, IntArray]:
         for other in range(action + 1, n_actions):
             codes += comes_before(columns, other, action)
         if count > n_records:
-            codes, first = renumbered(codes, count)
-            count = len(first)
+            codes, members = renumbered(codes, count)
+            count = len(members)
     return renumbered(codes, count)
 
 
 def renumbered(codes: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Codes below `count` by their rank among those that occur, and where each first occurs."""
+    """Codes below `count` by their rank among those that occur, and a place where each occurs."""
     if count > 4 * len(codes) + 64:
         known, ranks = np.unique(codes, return_inverse=True)
         count = len(known)
     else:
         rank = np.cumsum(np.bincount(codes, minlength=count) > 0) - 1
         ranks, count = rank[codes], int(rank[-1]) + 1
-    first = np.empty(count, dtype=np.intp)
-    # Of several assignments to a place the last one stays.
-    first[ranks[::-1]] = np.arange(len(ranks))[::-1]
-    return ranks, first
+    where = np.empty(count, dtype=np.intp)
+    where[ranks] = np.arange(len(ranks))
+    return ranks, where
 
 
 def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:

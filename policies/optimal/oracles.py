@@ -26,6 +26,9 @@ from policies.problem import DecisionProblem
 
 Parts = Sequence[tuple[float, Column]]
 
+# Combinations of groups that are written out without looking which of them occur.
+_MOST_ROWS = 1 << 12
+
 
 def neighbours(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...]:
     """Who must be hard to tell apart, as a policy at this epsilon sees it.
@@ -135,9 +138,13 @@ class ByOrder:
         for weight, column in parts:
             if isinstance(column.recipe, _Recipe):
                 groups, logs = column.recipe
-                joint, first = renumbered(codes * len(logs) + groups.codes.astype(np.intp), len(rows) * len(logs))
-                rows = rows[codes[first]] + weight * np.exp(logs)[groups.codes[first]]
-                codes = joint
+                chances, joint = weight * np.exp(logs), codes * len(logs) + groups.codes
+                if len(rows) * len(logs) <= _MOST_ROWS:
+                    # Also combinations that do not occur: they obey the same ceilings.
+                    codes, rows = joint, (rows[:, None, :] + chances).reshape(-1, chances.shape[1])
+                else:
+                    joint, members = renumbered(joint, len(rows) * len(logs))
+                    codes, rows = joint, rows[codes[members]] + chances[groups.codes[members]]
             else:
                 rows = rows + weight * (np.arange(column.recipe.n_actions) == column.recipe.action)
         with np.errstate(divide="ignore"):

@@ -94,10 +94,13 @@ class CostTables:
     def priced(self, prices: tuple[tuple[Term, float], ...], records: IntArray | slice = slice(None)) -> FloatArray:
         """The sum of the terms times their prices, (k, *shape of the records)."""
         total = np.zeros((self.utilities.shape[1], *self.prior[records].shape))
-        for term, price in prices:
-            if price:
-                for action, column in enumerate(self.columns(term)):
-                    total[action] += price * (column if len(column) == 1 else column[records])
+        for place, (term, price) in enumerate(pair for pair in prices if pair[1]):
+            for action, column in enumerate(self.columns(term)):
+                cost = column if len(column) == 1 else column[records]
+                if place:
+                    total[action] += price * cost
+                else:
+                    np.multiply(cost, price, out=total[action])
         return total
 
     def means(self, term: Term) -> Means:
@@ -140,8 +143,8 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     costs = cost_tables(problem, True)
     if any(price for term, price in prices if term is not None):
         utilities = -costs.priced(prices)
-        codes, first = order_codes(utilities)
-        columns, sets = utilities[:, None, first], None
+        codes, members = order_codes(utilities)
+        columns, sets = utilities[:, None, members], None
     else:
         found, groups = distinct_rows(problem), by_order(problem)
         codes = groups.codes if found is None else groups.codes[found.first]
@@ -150,9 +153,9 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     terms = tuple(term for term, _ in prices)
     tabled = [place for place, term in enumerate(terms) if not isinstance(term, int)]
     # One pass over the rows: each is added to its group, all columns of all tables at once.
-    members = sparse.csc_array((costs.prior, codes, np.arange(len(codes) + 1)), shape=(count, len(codes)))
+    grouping = sparse.csc_array((costs.prior, codes, np.arange(len(codes) + 1)), shape=(count, len(codes)))
     worths = np.zeros((count, n_actions, len(terms)))
-    sums = np.asarray(members @ costs.side_by_side(tuple(terms[place] for place in tabled)))
+    sums = np.asarray(grouping @ costs.side_by_side(tuple(terms[place] for place in tabled)))
     worths[:, :, tabled] = sums.reshape(count, n_actions, len(tabled))
     for place, term in enumerate(terms):
         if isinstance(term, int):

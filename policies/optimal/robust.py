@@ -133,9 +133,9 @@ def robust_optimum(
     --------
     >>> from policies import AnyRecord
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    >>> found = robust_optimum(problem, 1.0, [[0.8, 0.2], [0.2, 0.8]])
-    >>> round(found.kept, 4), found.weights.round(4).tolist()
-    (-0.3447, [0.5, 0.5])
+    >>> found = robust_optimum(problem, 1.0, [[0.8, 0.2], [0.2, 0.8]])  # one for all errs in a fifth, this in more
+    >>> round(found.kept, 4), np.exp(found.log_probabilities).round(4).tolist()
+    (-0.3447, [[0.2689, 0.7311], [0.7311, 0.2689]])
     """
     epsilon = non_negative(epsilon, "epsilon")
     partitions = neighbours(problem, epsilon)

@@ -25,7 +25,7 @@ from policies.reference import Greedy
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
-from policysim.study.sweep import Gain, evaluated_on
+from policysim.study.sweep import Gain, applies, evaluated_on
 
 REDRAWS = 200
 # Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
@@ -82,17 +82,22 @@ def robustness(
     problem : DecisionProblem
         Built from it.
     policies : tuple of str
-        Names from the catalogue.
+        Names from the catalogue. The sample has neither outcomes nor other priors: policies that look at these are left
+        out of the ranking.
     progress : Progress, optional
         Told of each redraw.
     """
     if not isinstance(problem.adjacency, AnyRecord):
         return None
-    progress.expect(REDRAWS)
     patients, effects = np.random.default_rng(study.seed).spawn(2)
     sample = _sample(problem, patients)
     response = ResponseModel(study.scenario)
-    stated = _ranking(sample.problem(response, study.utility), study, policies)
+    as_stated = sample.problem(response, study.utility)
+    policies = tuple(name for name in policies if applies(make_policy(name, epsilon=study.epsilon), as_stated))
+    if not policies:
+        return None
+    progress.expect(REDRAWS)
+    stated = _ranking(as_stated, study, policies)
     same = first = 0
     for _ in range(REDRAWS):
         treatments = redraw(study.scenario.treatments, effects)

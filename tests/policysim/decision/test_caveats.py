@@ -275,3 +275,10 @@ def test_effects_of_a_response_are_those_of_its_treatments(study):
     nothing = {name: replace(t, clears={}, side_effects={}) for name, t in study.scenario.treatments.items()}
     other = response.with_treatments(nothing)
     np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)
+
+
+def test_policies_that_look_at_outcomes_or_other_priors_are_not_ranked_in_the_redraws(study, problem, monkeypatch):
+    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
+    found = robustness(study, problem, ("best-fixed", "optimal", "optimal-safe", "optimal-robust"))
+    assert set(found.ranking) == {"best-fixed", "optimal"}
+    assert robustness(study, problem, ("optimal-safe",)) is None
