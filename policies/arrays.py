@@ -14,7 +14,7 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 # Rows handled at a time by blocked loops: small enough for the caches, large enough that threads seldom wait for the
 # interpreter between two numpy calls (2^13 to 2^17 were tried with two threads; this was fastest).
-BLOCK = 1 << 14
+BLOCK = 1 << 15
 
 # Relative rounding of sums over records: values that differ by less do not differ.
 ROUNDING = 1e-14

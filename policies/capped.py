@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.arrays import BLOCK, FloatArray, IntArray, blocks, non_negative
+from policies.arrays import FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
 from policies.exponential import ExponentialFamily
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
@@ -17,7 +17,8 @@ from policies.scores import score_range
 # Candidate caps: each costs a pass over the table, once per problem; over six powers of ten the step is a factor 1.8.
 N_CAPS = 24
 
-# Of many records, regrets are grouped by their size in steps of 2^(1/8) down to 2^-40 of the largest one.
+# Of more distinct rows, regrets are grouped by their size in steps of 2^(1/8) down to 2^-40 of the largest one.
+MOST_ROWS = 1 << 14
 STEPS_PER_OCTAVE, OCTAVES = 8, 40
 
 # This share of the prior's positive regrets may lie below the smallest candidate cap.
@@ -145,13 +146,13 @@ def _ranges(problem: DecisionProblem, caps: tuple[float, ...], allowed: Actions)
 def _regret_groups(problem: DecisionProblem, allowed: Actions) -> tuple[FloatArray, FloatArray]:
     """Prior mass > 0, (m,), and mean regrets, (m, len(allowed)), of groups of records with similar regrets.
 
-    Up to BLOCK distinct rows, each is a group. Groups only serve to choose a cap, and every choice is private.
+    Up to MOST_ROWS distinct rows, each is a group. Groups only serve to choose a cap, and every choice is private.
     """
     regrets, prior = -capped_scores(problem, np.inf, allowed)[:, list(allowed)], problem.prior
     found = distinct_rows(problem)
     if found is not None:
         regrets, prior = regrets[found.first], found.summed(prior)
-    if len(prior) <= BLOCK:
+    if len(prior) <= MOST_ROWS:
         return prior[prior > 0], regrets[prior > 0]
     largest = float(regrets.max()) or 1.0
     levels = 1 + STEPS_PER_OCTAVE * OCTAVES

@@ -222,4 +222,6 @@ def drop_unreachable(logs: FloatArray, adjacency: Adjacency) -> None:
     shape, axes = (partitions[0].shape, partitions[0].axes) if len(partitions) == 1 else ((len(logs),), (0,))
     for column in logs.T:
         grid = column.reshape(shape)
-        np.copyto(grid, -np.inf, where=grid.max(axis=axes, keepdims=True) < LOG_SMALLEST)
+        lost = grid.max(axis=axes, keepdims=True) < LOG_SMALLEST
+        if lost.any():
+            np.copyto(grid, -np.inf, where=lost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -63,11 +64,15 @@ class Evaluator:
         """
         whole = on is None or on is self.problem
         table = self.problem if on is None else on
-        weights = self._weights if whole else self._weights_of_rows
-        totals = np.zeros((self._n_cells, len(self.metrics)))
+        kinds, weights = self._of_records if whole else self._of_rows
+        expected = (table.utilities, *table.outcomes.values())
+        totals = np.zeros((self._n_cells * len(kinds.best), len(expected) + table.n_actions))
         for rows, of_cells in zip(blocks(table.n_records), weights, strict=True):
-            totals += of_cells @ _metrics(table, rows, probabilities[rows])
-        sums: FloatArray = self._membership @ totals
+            totals += of_cells @ _columns([each[rows] for each in expected], probabilities[rows])
+        by_kind = totals.reshape(self._n_cells, len(kinds.best), -1)
+        (value, *outcomes), chosen = by_kind[..., : len(expected)].sum(axis=1).T, by_kind[..., len(expected) :]
+        best, worse = (np.einsum("cka,ka->c", chosen, flags) for flags in (kinds.best, kinds.worse))
+        sums: FloatArray = self._membership @ np.stack([value, best, worse, *chosen.sum(axis=1).T, *outcomes], axis=1)
         means = np.full_like(sums, np.nan)
         return np.divide(sums, self._shares[:, None], out=means, where=self._shares[:, None] > 0)
 
@@ -78,23 +83,23 @@ class Evaluator:
         return np.divide(sums, self._shares, out=np.full_like(sums, np.nan), where=self._shares > 0)
 
     @cached_property
-    def _weights(self) -> list[sparse.csc_array]:
-        """The prior of each record in its cell, (n_cells, n_records), in blocks of records."""
-        parts = []
+    def _of_records(self) -> tuple[_Kinds, list[sparse.csc_array]]:
+        """The kinds of records, and the prior of each record in its cell and kind, in blocks of records."""
+        kinds, parts = _Kinds.of(self.problem), []
+        places, shape = self._cells * len(kinds.best) + kinds.codes, self._n_cells * len(kinds.best)
         for rows in blocks(self.problem.n_records):
-            cells = self._cells[rows]
-            entries = (self.problem.prior[rows], cells, np.arange(len(cells) + 1))
-            parts.append(sparse.csc_array(entries, (self._n_cells, len(cells))))
-        return parts
+            entries = (self.problem.prior[rows], places[rows], np.arange(len(places[rows]) + 1))
+            parts.append(sparse.csc_array(entries, (shape, len(places[rows]))))
+        return kinds, parts
 
     @cached_property
-    def _weights_of_rows(self) -> list[sparse.csc_array]:
-        """The prior of the records with each distinct row in each cell, (n_cells, m), in blocks of rows."""
-        found = distinct_rows(self.problem)
+    def _of_rows(self) -> tuple[_Kinds, list[sparse.csc_array]]:
+        """The same for the distinct rows: the prior of the records with each row, in blocks of rows."""
+        kinds, found = _Kinds.of(self.problem), distinct_rows(self.problem)
         assert found is not None  # else there is no other problem
-        shape = (self._n_cells, len(found.first))
-        weights = sparse.coo_array((self.problem.prior, (self._cells, found.row)), shape).tocsc()
-        return [weights[:, rows] for rows in blocks(shape[1])]
+        places, shape = self._cells * len(kinds.best) + kinds.codes, self._n_cells * len(kinds.best)
+        weights = sparse.coo_array((self.problem.prior, (places, found.row)), (shape, len(found.first))).tocsc()
+        return kinds, [weights[:, rows] for rows in blocks(len(found.first))]
 
     def _per_cell(self, weights: FloatArray) -> FloatArray:
         if self._n_cells == 1:
@@ -103,18 +108,51 @@ class Evaluator:
         return totals
 
 
-def _metrics(problem: DecisionProblem, rows: slice, probabilities: FloatArray) -> FloatArray:
-    """Each metric of some records, (m, n_metrics); p(a|x) is (m, n_actions)."""
-    utilities, best = problem.utilities[rows], problem.best_actions[rows]
-    columns = [
-        (probabilities * utilities).sum(axis=1),
-        probabilities[np.arange(len(best)), best],
-        # "Untreated" is the first action.
-        (probabilities * (utilities < utilities[:, :1])).sum(axis=1),
-        *probabilities.T,
-        *((probabilities * expected[rows]).sum(axis=1) for expected in problem.outcomes.values()),
-    ]
-    return np.stack(columns, axis=1)
+@dataclass(frozen=True)
+class _Kinds:
+    """Records with the same best action and the same actions worse than the first: rates are sums of p(a|x) over them.
+
+    Attributes
+    ----------
+    codes : array of int, (n_records,)
+        The kind of each record.
+    best, worse : arrays of 0 and 1, (n_kinds, n_actions)
+        Which action is best; which are worse than the first, which is "untreated".
+    """
+
+    codes: IntArray
+    best: FloatArray
+    worse: FloatArray
+
+    @classmethod
+    def of(cls, problem: DecisionProblem) -> _Kinds:
+        """The kinds of a problem's records."""
+        untreated, *others = problem.utilities.T
+        codes = _renumbered(problem.best_actions)
+        for column in others:
+            codes = _renumbered(2 * codes + (column < untreated))
+        typical = np.empty(int(codes.max()) + 1, dtype=np.intp)
+        typical[codes] = np.arange(len(codes))
+        utilities = problem.utilities[typical]
+        best = np.arange(problem.n_actions) == problem.best_actions[typical, None]
+        return cls(codes, best.astype(np.float64), (utilities < utilities[:, :1]).astype(np.float64))
+
+
+def _renumbered(codes: IntArray) -> IntArray:
+    """Those of the codes that occur, in their order, as 0, 1, ..."""
+    occurs = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+    occurs[codes] = True
+    numbers: IntArray = np.cumsum(occurs)[codes] - 1
+    return numbers
+
+
+def _columns(expected: list[FloatArray], probabilities: FloatArray) -> FloatArray:
+    """The expectation of each table given the record, and p(a|x), (m, n_tables + n_actions)."""
+    columns = np.empty((len(probabilities), len(expected) + probabilities.shape[1]))
+    for place, table in enumerate(expected):
+        np.einsum("na,na->n", probabilities, table, out=columns[:, place])
+    columns[:, len(expected) :] = probabilities
+    return columns
 
 
 def _joint(levels: list[tuple[IntArray, tuple[str, ...]]], n_records: int) -> IntArray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_problems import tables
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
-from policies.capped import BLOCK
+from policies.capped import MOST_ROWS
 from policies.distinct import distinct_rows, once_each, reweighted
 from policies.exponential import Exponential
 from policies.privacy_loss import privacy_loss_of_logs
@@ -149,7 +149,7 @@ def test_capped_groups_distinct_rows_wherever_it_is_computed():
     # More records than are grouped one by one, and fewer rows: a cap chosen from other groups would be another one.
     rng = np.random.default_rng(3)
     rows = rng.exponential(size=(50, 3)) ** 3
-    which = rng.integers(50, size=BLOCK + 1)
+    which = rng.integers(50, size=MOST_ROWS + 1)
     problem = DecisionProblem(rows[which], np.full(len(which), 1 / len(which)), AnyRecord())
     policy = make_policy("exponential-capped", epsilon=1.0)
     assert policy.cap_for(once_each(policy, problem)) == policy.cap_for(problem)
