@@ -187,7 +187,7 @@ class TreatmentCourse:
         part = self._restricted(taken)
         # Of each flag's levels in turn, the fixed parts side by side; who is no longer treated has no mass.
         weights = np.resize(counts / counts.sum() / shares[taken], len(part.initial))
-        return replace(part, initial=part.initial * weights)
+        return replace(part, initial=part.initial * weights, first_records=None)
 
     def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
         """The distribution of the next morning, (n,)."""

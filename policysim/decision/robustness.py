@@ -93,7 +93,7 @@ def robustness(
     sample = _sample(problem, patients)
     response = ResponseModel(study.scenario)
     as_stated = sample.problem(response, study.utility)
-    policies = tuple(name for name in policies if applies(make_policy(name, epsilon=study.epsilon), as_stated))
+    policies = tuple(name for name in policies if applies(study.policy(name, study.epsilon), as_stated))
     if not policies:
         return None
     progress.expect(REDRAWS)
