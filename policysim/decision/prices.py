@@ -5,7 +5,7 @@ What drives the sensitivity: how much of it each outcome's weight makes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from envs.records import RecordSpace
 from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
-from policies.arrays import ROUNDING
+from policies.arrays import ROUNDING, FloatArray
 from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
@@ -157,11 +157,18 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
     for outcome, difference in zip(scenario.outcomes, differences, strict=True):
         weight = float(study.utility.weights.get(outcome, 0.0))
         if weight:
-            # The problem has the deaths of all records already.
-            columns = (problem.outcomes["deaths"] if outcome == DEATH else response.probability(outcome)).T
-            largest = max(largest_difference(column, adjacency).value for column in columns)
+            largest = max(largest_difference(column, adjacency).value for column in _columns(response, outcome, problem))
             rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])
     rows.append((COSTS, np.nan, 0.0, 0.0))
     table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
     return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)
+
+
+def _columns(response: ResponseModel, outcome: str, problem: DecisionProblem) -> Iterator[FloatArray]:
+    """P(outcome | x, a) for each action, (n_records,) each; the problem has the deaths already."""
+    if outcome == DEATH:
+        yield from problem.outcomes["deaths"].T
+        return
+    codes, _ = problem.records.groups(outcome)
+    yield from (chance[codes] for chance in response.presence[:, response.scenario.transient.index(outcome)])
