@@ -157,7 +157,9 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
     for outcome, difference in zip(scenario.outcomes, differences, strict=True):
         weight = float(study.utility.weights.get(outcome, 0.0))
         if weight:
-            largest = max(largest_difference(column, adjacency).value for column in _columns(response, outcome, problem))
+            largest = max(
+                largest_difference(column, adjacency).value for column in _columns(response, outcome, problem)
+            )
             rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])
     rows.append((COSTS, np.nan, 0.0, 0.0))
