@@ -40,6 +40,8 @@ KEEP = 0.8
 NEITHER = (math.nan, math.nan)
 # What linear programming finds, which is no mechanism that others know.
 OPTIMA = {Optimal.name, OptimalSafe.name, OptimalRobust.name}
+# Policies that need more than the utilities of the records that redraws are evaluated on.
+NOT_RANKED = {RandomizedFeatures.name, OptimalSafe.name, OptimalRobust.name}
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -201,7 +203,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     applied = [template.name for template in templates]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
-    ranked = (BestFixed.name, *(name for name in applied if name != RandomizedFeatures.name))
+    ranked = (BestFixed.name, *(name for name in applied if name not in NOT_RANKED))
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)

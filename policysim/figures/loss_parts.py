@@ -27,8 +27,9 @@ OTHERS = "all others"
 AXIS = "utility lost per patient, against the best treatment for each; left of 0: gained"
 # Of the width, the names of the policies may take this much, and those of the parts this much: at the right, or below.
 NAMES_SHARE, LEGEND_SHARE = 0.3, (0.2, 0.38)
-# The palette of the parts, furthest apart first, and a hatch with each, so that none is told by its colour alone.
-PARTS = tuple(zip((0, 7, 2, 4, 3, 5, 6), ("", "///", "...", "\\\\\\", "xxx", "---", "+++"), strict=True))
+# The palette of the parts, furthest apart first, and a hatch with each, so that none is told by its colour alone:
+# of lines, since those of dots make an SVG ten times as large.
+PARTS = tuple(zip((0, 7, 2, 4, 3, 5, 6), ("", "///", "|||", "\\\\\\", "xxx", "---", "+++"), strict=True))
 
 
 def loss_by_outcome(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
