@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from policies.accounting import Use, log_ratio_range, response_variation
-from policies.adjacency import AnyRecord
+from policies.adjacency import Adjacency, AnyRecord
 from policies.arrays import FloatArray, IntArray
+from policies.listed import Listed
+from policies.mask import BoolArray, admissible_mask
+from policies.named_records import Records
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem, NumberedRecords, Records
+from policies.problem import DecisionProblem, MaskClass
 from policies.randomized_response import RandomizedResponse
-
-
-@dataclass(frozen=True)
-class MaskClass:
-    """The records that allow the same actions, and the decision among these.
-
-    Attributes
-    ----------
-    rows, columns : array of int
-        The records, and the actions that they allow.
-    problem : DecisionProblem or None
-        (len(rows), len(columns)), under any-record; None where only one action is allowed.
-    """
-
-    rows: IntArray
-    columns: IntArray
-    problem: DecisionProblem | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,37 +29,28 @@ class MaskedProblem:
 
     Attributes
     ----------
-    whole : DecisionProblem or None
-        The plain problem, if every record allows every action.
-    classes : tuple of MaskClass
-        The classes otherwise.
+    problem : DecisionProblem
+        With its mask; records that allow the same are neighbours.
     mask_public : bool
         Whether what a record allows is public: then only records of one class are hidden among each other.
-    shape : tuple of int
-        (n_records, n_actions).
     """
 
-    whole: DecisionProblem | None
-    classes: tuple[MaskClass, ...]
+    problem: DecisionProblem
     mask_public: bool
-    shape: tuple[int, int]
+
+    @property
+    def whole(self) -> DecisionProblem | None:
+        """The plain problem, if every record allows every action."""
+        return self.problem if self.problem.admissible is None else None
+
+    @property
+    def classes(self) -> tuple[MaskClass, ...]:
+        """The classes otherwise."""
+        return self.problem.classes
 
     def tables(self, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
-        if self.whole is not None:
-            return policy.tables(self.whole)
-        logs = np.full(self.shape, -np.inf, order="F")
-        probabilities = np.zeros(self.shape, order="F")
-        for part in self.classes:
-            if part.problem is None:
-                logs[part.rows, part.columns[0]] = 0.0
-                probabilities[part.rows, part.columns[0]] = 1.0
-                continue
-            of_class = _restricted(policy, part.columns, self.shape[1]).tables(part.problem)
-            for whole, columns in zip((logs, probabilities), of_class, strict=True):
-                for action, column in zip(part.columns, columns.T, strict=True):
-                    whole[part.rows, action] = column
-        return logs, probabilities
+        return policy.tables(self.problem)
 
     def epsilon_spent(self, logs: FloatArray) -> float:
         """The exact privacy loss of a table log p(a|x), (n_records, n_actions).
@@ -83,11 +58,12 @@ class MaskedProblem:
         Over records that allow the same actions if that is public; otherwise over all records, and infinite where
         somebody gets an action that somebody else does not allow.
         """
-        return max(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in self._hidden(logs))
+        return privacy_loss_of_logs(logs, self._hidden).epsilon
 
     def use(self, policy: Policy, logs: FloatArray) -> Use:
         """What a policy's table log p(a|x), (n_records, n_actions), reveals: its loss as above, eta and variation."""
-        tables = self._hidden(logs)
+        tables = [logs[np.ix_(part.rows, part.columns)] for part in self.classes] if self.mask_public else []
+        tables = tables or [logs]
         losses = [privacy_loss_of_logs(table, AnyRecord()).epsilon for table in tables]
         variation = 1.0
         if isinstance(policy, RandomizedResponse):
@@ -95,50 +71,34 @@ class MaskedProblem:
             variation = response_variation(policy.epsilon, fewest)
         return Use(max(losses), max(log_ratio_range(table, AnyRecord()) for table in tables), variation)
 
-    def _hidden(self, logs: FloatArray) -> list[FloatArray]:
-        """The parts of a table whose rows are hidden among each other."""
-        if self.mask_public and self.whole is None:
-            return [logs[np.ix_(part.rows, part.columns)] for part in self.classes]
-        return [logs]
+    @property
+    def _hidden(self) -> Adjacency:
+        """Who is hidden among whom."""
+        return self.problem.adjacency if self.mask_public else AnyRecord()
 
     def value(self, distribution: FloatArray, probabilities: FloatArray) -> float:
         """The expected utility of p(a|x), (n_records, n_actions), under a distribution of the records, (n_records,).
 
         Records that allow one action only have no choice, and count as 0.
         """
-        if self.whole is not None:
-            return float(distribution @ (probabilities * self.whole.utilities).sum(axis=1))
-        return sum(
-            float(distribution[part.rows] @ (probabilities[np.ix_(part.rows, part.columns)] * of.utilities).sum(axis=1))
-            for part in self.classes
-            if (of := part.problem) is not None
-        )
+        expected = (probabilities * self.problem.utilities).sum(axis=1)
+        if self.problem.admissible is not None:
+            expected = np.where(self.problem.admissible.sum(axis=1) > 1, expected, 0.0)
+        return float(distribution @ expected)
 
     def best_actions(self) -> IntArray:
         """The first action of highest utility among those that each record allows, (n_records,)."""
-        if self.whole is not None:
-            return self.whole.best_actions
-        best = np.empty(self.shape[0], dtype=np.intp)
-        for part in self.classes:
-            best[part.rows] = part.columns[0 if part.problem is None else part.problem.best_actions]
-        return best
+        return self.problem.best_actions
 
     def with_prior(self, prior: FloatArray) -> MaskedProblem:
         """The same problem with another prior, (n_records,); the tables are shared."""
-        whole = None if self.whole is None else self.whole.with_prior(prior)
-        classes = tuple(
-            part
-            if part.problem is None
-            else replace(part, problem=part.problem.with_prior(_conditional(prior[part.rows])))
-            for part in self.classes
-        )
-        return replace(self, whole=whole, classes=classes)
+        return replace(self, problem=self.problem.with_prior(prior))
 
 
 def masked_problem(
     utilities: FloatArray,
     prior: FloatArray,
-    admissible: NDArray[np.bool_] | None,
+    admissible: BoolArray | None,
     *,
     mask_public: bool = False,
     actions: Sequence[str] | None = None,
@@ -149,7 +109,7 @@ def masked_problem(
     Parameters
     ----------
     utilities : array, (n_records, n_actions)
-        Anything may stand at actions that are not allowed.
+        Anything may stand at actions that are not allowed, and at the only one of a record.
     prior : array, (n_records,)
         The probability of each record; sums to 1. Within a class of probability 0 all records count as equally likely.
     admissible : array of bool, (n_records, n_actions), or None
@@ -162,7 +122,7 @@ def masked_problem(
     Raises
     ------
     ValueError
-        For utilities of allowed actions that are not finite (names the first), or a prior that is no distribution.
+        For utilities to choose between that are not finite (names the first), or a prior that is no distribution.
 
     Examples
     --------
@@ -177,86 +137,11 @@ def masked_problem(
     >>> problem.epsilon_spent(logs)
     inf
     """
-    known = NumberedRecords() if records is None else records
-    if admissible is None:
-        problem = DecisionProblem(utilities, prior, AnyRecord(), actions, records=known)
-        return MaskedProblem(problem, (), mask_public, (problem.n_records, problem.n_actions))
-    bad = np.argwhere(admissible & ~np.isfinite(utilities))
-    if bad.size:
-        row, action = (int(i) for i in bad[0])
-        raise ValueError(f"utilities must be finite, got utilities[{row}, {action}]={float(utilities[row, action])}.")
-    n_actions = admissible.shape[1]
-    names = [f"a{i}" for i in range(n_actions)] if actions is None else list(actions)
-    masks, inverse = np.unique(admissible, axis=0, return_inverse=True)
-    members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
-    classes = []
-    for mask, rows in zip(masks, members, strict=True):
-        columns: IntArray = np.flatnonzero(mask)
-        problem_of_class = None
-        if len(columns) > 1:
-            problem_of_class = DecisionProblem(
-                utilities[np.ix_(rows, columns)],
-                _conditional(prior[rows]),
-                AnyRecord(),
-                [names[action] for action in columns],
-                records=_SomeRecords(known, rows),
-            )
-        classes.append(MaskClass(rows, columns, problem_of_class))
-    return MaskedProblem(None, tuple(classes), mask_public, (len(admissible), n_actions))
-
-
-def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all, or for True.
-
-    ValueError for another shape, entries other than true and false (or 1 and 0), or a record that allows no action.
-    """
-    if values is None or values is True:
-        return None
-    try:
-        given: NDArray[Any] = np.asarray(values)
-    except ValueError:
-        raise ValueError(
-            f"admissible must be True (every action) or an array of bool of shape {shape}, got rows of several lengths."
-        ) from None
-    if given.shape != shape:
-        raise ValueError(f"admissible must have shape {shape}, got {given.shape}.")
-    mask = np.array(given, dtype=np.bool_, order="F")
-    if not np.array_equal(mask, given):
-        raise ValueError("admissible must hold true and false (or 1 and 0) only.")
-    none_left = np.flatnonzero(~mask.any(axis=1))
-    if none_left.size:
-        raise ValueError(f"admissible must allow an action in each row, row {int(none_left[0])} allows none.")
-    mask.flags.writeable = False
-    return None if mask.all() else mask
-
-
-@dataclass(frozen=True)
-class _SomeRecords:
-    """Some of the records, under their own names."""
-
-    records: Records
-    rows: IntArray
-    names: tuple[str, ...] = ()
-
-    def describe(self, record: int) -> str:
-        return self.records.describe(int(self.rows[record]))
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        codes, labels = self.records.groups(feature)
-        return codes[self.rows], labels
-
-
-def _conditional(prior: FloatArray) -> FloatArray:
-    """The prior within a class."""
-    total = prior.sum()
-    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
-
-
-def _restricted(policy: Policy, columns: IntArray, n_actions: int) -> Policy:
-    """The same policy on some of the actions: of its base measure only their weights count."""
-    weights = getattr(policy, "base_measure", None)
-    if weights is None:
-        return policy
-    if len(weights) != n_actions:
-        raise ValueError(f"base_measure must have {n_actions} weights, got {len(weights)}.")
-    return replace(policy, base_measure=[weights[action] for action in columns])  # type: ignore[call-arg]  # it has one
+    mask = admissible_mask(admissible, np.shape(utilities))
+    adjacency: Adjacency = AnyRecord()
+    if mask is not None:
+        adjacency = Listed(mask, [()], AnyRecord.name)
+        # A record that has no choice may have no utility either.
+        utilities = np.where(mask & (mask.sum(axis=1) > 1)[:, None], utilities, 0.0)
+    problem = DecisionProblem(utilities, prior, adjacency, actions, records=records, admissible=mask)
+    return MaskedProblem(problem, mask_public)

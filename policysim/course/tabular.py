@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, probability_vector, read_only
-from policies.masked import admissible_mask
-from policies.problem import NumberedRecords, Records
+from policies.mask import admissible_mask
+from policies.named_records import NumberedRecords, Records
 from policysim.course.process import (
     BoolArray,
     InfiniteLossWarning,

@@ -13,7 +13,7 @@ from envs.scenario import DEATH
 from envs.treatment_response import Course, ResponseModel
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, read_only
-from policies.problem import NumberedRecords, Records
+from policies.named_records import NumberedRecords, Records
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import expected_utilities
 
