@@ -68,6 +68,8 @@ class Treatment:
         That a flag which is absent appears.
     combines : tuple of str
         The treatments that it consists of; their effects are among the ones above, by complements.
+    contraindicated : tuple of conditions
+        Who must not get it: the records that meet any of the conditions (see `Rule.when`).
     """
 
     title: str
@@ -75,6 +77,7 @@ class Treatment:
     clears: Mapping[str, float] = field(default_factory=dict)
     side_effects: Mapping[str, float] = field(default_factory=dict)
     combines: tuple[str, ...] = ()
+    contraindicated: tuple[Mapping[str, tuple[Level, ...]], ...] = ()
 
 
 def complements(*effects: Mapping[str, float]) -> dict[str, float]:
@@ -173,3 +176,9 @@ class Scenario:
     def actions(self) -> tuple[str, ...]:
         """The names of the actions."""
         return tuple(self.treatments)
+
+    @property
+    def contraindication_features(self) -> tuple[str, ...]:
+        """The features that any contraindication reads, in the order of the record."""
+        read = {name for each in self.treatments.values() for condition in each.contraindicated for name in condition}
+        return tuple(name for name in self.space.names if name in read)
