@@ -19,8 +19,9 @@ def read_death(table: Table, features: Sequence[Feature], flags: list[str], inte
     baseline = table.number("baseline", 1.0, low=LEAST, high=MOST, intervals=intervals)
     hazard = table.numbers("hazard", flags, "outcome", low=0, high=MOST, intervals=intervals)
     relative_risk = _read_risks(table.table("relative_risk"), features, intervals)
+    source = table.text("source", "")
     table.close()
-    return DeathModel(acute, baseline, hazard, relative_risk)
+    return DeathModel(acute, baseline, hazard, relative_risk, source)
 
 
 def read_events(
@@ -42,6 +43,7 @@ def read_events(
             hazard=entry.numbers("hazard", flags, "flag that can clear", low=0, high=MOST, intervals=intervals),
             relative_risk=_read_risks(entry.table("relative_risk"), features, intervals),
             acute=read_condition(entry.table("acute"), features),
+            source=entry.text("source", ""),
         )
         entry.close()
         if (

@@ -100,6 +100,8 @@ class Treatment:
         Who must not get it: the records that meet any of the conditions (see `Rule.when`).
     rules : tuple of TreatmentRule
         Change the numbers stated here, in this order, for the records that they apply to.
+    source : str
+        Where the numbers stated here are from; the scenario's source if empty.
     """
 
     title: str
@@ -110,6 +112,7 @@ class Treatment:
     hazard_ratio: Mapping[str, float] = field(default_factory=dict)
     contraindicated: tuple[Mapping[str, tuple[Level, ...]], ...] = ()
     rules: tuple[TreatmentRule, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,12 +129,15 @@ class DeathModel:
         What each outcome adds to that (>= 0).
     relative_risk : mapping of feature to one factor per level
         Multiply the hazard of everyone (> 0).
+    source : str
+        Where these numbers are from; the scenario's source if empty.
     """
 
     acute: Mapping[str, tuple[Level, ...]]
     baseline: float
     hazard: Mapping[str, float]
     relative_risk: Mapping[str, tuple[float, ...]]
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,8 @@ class EventModel:
         Multiply the hazard of everyone (> 0).
     acute : mapping of feature to levels
         The records for which flags that are left are dangerous; everybody if empty.
+    source : str
+        Where these numbers are from; the scenario's source if empty.
     """
 
     title: str
@@ -160,6 +168,7 @@ class EventModel:
     hazard: Mapping[str, float] = field(default_factory=dict)
     relative_risk: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     acute: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,8 @@ class Scenario:
     weights : mapping of outcome to float
         What each outcome costs, in units of utility (>= 0).
     source : str
-        Where the effects of the treatments are from, `ILLUSTRATIVE` if from nowhere; empty where nothing is said.
+        Where the numbers are from that have no source of their own, `ILLUSTRATIVE` if from nowhere; empty where nothing
+        is said.
     events : mapping of str to EventModel
         What may happen beside death, by its hazard.
     intervals : mapping of dotted key to (low, high)

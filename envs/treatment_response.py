@@ -15,7 +15,6 @@ knows which day it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any
@@ -27,7 +26,7 @@ from scipy.optimize.elementwise import find_root
 from envs.cohort import FloatArray, admission_probability, matches, prior
 from envs.hazard import Hazard
 from envs.records import IntArray
-from envs.scenario import COST, DEATH, Scenario, Treatment
+from envs.scenario import COST, DEATH, Scenario
 from envs.treatment_effects import effect, forbidden, hazard_ratio, own_number
 
 
@@ -86,9 +85,9 @@ class ResponseModel:
         severity: FloatArray = solved.reshape(target.shape) * self._relative_risk(DEATH)
         return severity
 
-    def with_treatments(self, treatments: Mapping[str, Treatment]) -> ResponseModel:
-        """The same patients under other treatments; what happens to the untreated, and so the severity, stays."""
-        other = ResponseModel(replace(self.scenario, treatments=treatments))
+    def with_scenario(self, scenario: Scenario) -> ResponseModel:
+        """The same patients under other treatments or events; how severely ill they are stays (`severity`)."""
+        other = ResponseModel(scenario)
         other.severity, other._days = self.severity, self._days
         return other
 

@@ -68,6 +68,7 @@ def read_treatments(
             hazard_ratio=entry.numbers(HAZARD_RATIO, hazards, "event", low=LEAST, high=MOST, intervals=intervals),
             contraindicated=tuple(_read_contraindications(entry, features)),
             rules=tuple(_read_rule(rule, features, flags, hazards, intervals) for rule in entry.tables("rules")),
+            source=entry.text("source", ""),
         )
         entry.close()
     if len(treatments) < 2:

@@ -5,7 +5,8 @@ comparison       policies over epsilon, as a tidy table
 beliefs          what a published treatment tells an observer about a feature
 search, limit    the smallest epsilon that is good enough; what no mechanism can do, with the proof
 findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
-robustness       how far results depend on the prior and on illustrative effects
+robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
+without_effect   what a scenario states without effect
 prices           what hiding each feature costs, and what drives the sensitivity
 frontier, loss_by_outcome   utility against harm; what a loss is made of
 broken_bounds    which policies break the bounds that a study states

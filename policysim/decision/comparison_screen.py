@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, PolicyRow
+from policysim.decision.robustness import KEPT, how_drawn
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
@@ -72,8 +74,10 @@ def comparison_screen(
         *wrap(belief_sentence(findings.beliefs)),
         *wrap(worst_off(findings)),
         *wrap(why(problem, findings)),
-        *wrap(robust(study, findings)),
+        *wrap(basis(study).illustrative),
+        *wrap(robust(findings)),
         *wrap(prevalence(findings)),
+        *(line for said in findings.without_effect for line in wrap(said)),
     ]
 
 
@@ -90,15 +94,21 @@ def policy_table(findings: Findings) -> list[str]:
     return [cells(row, widths) for row in rows]
 
 
-def robust(study: ScenarioStudy, findings: Findings) -> str:
-    """Whether the ranking depends on the effects of the treatments."""
+def robust(findings: Findings) -> str:
+    """Whether the ranking and the benefit depend on the uncertain numbers of the model."""
     found = findings.robustness
     if found is None or len(found.ranking) < 2:
         return ""
+    kept = found.ranges[found.ranges["outcome"] == KEPT].set_index("policy")
+    ranges = [
+        f"{name} {percent(row['low'])} to {percent(row['high'])}"
+        for name, row in kept.iterrows()
+        if CATALOGUE[str(name)].uses_epsilon
+    ]
+    benefit = f" Benefit kept, in 90 % of them: {', '.join(ranges)}." if ranges else ""
     return (
-        f"Robust? With the {basis(study).effects} redrawn {found.redraws} times (odds and costs times "
-        f"e^({found.spread:g} z), z normal) this ranking holds in {found.holds} of {found.redraws}: "
-        f"{' > '.join(found.ranking)}."
+        f"Robust? Redrawn {found.redraws} times: {how_drawn(found)}. The policies, made for the numbers as stated, "
+        f"rank as here in {found.holds} of {found.redraws}: {' > '.join(found.ranking)}.{benefit}"
     )
 
 

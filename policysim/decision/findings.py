@@ -26,6 +26,7 @@ from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
+from policysim.decision.without_effect import without_effect
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
 from policysim.study.basis import in_words
@@ -144,7 +145,7 @@ class Findings:
         Benefit kept when the true prevalence is so many times the assumed one; see `policysim.decision.robustness`.
         Without policies of which no share says anything.
     robustness : Robustness or None
-        How often the ranking holds when the illustrative effects are redrawn.
+        How often the ranking holds, and what benefit and harms are, when uncertain numbers of the model are redrawn.
     gain : Gain
         What the best treatment for each gains over one for all, of which `benefit_kept` is a share.
     unused : tuple of str
@@ -161,6 +162,8 @@ class Findings:
         The bounds that the study states and a policy breaks, in words, by policy.
     kept_safe : str
         What `optimal-safe` keeps to.
+    without_effect : tuple of str
+        What the scenario states without effect, in sentences.
     """
 
     epsilon: float
@@ -180,6 +183,7 @@ class Findings:
     beliefs: Beliefs | None = None
     broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     kept_safe: str = "with no more deaths than one treatment for all"
+    without_effect: tuple[str, ...] = ()
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
@@ -240,6 +244,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
         safest=_safest(problem, gain),
         break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
         beliefs=_beliefs(study, problem, table),
+        without_effect=without_effect(study, problem),
         broken=broken_bounds(study, problem, overall[overall["epsilon"] == study.epsilon]),
         **({"kept_safe": "within the study's bounds"} if study.at_most or study.capacity else {}),
     )

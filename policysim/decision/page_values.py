@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from envs.scenario import Scenario
 from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
@@ -19,6 +20,7 @@ from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, worst_group
+from policysim.decision.robustness import KEPT, Robustness, how_drawn
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import basis, hidden
@@ -77,6 +79,8 @@ def page_values(
         "unbeatable": UNBEATABLE,
         "keep": KEEP,
         "belief": belief_sentence(findings.beliefs),
+        "redrawn": "" if findings.robustness is None else how_drawn(findings.robustness),
+        "ranges": None if findings.robustness is None else redraw_ranges(findings.robustness, study.scenario),
         "prices": [] if prices is None else prices.to_dict("records"),
         "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),
         "method": _method(study),
@@ -111,6 +115,38 @@ def _mechanism(study: ScenarioStudy, name: str) -> str:
     """A policy in words; within bounds of the study's own, its formula is another."""
     words_here = study.policy_words(name)
     return mechanism_words(name) if words_here == CATALOGUE[name].words else mechanism_words(name, words_here)
+
+
+@dataclass(frozen=True)
+class RangeTable:
+    """Where benefit and harms lie in the redraws, as text: a column for each of them, a row for each policy."""
+
+    headings: tuple[str, ...]
+    rows: list[tuple[str, list[str]]]
+
+
+def redraw_ranges(found: Robustness, scenario: Scenario) -> RangeTable | None:
+    """The ranges of a `Robustness`; None where nothing is at stake in the redraws."""
+    table = found.ranges
+    harms = [name for name in dict.fromkeys(table["outcome"]) if name != KEPT]
+    at_stake = [name for name in harms if table.loc[table["outcome"] == name, ["low", "high"]].to_numpy().any()]
+    headings, columns = [], []
+    if KEPT in set(table["outcome"]):
+        headings.append("benefit kept")
+        columns.append(table[table["outcome"] == KEPT].set_index("policy")[["low", "high"]].map(words.percent))
+    for name in at_stake:
+        rows = table[table["outcome"] == name].set_index("policy")[["low", "high"]]
+        count = words.population(rows.to_numpy().ravel())
+        title = "deaths" if name == "extra_deaths" else scenario.outcome_title(name.removeprefix("extra_"))
+        headings.append(f"extra {title} per {count:,}")
+        columns.append(rows.map(lambda rate, count=count: words.events(rate, count, sign=True)))
+    if not columns:
+        return None
+    policies = list(dict.fromkeys(table["policy"]))
+    texts = [
+        (name, [f"{column.loc[name, 'low']} to {column.loc[name, 'high']}" for column in columns]) for name in policies
+    ]
+    return RangeTable(tuple(headings), texts)
 
 
 @dataclass(frozen=True)
@@ -190,6 +226,11 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
             ("redraws", "", redrawn.redraws),
             ("redraws_with_this_ranking", " > ".join(redrawn.ranking), redrawn.holds),
             ("redraws_with_this_first", redrawn.ranking[0], redrawn.first_holds),
+            *(
+                (f"{end}_of_redraws", f"{row['policy']} {row['outcome']}", row[end])
+                for row in redrawn.ranges.to_dict("records")
+                for end in ("low", "high")
+            ),
         ]
     kept = [(name, subject, float(value)) for name, subject, value in rows if not math.isnan(value)]
     return pd.DataFrame(kept, columns=["quantity", "subject", "value"])

@@ -1,19 +1,20 @@
-"""How far a ranking of policies depends on the illustrative treatment effects: they are redrawn many times.
+"""How far results depend on the model's uncertain numbers, which are redrawn many times: ranking, benefit and harms.
 
 What the optimum costs when the prior that it trusts is wrong.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from envs.cohort import sample_patients
-from envs.scenario import Treatment
+from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import AnyRecord
@@ -22,14 +23,17 @@ from policies.distinct import reweighted
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
+from policysim.decision.redraws import SPREAD, Redraws
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import Gain, applies, evaluated_on
 
 REDRAWS = 200
-# Standard deviation of the logarithm by which the odds of each effect, and each cost, are multiplied.
-SPREAD = 0.3
+# The column of a comparison whose range is found beside those of harms.
+KEPT = "benefit_kept"
+# The share of redraws between the ends of a range.
+WITHIN = 0.9
 N_PATIENTS = 10_000
 # Differences between values that only rounding makes: of their range, and of the largest of them.
 TIE, ROUNDING = 1e-9, 1e-12
@@ -39,12 +43,12 @@ N_EXTREME = 100
 
 @dataclass(frozen=True)
 class Robustness:
-    """In how many of the redraws the policies came in the same order.
+    """In how many of the redraws the policies came in the same order, and where their benefit and harms lay.
 
     Attributes
     ----------
     ranking : tuple of str
-        By value at the study's epsilon, best first, with the effects as stated; ties as in `ranked`.
+        By value at the study's epsilon, best first, with the numbers as stated; ties as in `ranked`.
     holds, redraws : int
         It held in `holds` of `redraws`.
     first_holds : int
@@ -52,7 +56,13 @@ class Robustness:
     n_patients : int
         Sampled patients on which each redraw was evaluated.
     spread : float
-        Of the redraws, as a standard deviation on the log scale.
+        Of the numbers without an interval, as a standard deviation on the log scale.
+    n_stated, n_default : int
+        How many numbers were drawn from intervals that the scenario states, and how many by the spread.
+    ranges : DataFrame
+        policy, outcome, low, high: the ends of the middle 90 % of redraws, for each policy of the ranking, of
+        "benefit_kept" (where there is a benefit to keep in each of them) and of "extra_deaths" and "extra_EVENT" per
+        patient, beyond those of the best treatment for each.
     """
 
     ranking: tuple[str, ...]
@@ -61,6 +71,9 @@ class Robustness:
     first_holds: int
     n_patients: int
     spread: float
+    n_stated: int
+    n_default: int
+    ranges: pd.DataFrame
 
 
 def robustness(
@@ -69,11 +82,13 @@ def robustness(
     policies: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Robustness | None:
-    """Redraw the effects, side effects and costs of all treatments, and rank the policies again.
+    """Evaluate policies that were made for the numbers as stated where these are others.
 
-    Hazards and population figures stay. Each redraw is evaluated on the same sampled patients; privacy is over them
-    and the records with the most extreme utilities. Only under any-record: elsewhere the result is None, as a sample of
-    records has no neighbours that differ in one feature.
+    The uncertain numbers of the model are redrawn (`policysim.decision.redraws`): the effects and costs of all
+    treatments, and whatever else states an interval. The best treatment for each and the best one for all, against
+    which benefit is measured, know the redrawn numbers; the policies do not. Each redraw is evaluated on the same
+    sampled patients; privacy is over them and the records with the most extreme utilities. Only under any-record:
+    elsewhere the result is None, as a sample of records has no neighbours that differ in one feature.
 
     Parameters
     ----------
@@ -82,51 +97,54 @@ def robustness(
     problem : DecisionProblem
         Built from it.
     policies : tuple of str
-        Names from the catalogue. The sample has neither outcomes nor other priors: policies that look at these are left
-        out of the ranking.
+        Names from the catalogue. The sample has neither outcomes to bound nor other priors: policies that look at these
+        are left out of the ranking.
     progress : Progress, optional
         Told of each redraw.
     """
     if not isinstance(problem.adjacency, AnyRecord):
         return None
-    patients, effects = np.random.default_rng(study.seed).spawn(2)
+    patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample = _sample(problem, patients)
     response = ResponseModel(study.scenario)
-    as_stated = sample.problem(response, study.utility)
+    as_stated, _ = sample.problem(response, study.utility)
     policies = tuple(name for name in policies if applies(study.policy(name, study.epsilon), as_stated))
     if not policies:
         return None
     progress.expect(REDRAWS)
-    stated = _ranking(as_stated, study, policies)
+    draws = Redraws(study)
+    tables = {name: study.policy(name, study.epsilon).probabilities(as_stated) for name in policies}
+    stated = ranked(_evaluated(sample, response, study.utility, tables)[0])
     same = first = 0
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(REDRAWS):
-        treatments = redraw(study.scenario.treatments, effects)
-        costs = {name: cost * np.exp(SPREAD * effects.normal()) for name, cost in study.utility.costs.items()}
-        redrawn = sample.problem(response.with_treatments(treatments), replace(study.utility, costs=costs))
-        ranking = _ranking(redrawn, study, policies)
+        scenario, utility = draws.draw(numbers)
+        redrawn = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
+        values, quantities = _evaluated(sample, redrawn, utility, tables)
+        ranking = ranked(values)
         same += ranking == stated
         first += ranking[0] == stated[0]
+        for key, quantity in quantities.items():
+            found[key].append(quantity)
         progress.advance()
-    return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD)
+    return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD, draws.n_stated, draws.n_default, _ranges(found))
 
 
-def redraw(treatments: Mapping[str, Treatment], rng: np.random.Generator) -> dict[str, Treatment]:
-    """Treatments whose own effects have odds multiplied by exp(SPREAD * normal); combined ones follow their parts."""
-    return {
-        name: replace(
-            treatment, clears=_redrawn(treatment.clears, rng), side_effects=_redrawn(treatment.side_effects, rng)
-        )
-        for name, treatment in treatments.items()
-    }
+def how_drawn(found: Robustness) -> str:
+    """Which numbers were redrawn, and how."""
+    spread = f"(odds, ratios and costs times e^({found.spread:g} z), z normal)"
+    stated = f"{found.n_stated:,} numbers from the intervals that the scenario states"
+    if not found.n_default:
+        return stated
+    default = f"{found.n_default:,} {'other ' if found.n_stated else ''}numbers of the treatments {spread}"
+    return f"{stated}, and {default}" if found.n_stated else default
 
 
-def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str, float]:
-    factors = np.exp(SPREAD * rng.normal(size=len(effects)))
-    # p -> odds p/(1-p) times the factor; 0 stays 0 and 1 stays 1.
-    return {
-        name: float(p * factor / (1 - p + p * factor))
-        for (name, p), factor in zip(effects.items(), factors, strict=True)
-    }
+def _ranges(found: Mapping[tuple[str, str], Sequence[float]]) -> pd.DataFrame:
+    """The ends of the middle of the redraws, a row for each policy and quantity."""
+    ends = ((1 - WITHIN) / 2, (1 + WITHIN) / 2)
+    rows = [(*key, *np.quantile(drawn, ends)) for key, drawn in found.items() if len(drawn) == REDRAWS]
+    return pd.DataFrame(rows, columns=["policy", "outcome", "low", "high"])
 
 
 @dataclass(frozen=True)
@@ -136,14 +154,16 @@ class _Sample:
     records: IntArray
     shares: FloatArray
 
-    def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
-        """The decision problem of these records."""
+    def problem(self, response: ResponseModel, utility: Utility) -> tuple[DecisionProblem, dict[str, FloatArray]]:
+        """The decision problem of these records, and the probabilities of death and of each event, (m, k)."""
         scenario = response.scenario
-        outcomes = response.outcome_probabilities(self.records)
+        probabilities = response.outcome_probabilities(self.records)
         at = scenario.space.lookup(self.records)
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
-        utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - costs
-        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions)
+        utilities = -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs
+        places = {name: scenario.outcomes.index(name) for name in (*scenario.events, DEATH)}
+        harms = {name: probabilities[:, :, place] for name, place in places.items()}
+        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions), harms
 
 
 def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
@@ -152,9 +172,22 @@ def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
     return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
 
 
-def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
-    made = {name: study.policy(name, study.epsilon) for name in policies}
-    return ranked({name: problem.value(policy.probabilities(problem)) for name, policy in made.items()})
+def _evaluated(
+    sample: _Sample, response: ResponseModel, utility: Utility, tables: Mapping[str, FloatArray]
+) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+    """The value of each policy; and for each policy its benefit, and its harms beyond those of the best for each."""
+    problem, harms = sample.problem(response, utility)
+    gain, best = Gain.of(problem), problem.best_actions[:, None]
+    least = {name: problem.prior @ np.take_along_axis(harm, best, axis=1)[:, 0] for name, harm in harms.items()}
+    values = {name: problem.value(table) for name, table in tables.items()}
+    quantities: dict[tuple[str, str], float] = {}
+    for name, table in tables.items():
+        if gain.has_shares:
+            quantities[name, KEPT] = gain.kept(values[name])
+        for outcome, harm in harms.items():
+            expected = problem.prior @ (table * harm).sum(axis=1)
+            quantities[name, f"extra_{'deaths' if outcome == DEATH else outcome}"] = float(expected - least[outcome])
+    return values, quantities
 
 
 def ranked(values: Mapping[str, float]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
@@ -254,14 +254,24 @@ def odds(epsilon: float, right_guesses: float) -> str:
     )
 
 
+def in_a_row(names: Sequence[str], last: str) -> str:
+    """Names after commas, and a word before the last.
+
+    Examples
+    --------
+    >>> in_a_row(["age", "sex", "asthma"], "and")
+    'age, sex and asthma'
+    """
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def unused(features: Iterable[str]) -> str:
     """Of hidden features that tell no treatments apart: that nothing is said about their price."""
     names = [name.replace("_", " ") for name in features]
-    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     it = "it" if len(names) == 1 else "them"
     return (
-        f"The model does not use {listed} to tell treatments apart, so nothing can be said about what hiding {it} "
-        "costs."
+        f"The model does not use {in_a_row(names, 'or')} to tell treatments apart, so nothing can be said about what "
+        f"hiding {it} costs."
     )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from envs.records import RecordSpace
-from envs.scenario import ILLUSTRATIVE
-from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE
+from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
+from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE, in_a_row
 from policysim.study.declared import LoggedStudy, Study, require_scenario
 
 
@@ -21,8 +21,8 @@ class Basis:
     ----------
     disclaimer : str
         What every reader must know first.
-    effects : str
-        What the treatments' effects are called.
+    illustrative : str
+        Which numbers are illustrative, and how many; empty where none is.
     utilities : str
         Where the utilities come from, for a paper.
     public : str
@@ -34,7 +34,7 @@ class Basis:
     """
 
     disclaimer: str
-    effects: str
+    illustrative: str
     utilities: str
     public: str
     untreated: str
@@ -52,7 +52,7 @@ def basis(study: Study) -> Basis:
     }.get(scenario.source, (f"a model with effects from {scenario.source}", f"are those of {scenario.source}"))
     return Basis(
         disclaimer=f"A{model[1:]}, {NO_ADVICE}.",
-        effects="illustrative effects" if scenario.source == ILLUSTRATIVE else "effects of the treatments",
+        illustrative=illustrative_words(scenario),
         utilities=f"Utilities are expectations under the scenario “{scenario.name}”, {model}",
         public=ASSUMED_PUBLIC,
         untreated="no treatment",
@@ -60,10 +60,50 @@ def basis(study: Study) -> Basis:
     )
 
 
+def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
+    """How many medical numbers each part of a scenario states, and their source, by the part in words.
+
+    Shares of features and weights are not among them: who comes is a population's, and a weight is a choice.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for number, rule in enumerate(scenario.rules, start=1):
+        found[f"rule {number} of the patients"] = len(rule.targets), rule.source
+    for name, treatment in scenario.treatments.items():
+        count = sum(len(getattr(treatment, part)) for part in (*EFFECTS, HAZARD_RATIO)) + bool(treatment.cost)
+        found[f"treatment {name}"] = count, treatment.source or scenario.source
+        for number, of_treatment in enumerate(treatment.rules, start=1):
+            found[f"rule {number} of treatment {name}"] = len(of_treatment.changes), of_treatment.source
+    found["natural clearing"] = len(scenario.natural_clearing), scenario.source
+    found["onset"] = len(scenario.onset), scenario.source
+    for name, event in scenario.events.items():
+        found[scenario.outcome_title(name)] = _of_hazard(event), event.source or scenario.source
+    # The baseline of death is a reference, and only counts beside other numbers.
+    death = _of_hazard(scenario.death)
+    found[DEATH] = death if death > 1 else 0, scenario.death.source or scenario.source
+    return {part: (count, source) for part, (count, source) in found.items() if count}
+
+
+def _of_hazard(model: DeathModel | EventModel) -> int:
+    return 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
+
+
+def illustrative_words(scenario: Scenario) -> str:
+    """Which of a scenario's numbers are illustrative, and how many; empty where each has a source, or none is said."""
+    parts = numbers_by_part(scenario)
+    found = {part: count for part, (count, source) in parts.items() if source == ILLUSTRATIVE}
+    if not found:
+        return ""
+    total, count = sum(count for count, _ in parts.values()), sum(found.values())
+    if count == total:
+        return f"All {total:,} medical numbers of the scenario are illustrative."
+    named = in_a_row(list(found), "and")
+    return f"Of the scenario's {total:,} medical numbers {count:,} are illustrative: {named}."
+
+
 def _of_log(study: LoggedStudy) -> Basis:
     model = study.log.outcome_model
     return Basis(
-        effects="fitted scores",
+        illustrative="",
         disclaimer="Prices are under scores fitted to a log: estimates, not medical advice.",
         utilities=f"Utilities are scores fitted to a log (a {model} outcome model), the prior is that of its patients",
         public=PUBLIC_OF_LOG,

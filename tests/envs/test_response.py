@@ -334,5 +334,5 @@ def test_the_outcomes_of_some_records_are_those_of_the_whole_table(covid_respons
 
 
 def test_other_treatments_do_not_change_the_severity(small, small_response):
-    other = small_response.with_treatments(small.treatments)
+    other = small_response.with_scenario(small)
     np.testing.assert_array_equal(other.death, small_response.death)

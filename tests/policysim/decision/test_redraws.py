@@ -1,0 +1,137 @@
+"""Redrawn numbers: intervals are what their ends say, rules stay possible, and nothing else moves."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from envs.scenario_file import load_scenario
+from envs.treatment_effects import own_number
+from envs.utility import default_utility
+from policysim.decision import redraws
+from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, moved
+from policysim.study.study_file import load_study
+
+LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory):
+    """A study of a scenario that says everything a scenario can."""
+    folder = tmp_path_factory.mktemp("language")
+    (folder / "language.toml").write_text(LANGUAGE.read_text())
+    path = folder / "study.toml"
+    path.write_text('scenario = "language.toml"\n[privacy]\npublic = ["pregnancy", "age", "asthma", "clots", "fever"]\n')
+    return load_study(path)
+
+
+@given(
+    value=st.floats(0.05, 0.95),
+    ends=st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)),
+    scale=st.sampled_from([ODDS, LOGARITHM, PLAIN]),
+)
+def test_the_ends_of_an_interval_are_its_quantiles_and_the_number_the_median(value, ends, scale):
+    at = scale.of(value)
+    interval = scale.back(at - ends[0]), scale.back(at + ends[1])
+    found = [moved(value, float(norm.ppf(q)), scale, interval) for q in (0.025, 0.5, 0.975)]
+    assert found == pytest.approx([interval[0], value, interval[1]], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "interval", "expected"),
+    [
+        (0.0, ODDS, None, 0.0),
+        (1.0, ODDS, (0.9, 1.0), 1.0),
+        (0.0, LOGARITHM, (0.0, 2.0), 0.0),
+        (0.3, ODDS, (0.0, 1.0), 0.3),
+    ],
+)
+def test_what_has_no_place_on_its_scale_stays(value, scale, interval, expected):
+    assert moved(value, 1.7, scale, interval) == expected
+
+
+def test_an_end_without_a_place_counts_as_far_as_the_other():
+    # 0 has no logarithm: below, the number is divided by what it is multiplied with above.
+    assert moved(0.1, -redraws.Z_OF_END, LOGARITHM, (0.0, 0.2)) == pytest.approx(0.05)
+
+
+def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(language):
+    rng = np.random.default_rng(3)
+    drawn = [Redraws(language).draw(rng) for _ in range(3000)]
+    within = 5 * (0.95 * 0.05 / 3000) ** 0.5
+    stated = {
+        "clears": ([s.treatments["antiviral"].clears["infected"] for s, _ in drawn], (0.5, 0.7)),
+        "ratio": ([s.treatments["antiviral"].hazard_ratio["stroke"] for s, _ in drawn], (0.8, 1.8)),
+        "rule": ([s.treatments["antiviral"].rules[0].changes["clears.infected"][1] for s, _ in drawn], (0.5, 0.7)),
+        "cost": ([u.costs["antiviral"] for _, u in drawn], (0.01, 0.06)),
+        "baseline": ([s.events["stroke"].baseline for s, _ in drawn], (0.005, 0.02)),
+        "risk": ([s.events["stroke"].relative_risk["age"][1] for s, _ in drawn], (2.0, 4.5)),
+        "clearing": ([s.natural_clearing["infected"] for s, _ in drawn], (0.05, 0.2)),
+        "weight": ([u.weights["stroke"] for _, u in drawn], (3.0, 8.0)),
+    }
+    for name, (values, (low, high)) in stated.items():
+        inside = np.mean((np.array(values) > low) & (np.array(values) < high))
+        assert inside == pytest.approx(0.95, abs=within), name
+    default = np.log([s.treatments["heparin"].hazard_ratio["stroke"] for s, _ in drawn])
+    assert default.std() == pytest.approx(redraws.SPREAD, abs=5 * redraws.SPREAD / 6000**0.5)
+    # What states no interval and is no treatment's stays.
+    for scenario, utility in drawn[:20]:
+        assert scenario.death == language.scenario.death
+        assert scenario.rules == language.scenario.rules
+        assert scenario.events["stroke"].hazard == language.scenario.events["stroke"].hazard
+        assert utility.weights["death"] == 10
+    assert Redraws(language).rescales  # natural clearing has an interval
+    assert not Redraws(load_study("covid")).rescales
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_rules_never_take_a_redrawn_probability_out_of_range(language, seed):
+    high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
+    scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
+    study = replace(language, scenario=scenario, utility=default_utility(scenario))
+    drawn = Redraws(study).draw(np.random.default_rng(seed))[0]
+    for target in ("clears.infected", "side_effects.fever", "side_effects.clots"):
+        made = own_number(drawn, "antiviral", target)
+        assert 0 <= made.min() <= made.max() <= 1
+
+
+def test_rules_that_leave_the_range_whatever_is_drawn_are_said(language, monkeypatch):
+    monkeypatch.setattr(redraws, "ATTEMPTS", 3)
+    monkeypatch.setattr(redraws, "_possible", lambda *_: False)
+    with pytest.raises(ValueError, match=r"the rules of antiviral leave \[0, 1\] in 3 of 3 draws"):
+        Redraws(language).draw(np.random.default_rng(0))
+
+
+def test_all_numbers_that_are_drawn_are_counted(language):
+    found = Redraws(language)
+    # Of treatments: 3 intervals and 1 of a rule; elsewhere: clearing, 2 of stroke, 1 of bleeding; 1 weight.
+    assert found.n_stated == 4 + 4 + 1
+    moved_by_default = 0
+    zero, one = (found.draw(_Constant(z)) for z in (0.0, 1.0))
+    for name, treatment in zero[0].treatments.items():
+        other = one[0].treatments[name]
+        for part in ("clears", "side_effects", "hazard_ratio"):
+            moved_by_default += sum(getattr(other, part)[key] != v for key, v in getattr(treatment, part).items())
+        for here, there in zip(treatment.rules, other.rules, strict=True):
+            moved_by_default += sum(there.changes[key] != change for key, change in here.changes.items())
+        moved_by_default += zero[1].costs[name] != one[1].costs[name]
+    assert found.n_default == moved_by_default - 4
+
+
+class _Constant:
+    """Draws that are all the same."""
+
+    def __init__(self, z):
+        self._z = z
+
+    def normal(self, size=None):
+        return self._z if size is None else np.full(size, self._z)
+
+
+def test_the_language_file_is_read_as_it_is_in_the_tests_of_envs():
+    assert load_scenario(LANGUAGE).intervals  # otherwise nothing above is about intervals
