@@ -5,6 +5,7 @@ What drives the sensitivity: how much of it each outcome's weight makes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,6 +27,8 @@ from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import Gain
 
 WHOLE_RECORD = "whole record"
+# Records that are looked at first, to see whether a feature matters.
+FEW = 4096
 
 
 def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILENT) -> pd.DataFrame:
@@ -88,10 +91,20 @@ def unused_features(study: Study, problem: DecisionProblem, names: Sequence[str]
     utilities under `sensitive = [feature]` is 0. The best choice is then the same whatever it is, and its price of 0 is
     that of the model, which leaves out what the feature may really change.
     """
-    hidden = {name: Sensitive(study.space.shape, (study.space.axis(name),)) for name in names}
+    rare = [name for name in names if not _seen_to_tell(study.space, problem, study.space.axis(name))]
+    hidden = {name: Sensitive(study.space.shape, (study.space.axis(name),)) for name in rare}
     # The range alone: the rest of the sensitivity takes longer.
     ranges = {name: score_range(problem.utilities, adjacency) for name, adjacency in hidden.items()}
     return tuple(name for name, found in ranges.items() if not _tells(found, problem))
+
+
+def _seen_to_tell(space: RecordSpace, problem: DecisionProblem, axis: int) -> bool:
+    """Whether a feature tells treatments apart among a few records already: then the others need not be looked at."""
+    records = np.unique(np.linspace(0, problem.n_records - 1, FEW).astype(np.intp))
+    step = math.prod(space.shape[axis + 1 :])
+    first = records - records // step % space.shape[axis] * step
+    moved = problem.utilities[records] - problem.utilities[first]
+    return _tells(float(np.ptp(moved, axis=1).max()), problem)
 
 
 def uses_hidden(problem: DecisionProblem) -> bool:

@@ -30,9 +30,14 @@ def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str,
         Built from it.
     """
     scenario, response = study.scenario, ResponseModel(study.scenario)
-    idle = unused_features(study, problem, study.space.names)
-    weightless = [name for name in _possible(problem, response) if not study.utility.weights.get(name)]
-    untouched = [name for name in (*scenario.events, DEATH) if _untouched(response.probability(name), problem)]
+    read = scenario.contraindication_features
+    idle = unused_features(study, problem, [name for name in study.space.names if name not in read])
+    weightless = [
+        name
+        for name in scenario.outcomes
+        if not study.utility.weights.get(name) and any(chance.any() for chance in _chances(response, problem, name))
+    ]
+    untouched = [name for name in (*scenario.events, DEATH) if _untouched(list(_chances(response, problem, name)))]
     return (
         *([unused(idle)] if idle else []),
         *_said(weightless, scenario, "weighs", "weigh", "nothing in the utility: no choice is made better or worse by"),
@@ -54,21 +59,18 @@ def _it(names: Sequence[str]) -> str:
     return "it" if len(names) == 1 else "them"
 
 
-def _possible(problem: DecisionProblem, response: ResponseModel) -> Iterator[str]:
-    """The outcomes that some patient may have."""
-    for name in response.scenario.outcomes:
-        if (problem.prior @ response.probability(name)).any():
-            yield name
+def _chances(response: ResponseModel, problem: DecisionProblem, outcome: str) -> Iterator[FloatArray]:
+    """P(outcome | x, a) for each action, as they are at hand; the problem has the deaths already."""
+    if outcome == DEATH:
+        yield from problem.outcomes["deaths"].T
+        return
+    for action in range(problem.n_actions):
+        yield response.chance(outcome, action)
 
 
-def _untouched(table: FloatArray, problem: DecisionProblem) -> bool:
-    """Whether an outcome that some patient may have is as probable under every action, (n, k), that is allowed."""
-    if not table.any():
-        return False
-    allowed = np.ones(table.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
-    highest = np.where(allowed, table, -np.inf).max(axis=1)
-    lowest = np.where(allowed, table, np.inf).min(axis=1)
-    return bool((highest == lowest).all())
+def _untouched(chances: Sequence[FloatArray]) -> bool:
+    """Whether an outcome that some patient may have is as probable under every action."""
+    return bool(chances[0].any()) and all(bool((chances[0] == chance).all()) for chance in chances[1:])
 
 
 def _cancelled(scenario: Scenario) -> Iterator[str]:

@@ -25,7 +25,9 @@ def language(tmp_path_factory):
     folder = tmp_path_factory.mktemp("language")
     (folder / "language.toml").write_text(LANGUAGE.read_text())
     path = folder / "study.toml"
-    path.write_text('scenario = "language.toml"\n[privacy]\npublic = ["pregnancy", "age", "asthma", "clots", "fever"]\n')
+    path.write_text(
+        'scenario = "language.toml"\n[privacy]\npublic = ["pregnancy", "age", "asthma", "clots", "fever"]\n'
+    )
     return load_study(path)
 
 
