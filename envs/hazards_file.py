@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from envs.features_file import UNREAD, read_condition
 from envs.records import Feature
-from envs.scenario import DEATH, DeathModel, EventModel
+from envs.scenario import DEATH, DEATHS, SYMPTOMS, DeathModel, EventModel
 from envs.toml_reader import Intervals, Table, is_number, number_wanted, unknown
 
 # Relative hazards beyond these are mistakes, and would overflow.
@@ -32,6 +32,9 @@ def read_events(
     for name, entry in table.subtables():
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
+            continue
+        if name in (DEATHS, SYMPTOMS):
+            table.fail(f"{name} is what all of them are counted as: an event needs another name", name)
             continue
         if name in [feature.name for feature in features]:
             table.fail(f"{name} is a feature: an event needs another name", name)

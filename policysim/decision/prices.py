@@ -6,7 +6,7 @@ What drives the sensitivity: how much of it each outcome's weight makes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -130,8 +130,8 @@ COSTS = "costs of treatments"
 def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
     """Each outcome's own sensitivity, and its part in the overall one.
 
-    As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the difference of u between two records is the sum of
-    those of the outcomes; the costs are the same for all records and make none of it.
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of those
+    of the outcomes and of the costs, which differ only where rules make them.
 
     Parameters
     ----------
@@ -166,16 +166,25 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
     pair = [found.witness.record, found.witness.neighbour]
     # (n_outcomes,): less of an outcome is more utility.
     differences = -np.subtract(*response.outcome_probabilities(pair)[:, found.witness.action, :])
+    allowed = problem.admissible
+
+    def largest(columns: Iterable[FloatArray]) -> float:
+        # Neighbours allow the same: what neither may get makes no difference between them.
+        kept = columns if allowed is None else map(np.multiply, columns, allowed.T)
+        return max(largest_difference(column, adjacency).value for column in kept)
+
     rows = []
     for outcome, difference in zip(scenario.outcomes, differences, strict=True):
         weight = float(study.utility.weights.get(outcome, 0.0))
         if weight:
-            largest = max(
-                largest_difference(column, adjacency).value for column in _columns(response, outcome, problem)
-            )
-            rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
+            own = abs(weight) * largest(_columns(response, outcome, problem))
+            rows.append((outcome, weight, own, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])
     rows.append((COSTS, np.nan, 0.0, 0.0))
+    if scenario.costs_by_record:
+        grids = [np.broadcast_to(cost, scenario.space.shape).ravel() for cost in response.costs(study.utility.costs)]
+        lost = -float(np.subtract(*grids[found.witness.action][pair]))
+        rows[-1] = (COSTS, np.nan, largest(grids), lost)
     table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
     return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)
 

@@ -22,7 +22,7 @@ from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policysim.study.contraindications import hidden_contraindications, why_refused
-from policysim.study.stated_bounds import OUTCOMES, bounds_in_words
+from policysim.study.stated_bounds import bounds_in_words, counted_outcomes
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
@@ -246,7 +246,7 @@ class ScenarioStudy(Study):
     utility : Utility
         What outcomes and treatments cost.
     at_most : mapping of str to float or "one for all"
-        The most of an outcome that is expected per patient, of `OUTCOMES`, under `optimal-safe`; empty for its default.
+        The most of an outcome that is expected per patient, of `outcomes`, under `optimal-safe`; empty for its default.
     capacity : mapping of str to float
         The largest share of patients that may get an action, under `optimal-safe`.
     """
@@ -292,8 +292,8 @@ class ScenarioStudy(Study):
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """`OUTCOMES`."""
-        return OUTCOMES
+        """What is counted (`policysim.study.stated_bounds.counted_outcomes`)."""
+        return counted_outcomes(self.scenario)
 
     @property
     def illness(self) -> tuple[str, ...]:

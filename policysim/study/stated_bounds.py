@@ -5,20 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from envs.scenario import DEATHS, SYMPTOMS, Scenario
 from envs.toml_reader import FINITE, is_number, shown, unknown
 from policies.optimal.bounds import ONE_FOR_ALL
 from policies.optimal.optimum import OptimalSafe
 
-# What is counted beside utility in the problem of a scenario, per patient: what can be bounded.
-OUTCOMES = ("deaths", "symptoms")
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-12
 
 
-def fault_of_bound(name: str, value: object) -> str:
+def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
+    """What is counted beside utility in the problem of a scenario, per patient, and can be bounded.
+
+    Deaths; symptoms, where any flag can clear beside those that make others dangerous; and each event.
+    """
+    return (DEATHS, *([SYMPTOMS] if symptoms_of(scenario) else []), *scenario.events)
+
+
+def symptoms_of(scenario: Scenario) -> tuple[str, ...]:
+    """The flags that are counted as symptoms: what can clear, beside the infection."""
+    return tuple(name for name in scenario.transient if name not in scenario.death.acute)
+
+
+def fault_of_bound(name: str, value: object, scenario: Scenario) -> str:
     """Why a bound on an outcome is none: an unknown name, or no number; empty if it is one."""
-    if name not in OUTCOMES:
-        return unknown("outcome", name, OUTCOMES)
+    known = counted_outcomes(scenario)
+    if name not in known:
+        return unknown("outcome", name, known)
     if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):
         return f'must be a number >= 0 per patient, or "{ONE_FOR_ALL}", got {shown(value)}'
     return ""

@@ -303,7 +303,9 @@ def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, flo
     bounds = table.table("compare").table("at_most")
     at_most: dict[str, float | str] = {}
     for name, value in bounds.values.items():
-        if fault := fault_of_bound(name, value):
+        if scenario is None:
+            continue
+        if fault := fault_of_bound(name, value, scenario):
             bounds.fail(fault, name)
         else:
             at_most[name] = value if isinstance(value, str) else float(value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import prior
 from envs.records import RecordSpace
-from envs.scenario import DEATH
+from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency
@@ -20,6 +20,7 @@ from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
 from policysim.study.declared import LoggedStudy, Study, build_adjacency, require_scenario
 from policysim.study.other_priors import OtherPriors
+from policysim.study.stated_bounds import symptoms_of
 
 if TYPE_CHECKING:
     from policysim.logs.load_log import Log
@@ -32,9 +33,10 @@ def build_problem(study: Study) -> DecisionProblem:
     Returns
     -------
     DecisionProblem
-        For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
-        per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
-        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`.
+        For a scenario, `.outcomes` holds the expected number per patient of what is counted
+        (`policysim.study.stated_bounds.counted_outcomes`). For a log, the utilities are an outcome model's, fitted on
+        all of it, and the prior is that of its patients (`policysim.study.study_problem`). `.priors` are those of
+        `policysim.study.other_priors`.
 
     Examples
     --------
@@ -50,7 +52,6 @@ def build_problem(study: Study) -> DecisionProblem:
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)
-    symptoms = [name for name in scenario.transient if name not in scenario.death.acute]
     assumed = prior(scenario)
     return DecisionProblem(
         expected_utilities(response, modelled.utility),
@@ -58,9 +59,17 @@ def build_problem(study: Study) -> DecisionProblem:
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
-        outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
+        outcomes={name: _expected(response, name) for name in modelled.outcomes},
         priors=OtherPriors(study, assumed),
+        admissible=response.admissible,
     )
+
+
+def _expected(response: ResponseModel, counted: str) -> FloatArray:
+    """The expected number of what is counted, per patient, (n_records, n_actions)."""
+    if counted == SYMPTOMS:
+        return response.expected_count(symptoms_of(response.scenario))
+    return response.probability(DEATH if counted == DEATHS else counted)
 
 
 def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.float64]:

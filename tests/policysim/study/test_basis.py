@@ -13,21 +13,22 @@ SOURCE = 'source = "illustrative"\n'
 
 
 @pytest.mark.parametrize(
-    ("source", "disclaimer", "effects"),
+    ("source", "disclaimer"),
     [
-        (SOURCE, "A model with illustrative effects, not medical advice.", "illustrative effects"),
-        ("", "A model, not medical advice.", "effects of the treatments"),
+        (SOURCE, "A model with illustrative effects, not medical advice."),
+        ("", "A model, not medical advice."),
         (
             'source = "the trial of Wong (2031)"\n',
             "A model with effects from the trial of Wong (2031), not medical advice.",
-            "effects of the treatments",
         ),
     ],
 )
-def test_illustrative_follows_the_scenario(tmp_path, capsys, source, disclaimer, effects):
+def test_illustrative_follows_the_scenario(tmp_path, capsys, source, disclaimer):
     path = write_small_study(tmp_path, STUDY, SCENARIO.replace(SOURCE, source, 1))
     said = basis(ps.load_study(path))
-    assert (said.disclaimer, said.effects) == (disclaimer, effects)
+    assert said.disclaimer == disclaimer
+    # Rules without a source are illustrative whatever the scenario's is.
+    assert ("treatment" in said.illustrative) == (source == SOURCE)
     assert main(["simulate", str(path), "--patients", "100"]) == 0
     assert disclaimer in capsys.readouterr().out
     everything = " ".join([said.disclaimer, said.utilities, *said.not_guaranteed])
