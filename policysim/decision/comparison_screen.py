@@ -99,11 +99,10 @@ def robust(findings: Findings) -> str:
     found = findings.robustness
     if found is None or len(found.ranking) < 2:
         return ""
-    kept = found.ranges[found.ranges["outcome"] == KEPT].set_index("policy")
     ranges = [
-        f"{name} {percent(row['low'])} to {percent(row['high'])}"
-        for name, row in kept.iterrows()
-        if CATALOGUE[str(name)].uses_epsilon
+        f"{kept.policy} {percent(kept.low)} to {percent(kept.high)}"
+        for kept in found.ranges
+        if kept.outcome == KEPT and CATALOGUE[kept.policy].uses_epsilon
     ]
     benefit = f" Benefit kept, in 90 % of them: {', '.join(ranges)}." if ranges else ""
     return (

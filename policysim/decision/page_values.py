@@ -20,7 +20,7 @@ from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, worst_group
-from policysim.decision.robustness import KEPT, Robustness, how_drawn
+from policysim.decision.robustness import KEPT, Range, Robustness, how_drawn
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import basis, hidden
@@ -127,26 +127,30 @@ class RangeTable:
 
 def redraw_ranges(found: Robustness, scenario: Scenario) -> RangeTable | None:
     """The ranges of a `Robustness`; None where nothing is at stake in the redraws."""
-    table = found.ranges
-    harms = [name for name in dict.fromkeys(table["outcome"]) if name != KEPT]
-    at_stake = [name for name in harms if table.loc[table["outcome"] == name, ["low", "high"]].to_numpy().any()]
-    headings, columns = [], []
-    if KEPT in set(table["outcome"]):
-        headings.append("benefit kept")
-        columns.append(table[table["outcome"] == KEPT].set_index("policy")[["low", "high"]].map(words.percent))
-    for name in at_stake:
-        rows = table[table["outcome"] == name].set_index("policy")[["low", "high"]]
-        count = words.population(rows.to_numpy().ravel())
-        title = "deaths" if name == "extra_deaths" else scenario.outcome_title(name.removeprefix("extra_"))
-        headings.append(f"extra {title} per {count:,}")
-        columns.append(rows.map(lambda rate, count=count: words.events(rate, count, sign=True)))
-    if not columns:
-        return None
-    policies = list(dict.fromkeys(table["policy"]))
-    texts = [
-        (name, [f"{column.loc[name, 'low']} to {column.loc[name, 'high']}" for column in columns]) for name in policies
-    ]
-    return RangeTable(tuple(headings), texts)
+    by_outcome: dict[str, dict[str, Range]] = {}
+    for each in found.ranges:
+        by_outcome.setdefault(each.outcome, {})[each.policy] = each
+    headings: list[str] = []
+    columns: list[dict[str, str]] = []
+    for outcome, ranges in by_outcome.items():
+        ends = [end for each in ranges.values() for end in (each.low, each.high)]
+        if outcome == KEPT:
+            headings.append("benefit kept")
+            columns.append(
+                {name: f"{words.percent(each.low)} to {words.percent(each.high)}" for name, each in ranges.items()}
+            )
+        elif any(ends):
+            count = words.population(ends)
+            title = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
+            headings.append(f"extra {title} per {count:,}")
+            columns.append(
+                {
+                    name: f"{words.events(each.low, count, sign=True)} to {words.events(each.high, count, sign=True)}"
+                    for name, each in ranges.items()
+                }
+            )
+    rows = [(name, [column[name] for column in columns]) for name in found.ranking]
+    return RangeTable(tuple(headings), rows) if columns else None
 
 
 @dataclass(frozen=True)
@@ -227,9 +231,9 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
             ("redraws_with_this_ranking", " > ".join(redrawn.ranking), redrawn.holds),
             ("redraws_with_this_first", redrawn.ranking[0], redrawn.first_holds),
             *(
-                (f"{end}_of_redraws", f"{row['policy']} {row['outcome']}", row[end])
-                for row in redrawn.ranges.to_dict("records")
-                for end in ("low", "high")
+                (f"{name}_of_redraws", f"{each.policy} {each.outcome}", end)
+                for each in redrawn.ranges
+                for name, end in (("low", each.low), ("high", each.high))
             ),
         ]
     kept = [(name, subject, float(value)) for name, subject, value in rows if not math.isnan(value)]

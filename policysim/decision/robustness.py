@@ -42,6 +42,26 @@ N_EXTREME = 100
 
 
 @dataclass(frozen=True)
+class Range:
+    """Where the middle 90 % of redraws put one quantity of a policy.
+
+    Attributes
+    ----------
+    policy : str
+    outcome : str
+        "benefit_kept" (where there is a benefit to keep in each redraw), "extra_deaths" or "extra_EVENT" per patient,
+        beyond those of the best treatment for each.
+    low, high : float
+        The ends.
+    """
+
+    policy: str
+    outcome: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Robustness:
     """In how many of the redraws the policies came in the same order, and where their benefit and harms lay.
 
@@ -59,10 +79,8 @@ class Robustness:
         Of the numbers without an interval, as a standard deviation on the log scale.
     n_stated, n_default : int
         How many numbers were drawn from intervals that the scenario states, and how many by the spread.
-    ranges : DataFrame
-        policy, outcome, low, high: the ends of the middle 90 % of redraws, for each policy of the ranking, of
-        "benefit_kept" (where there is a benefit to keep in each of them) and of "extra_deaths" and "extra_EVENT" per
-        patient, beyond those of the best treatment for each.
+    ranges : tuple of Range
+        For each policy of the ranking.
     """
 
     ranking: tuple[str, ...]
@@ -73,7 +91,7 @@ class Robustness:
     spread: float
     n_stated: int
     n_default: int
-    ranges: pd.DataFrame
+    ranges: tuple[Range, ...]
 
 
 def robustness(
@@ -140,11 +158,11 @@ def how_drawn(found: Robustness) -> str:
     return f"{stated}, and {default}" if found.n_stated else default
 
 
-def _ranges(found: Mapping[tuple[str, str], Sequence[float]]) -> pd.DataFrame:
-    """The ends of the middle of the redraws, a row for each policy and quantity."""
+def _ranges(found: Mapping[tuple[str, str], Sequence[float]]) -> tuple[Range, ...]:
+    """Of what was found in every redraw, by policy and outcome."""
     ends = ((1 - WITHIN) / 2, (1 + WITHIN) / 2)
-    rows = [(*key, *np.quantile(drawn, ends)) for key, drawn in found.items() if len(drawn) == REDRAWS]
-    return pd.DataFrame(rows, columns=["policy", "outcome", "low", "high"])
+    whole = {key: np.quantile(drawn, ends).tolist() for key, drawn in found.items() if len(drawn) == REDRAWS}
+    return tuple(Range(*key, *between) for key, between in whole.items())
 
 
 @dataclass(frozen=True)
