@@ -54,16 +54,28 @@ class RandomizedFeatures(Policy):
 
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x): whichever is the sum over reports, and the other from it."""
+        table, are_logs = self._sums(problem)
+        if are_logs:
+            return table, np.exp(table)
+        with np.errstate(divide="ignore"):
+            return np.log(table), table
+
+    def probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """p(a|x), without its logarithms: on all records, a table more takes room and time."""
+        table, are_logs = self._sums(problem)
+        return np.exp(table, out=table) if are_logs else table
+
+    def _sums(self, problem: DecisionProblem) -> tuple[FloatArray, bool]:
+        """The sums over reports, (n_records, n_actions), and whether they are of logarithms."""
         if self.epsilon == np.inf:
-            logs = one_hot_logs(problem.best_actions, problem.n_actions)
-            return logs, np.exp(logs)
+            return one_hot_logs(problem.best_actions, problem.n_actions), True
         channel = channel_for(problem, self.epsilon)
         decisions = bayes_decisions(problem, channel)
         if self.epsilon == 0 or channel.log_least < LOG_SAFE:
             logs = one_hot_logs(decisions, problem.n_actions)
             for column in logs.T if self.epsilon else ():
                 column[:] = channel.apply_to_logs(column)
-            return logs, np.exp(logs)
+            return logs, True
         chances = np.zeros((problem.n_records, problem.n_actions), order="F")
         for action, column in enumerate(chances.T):
             leads = decisions == action
@@ -72,8 +84,7 @@ class RandomizedFeatures(Policy):
             elif leads.any():
                 # Rounding may leave a sum of probabilities a little above 1.
                 np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
-        with np.errstate(divide="ignore"):
-            return np.log(chances), chances
+        return chances, False
 
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""

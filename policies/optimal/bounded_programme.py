@@ -73,15 +73,16 @@ class BoundedProgramme:
         self.scales = np.where(spreads > 0, spreads, 1.0)
         self.limits = np.array([bound.room for bound in bounds]) / self.scales[1:]
         self.oracle: ByOrder | ByClass | ByProgramme
-        rows = [
-            Row(self._costs.prior, self._costs.columns(t), s) for t, s in zip(self._terms, self.scales, strict=True)
-        ]
         if self._whole:
             self.oracle = ByOrder(epsilon, self._groups, self._nearby)
         elif len(partitions) == 1:
-            self.oracle = ByClass(epsilon, partitions[0], self._weighted, rows)
+            self.oracle = ByClass(epsilon, partitions[0], self._weighted, self._rows())
         else:
-            self.oracle = ByProgramme(problem, epsilon, self._weighted, rows)
+            self.oracle = ByProgramme(problem, epsilon, self._weighted, self._rows())
+
+    def _rows(self) -> list[Row]:
+        terms = zip(self._terms, self.scales, strict=True)
+        return [Row(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
 
     @cached_property
     def constants(self) -> list[Column]:
