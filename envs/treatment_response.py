@@ -101,6 +101,18 @@ class ResponseModel:
             table[:, action] = 1 - np.broadcast_to(survival, self._space.shape).ravel()
         return table
 
+    @cached_property
+    def admissible(self) -> NDArray[np.bool_] | None:
+        """Which treatments each record may get, (n_records, n_actions); None where everybody may get all."""
+        treatments = self.scenario.treatments.values()
+        if not any(treatment.contraindicated for treatment in treatments):
+            return None
+        table = np.ones((self._space.size, len(treatments)), dtype=np.bool_, order="F")
+        for action, treatment in enumerate(treatments):
+            for condition in treatment.contraindicated:
+                table[:, action] &= ~np.broadcast_to(matches(self._space, condition), self._space.shape).ravel()
+        return table
+
     def probability(self, outcome: str) -> FloatArray:
         """P(outcome | x, a), (n_records, n_actions); ValueError for an unknown outcome."""
         if outcome == DEATH:

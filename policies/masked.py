@@ -1,4 +1,4 @@
-"""A decision where some records do not allow every action: any policy, on each set of records that allow the same."""
+"""A decision in classes: any policy, on each set of records that share what is public of them and allow the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from policies.randomized_response import RandomizedResponse
 
 @dataclass(frozen=True)
 class MaskClass:
-    """The records that allow the same actions, and the decision among these.
+    """Records of one public class that allow the same actions, and the decision among these.
 
     Attributes
     ----------
@@ -37,28 +37,35 @@ class MaskClass:
 
 @dataclass(frozen=True, eq=False)
 class MaskedProblem:
-    """A decision problem under any-record in which each record allows some of the actions (`masked_problem`).
+    """A decision problem in which the records are in public classes, or allow some of the actions (`masked_problem`).
 
-    An action that a record does not allow has probability 0, whatever the policy. So records that do not allow the
-    same actions can be told apart by the action, except where nobody gets what only some allow. Every policy decides
-    within each class of records that allow the same, as if these were all records there are.
+    Any two records of one public class are hidden among each other; without classes, any two records are. Of two
+    records of different classes nothing is claimed: who sees the action knows the class anyway. An action that a record
+    does not allow has probability 0, whatever the policy. So records of one public class that do not allow the same
+    actions can be told apart by the action, except where nobody gets what only some allow. Every policy decides within
+    each class of records that share what is public of them and allow the same, as if these were all records there are.
 
     Attributes
     ----------
     whole : DecisionProblem or None
-        The plain problem, if every record allows every action.
+        The plain problem, if any two records are hidden among each other and every record allows every action.
     classes : tuple of MaskClass
         The classes otherwise.
-    mask_public : bool
-        Whether what a record allows is public: then only records of one class are hidden among each other.
+    hidden : tuple of tuples of int
+        Which of the classes are hidden among each other: those of one public class.
     shape : tuple of int
         (n_records, n_actions).
     """
 
     whole: DecisionProblem | None
     classes: tuple[MaskClass, ...]
-    mask_public: bool
+    hidden: tuple[tuple[int, ...], ...]
     shape: tuple[int, int]
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether records that are to be hidden among each other allow different actions."""
+        return len(self.classes) > len(self.hidden)
 
     def tables(self, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
@@ -80,8 +87,7 @@ class MaskedProblem:
     def epsilon_spent(self, logs: FloatArray) -> float:
         """The exact privacy loss of a table log p(a|x), (n_records, n_actions).
 
-        Over records that allow the same actions if that is public; otherwise over all records, and infinite where
-        somebody gets an action that somebody else does not allow.
+        Over records of one public class, and infinite where one of them gets an action that another does not allow.
         """
         return max(privacy_loss_of_logs(table, AnyRecord()).epsilon for table in self._hidden(logs))
 
@@ -97,9 +103,16 @@ class MaskedProblem:
 
     def _hidden(self, logs: FloatArray) -> list[FloatArray]:
         """The parts of a table whose rows are hidden among each other."""
-        if self.mask_public and self.whole is None:
-            return [logs[np.ix_(part.rows, part.columns)] for part in self.classes]
-        return [logs]
+        if self.whole is not None:
+            return [logs]
+        tables = []
+        for together in self.hidden:
+            parts = [self.classes[place] for place in together]
+            if len(parts) == 1:
+                tables.append(logs[np.ix_(parts[0].rows, parts[0].columns)])
+            else:
+                tables.append(logs[np.concatenate([part.rows for part in parts])])
+        return tables
 
     def value(self, distribution: FloatArray, probabilities: FloatArray) -> float:
         """The expected utility of p(a|x), (n_records, n_actions), under a distribution of the records, (n_records,).
@@ -129,7 +142,7 @@ class MaskedProblem:
         classes = tuple(
             part
             if part.problem is None
-            else replace(part, problem=part.problem.with_prior(_conditional(prior[part.rows])))
+            else replace(part, problem=part.problem.with_prior(conditional(prior[part.rows])))
             for part in self.classes
         )
         return replace(self, whole=whole, classes=classes)
@@ -140,11 +153,11 @@ def masked_problem(
     prior: FloatArray,
     admissible: NDArray[np.bool_] | None,
     *,
-    mask_public: bool = False,
+    classes: IntArray | None = None,
     actions: Sequence[str] | None = None,
     records: Records | None = None,
 ) -> MaskedProblem:
-    """The decision problem of records of which each allows some of the actions.
+    """The decision problem of records in public classes, of which each allows some of the actions.
 
     Parameters
     ----------
@@ -154,8 +167,9 @@ def masked_problem(
         The probability of each record; sums to 1. Within a class of probability 0 all records count as equally likely.
     admissible : array of bool, (n_records, n_actions), or None
         As `admissible_mask` gives it.
-    mask_public : bool, optional
-        Whether it is public which actions a record allows.
+    classes : array of int, (n_records,), optional
+        The public class of each record: only records of one class are hidden among each other. By default all are. If
+        it is public which actions a record allows, `mask_classes` gives them.
     actions, records : optional
         As in `DecisionProblem`.
 
@@ -178,31 +192,54 @@ def masked_problem(
     inf
     """
     known = NumberedRecords() if records is None else records
-    if admissible is None:
+    if admissible is None and (classes is None or not classes.any()):
         problem = DecisionProblem(utilities, prior, AnyRecord(), actions, records=known)
-        return MaskedProblem(problem, (), mask_public, (problem.n_records, problem.n_actions))
-    bad = np.argwhere(admissible & ~np.isfinite(utilities))
+        return MaskedProblem(problem, (), (), (problem.n_records, problem.n_actions))
+    allowed = np.ones(utilities.shape, dtype=np.bool_) if admissible is None else admissible
+    bad = np.argwhere(allowed & ~np.isfinite(utilities))
     if bad.size:
         row, action = (int(i) for i in bad[0])
         raise ValueError(f"utilities must be finite, got utilities[{row}, {action}]={float(utilities[row, action])}.")
-    n_actions = admissible.shape[1]
-    names = [f"a{i}" for i in range(n_actions)] if actions is None else list(actions)
-    masks, inverse = np.unique(admissible, axis=0, return_inverse=True)
-    members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
-    classes = []
-    for mask, rows in zip(masks, members, strict=True):
-        columns: IntArray = np.flatnonzero(mask)
+    names = [f"a{i}" for i in range(allowed.shape[1])] if actions is None else list(actions)
+    parts: list[MaskClass] = []
+    hidden: dict[int, list[int]] = {}
+    for rows in _members(classes, admissible, len(allowed)):
+        columns: IntArray = np.flatnonzero(allowed[rows[0]])
         problem_of_class = None
         if len(columns) > 1:
             problem_of_class = DecisionProblem(
                 utilities[np.ix_(rows, columns)],
-                _conditional(prior[rows]),
+                conditional(prior[rows]),
                 AnyRecord(),
                 [names[action] for action in columns],
-                records=_SomeRecords(known, rows),
+                records=SomeRecords(known, rows),
             )
-        classes.append(MaskClass(rows, columns, problem_of_class))
-    return MaskedProblem(None, tuple(classes), mask_public, (len(admissible), n_actions))
+        hidden.setdefault(0 if classes is None else int(classes[rows[0]]), []).append(len(parts))
+        parts.append(MaskClass(rows, columns, problem_of_class))
+    return MaskedProblem(None, tuple(parts), tuple(map(tuple, hidden.values())), allowed.shape)
+
+
+def mask_classes(admissible: NDArray[np.bool_]) -> IntArray:
+    """The classes of records that allow the same actions, (n_records,), for where that is public; numbered from 0.
+
+    Examples
+    --------
+    >>> mask_classes(np.array([[True, False], [True, True], [True, False]])).tolist()
+    [0, 1, 0]
+    """
+    packed = np.packbits(admissible, axis=1)
+    codes: IntArray = packed[:, 0].astype(np.intp)
+    for column in packed.T[1:]:
+        codes = np.unique(codes, return_inverse=True)[1] * 256 + column
+    return np.unique(codes, return_inverse=True)[1]
+
+
+def _members(classes: IntArray | None, admissible: NDArray[np.bool_] | None, n_records: int) -> list[IntArray]:
+    """The records of each public class that allow the same, rising."""
+    masks = np.zeros(n_records, dtype=np.intp) if admissible is None else mask_classes(admissible)
+    codes = masks if classes is None else classes * (int(masks.max()) + 1) + masks
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
@@ -231,7 +268,7 @@ def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray
 
 
 @dataclass(frozen=True)
-class _SomeRecords:
+class SomeRecords:
     """Some of the records, under their own names."""
 
     records: Records
@@ -239,14 +276,16 @@ class _SomeRecords:
     names: tuple[str, ...] = ()
 
     def describe(self, record: int) -> str:
+        """One of them in words."""
         return self.records.describe(int(self.rows[record]))
 
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """Their levels of a feature."""
         codes, labels = self.records.groups(feature)
         return codes[self.rows], labels
 
 
-def _conditional(prior: FloatArray) -> FloatArray:
+def conditional(prior: FloatArray) -> FloatArray:
     """The prior within a class."""
     total = prior.sum()
     return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))

@@ -32,7 +32,7 @@ from policysim.question.words import (
     rounded_down,
     sensitivity,
 )
-from policysim.study.basis import basis, listed, in_words
+from policysim.study.basis import basis, in_words, listed
 from policysim.study.declared import Study
 
 

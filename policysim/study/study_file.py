@@ -240,9 +240,7 @@ def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
     return {**study, scenario.relative_to(folder).as_posix(): scenario.read_bytes()}
 
 
-def _read_adjacency(
-    privacy: Table, features: list[str] | None
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
     adjacency = privacy.text("adjacency", ADJACENCIES[0])
     if adjacency not in ADJACENCIES:

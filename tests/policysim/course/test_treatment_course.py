@@ -8,7 +8,8 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from envs.treatment_response import ResponseModel
-from policysim.course.treatment_course import ABSORBED, build_course
+from policysim.course.course_records import ABSORBED
+from policysim.course.treatment_course import build_course
 
 ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
 
