@@ -4,6 +4,8 @@ adjacency      who must be hard to tell from whom
 sensitivity    how far utilities can move between neighbours, exactly
 privacy_loss   what a table of action probabilities reveals, exactly; guess_rate: to somebody who guesses
 problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
+named_records  names and groups of records
+mask           which actions a record allows; by_mask: any policy where records do not allow every action
 distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler in one
 reference      greedy, uniform, best-fixed
@@ -18,7 +20,7 @@ catalogue      the policies by name; literature: the works to cite for them
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
 local/         randomised response on each person's value: channels, reports, estimation
 accounting     what several uses cost together; eta of a policy, which says how its uses add up
-masked         policies where not every record allows every action
+masked         decisions of a process in which not every state allows every action
 listed         adjacency over a list of rows instead of all records
 arrays         checks of arrays
 html_table     how notebooks show the objects of this package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -92,6 +93,38 @@ def probability_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
+class Changed(Mapping[str, FloatArray]):
+    """A mapping whose arrays are changed whenever they are asked for, and not before.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+    change : callable
+        From a name and its array to another array.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any], change: Callable[[str, Any], FloatArray]) -> None:
+        self._arrays, self._change = arrays, change
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """The changed array; KeyError for an unknown name."""
+        return self._change(name, self._arrays[name])
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._arrays)
+
+
+def checked_priors(priors: Mapping[str, Any], n_records: int) -> Mapping[str, FloatArray]:
+    """Other priors that patients may come from; of a mapping that is no dict they are checked when they are needed."""
+    checked = Changed(priors, lambda name, prior: probability_vector(prior, f"priors[{name!r}]", n_records))
+    return dict(checked) if isinstance(priors, dict) else checked
+
+
 def non_negative(value: Any, name: str) -> float:
     """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it."""
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
@@ -110,3 +143,9 @@ def _refuse_entries(array: FloatArray, bad: NDArray[np.bool_], name: str, allowe
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         index = ", ".join(map(str, place))
         raise ValueError(f"{name} must be {allowed}, got {name}[{index}]={float(array[place])!r}.")
+
+
+def conditional(prior: FloatArray) -> FloatArray:
+    """A distribution within some records, (m,), by their probabilities; uniform where these are all 0."""
+    total = prior.sum()
+    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))

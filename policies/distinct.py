@@ -22,9 +22,10 @@ from itertools import count
 import numpy as np
 
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import Changed, FloatArray, IntArray
+from policies.named_records import Records
 from policies.policy import Policy
-from policies.problem import Changed, DecisionProblem, Records, once_per_problem
+from policies.problem import DecisionProblem, once_per_problem
 from policies.sensitivity import Sensitivity, Witness
 
 # 2^64 divided by the golden ratio: multiplying by it spreads the bits of a row over its key.
@@ -74,11 +75,13 @@ class _FirstRecords:
 
 @once_per_problem
 def distinct_rows(problem: DecisionProblem) -> DistinctRows | None:
-    """The distinct rows of utilities and outcomes, whatever the adjacency; None if no two records share one."""
+    """The distinct rows of utilities, outcomes and mask, whatever the adjacency; None if no two records share one."""
     if isinstance(problem.records, _FirstRecords):
         return None  # each has a row of its own
     tables = (problem.utilities, *problem.outcomes.values())
     columns = [column.view(np.uint64) for table in tables for column in table.T]
+    if problem.admissible is not None:
+        columns += [column.astype(np.uint64) for column in problem.admissible.T]
     for attempt in count(1):
         _, first, row = np.unique(_keys(columns, attempt), return_index=True, return_inverse=True)
         # Equal rows have equal keys; whether equal keys have equal rows is looked up.
@@ -138,6 +141,7 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         records=_FirstRecords(problem.records, found.first),
         outcomes={name: table[found.first] for name, table in problem.outcomes.items()},
         priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
+        admissible=None if problem.admissible is None else problem.admissible[found.first],
     )
     # What is known of all records is not computed again: a sum that is rounded anew might pick another best action.
     rows.__dict__["fixed_values"] = problem.fixed_values

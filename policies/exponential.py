@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, blocks
+from policies.arrays import FloatArray, IntArray, blocks
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
 from policies.policy import Look, Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
@@ -64,6 +64,16 @@ class ExponentialFamily(Policy):
     def scores(self, problem: DecisionProblem) -> FloatArray:
         """What is exponentiated, (n_records, n_actions): the utilities."""
         return problem.utilities
+
+    def among(self, actions: IntArray, n_actions: int) -> ExponentialFamily:
+        """Of its base measure only the weights of these actions count."""
+        if self.base_measure is None:
+            return self
+        log_base = self._log_base(n_actions)
+        weights = [self.base_measure[action] for action in actions]
+        if not np.isfinite(log_base[actions]).any():
+            raise ValueError(f"base_measure must allow an action wherever records do, got none of {actions.tolist()}.")
+        return replace(self, base_measure=weights)
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).

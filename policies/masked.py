@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from policies.accounting import Use, log_ratio_range, response_variation
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, conditional
+from policies.by_mask import tables_by_class
+from policies.mask import BoolArray, mask_classes
+from policies.named_records import NumberedRecords, Records, SomeRecords
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem, NumberedRecords, Records
+from policies.problem import DecisionProblem, MaskClass
 from policies.randomized_response import RandomizedResponse
-
-
-@dataclass(frozen=True)
-class MaskClass:
-    """Records of one public class that allow the same actions, and the decision among these.
-
-    Attributes
-    ----------
-    rows, columns : array of int
-        The records, and the actions that they allow.
-    problem : DecisionProblem or None
-        (len(rows), len(columns)), under any-record; None where only one action is allowed.
-    """
-
-    rows: IntArray
-    columns: IntArray
-    problem: DecisionProblem | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +37,14 @@ class MaskedProblem:
         The classes otherwise.
     hidden : tuple of tuples of int
         Which of the classes are hidden among each other: those of one public class.
-    shape : tuple of int
-        (n_records, n_actions).
+    n_records, n_actions : int
     """
 
     whole: DecisionProblem | None
     classes: tuple[MaskClass, ...]
     hidden: tuple[tuple[int, ...], ...]
-    shape: tuple[int, int]
+    n_records: int
+    n_actions: int
 
     @property
     def told_apart(self) -> bool:
@@ -71,18 +55,10 @@ class MaskedProblem:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
         if self.whole is not None:
             return policy.tables(self.whole)
-        logs = np.full(self.shape, -np.inf, order="F")
-        probabilities = np.zeros(self.shape, order="F")
-        for part in self.classes:
-            if part.problem is None:
-                logs[part.rows, part.columns[0]] = 0.0
-                probabilities[part.rows, part.columns[0]] = 1.0
-                continue
-            of_class = _restricted(policy, part.columns, self.shape[1]).tables(part.problem)
-            for whole, columns in zip((logs, probabilities), of_class, strict=True):
-                for action, column in zip(part.columns, columns.T, strict=True):
-                    whole[part.rows, action] = column
-        return logs, probabilities
+        return tables_by_class(
+            self,
+            lambda part: policy.among(part.columns, self.n_actions).tables(part.problem),
+        )
 
     def epsilon_spent(self, logs: FloatArray) -> float:
         """The exact privacy loss of a table log p(a|x), (n_records, n_actions).
@@ -131,7 +107,7 @@ class MaskedProblem:
         """The first action of highest utility among those that each record allows, (n_records,)."""
         if self.whole is not None:
             return self.whole.best_actions
-        best = np.empty(self.shape[0], dtype=np.intp)
+        best = np.empty(self.n_records, dtype=np.intp)
         for part in self.classes:
             best[part.rows] = part.columns[0 if part.problem is None else part.problem.best_actions]
         return best
@@ -151,7 +127,7 @@ class MaskedProblem:
 def masked_problem(
     utilities: FloatArray,
     prior: FloatArray,
-    admissible: NDArray[np.bool_] | None,
+    admissible: BoolArray | None,
     *,
     classes: IntArray | None = None,
     actions: Sequence[str] | None = None,
@@ -162,7 +138,7 @@ def masked_problem(
     Parameters
     ----------
     utilities : array, (n_records, n_actions)
-        Anything may stand at actions that are not allowed.
+        Anything may stand at actions that are not allowed, and at the only one of a record.
     prior : array, (n_records,)
         The probability of each record; sums to 1. Within a class of probability 0 all records count as equally likely.
     admissible : array of bool, (n_records, n_actions), or None
@@ -176,7 +152,7 @@ def masked_problem(
     Raises
     ------
     ValueError
-        For utilities of allowed actions that are not finite (names the first), or a prior that is no distribution.
+        For utilities to choose between that are not finite (names the first), or a prior that is no distribution.
 
     Examples
     --------
@@ -194,9 +170,9 @@ def masked_problem(
     known = NumberedRecords() if records is None else records
     if admissible is None and (classes is None or not classes.any()):
         problem = DecisionProblem(utilities, prior, AnyRecord(), actions, records=known)
-        return MaskedProblem(problem, (), (), (problem.n_records, problem.n_actions))
+        return MaskedProblem(problem, (), (), problem.n_records, problem.n_actions)
     allowed = np.ones(utilities.shape, dtype=np.bool_) if admissible is None else admissible
-    bad = np.argwhere(allowed & ~np.isfinite(utilities))
+    bad = np.argwhere(allowed & ~np.isfinite(utilities) & (allowed.sum(axis=1) > 1)[:, None])
     if bad.size:
         row, action = (int(i) for i in bad[0])
         raise ValueError(f"utilities must be finite, got utilities[{row}, {action}]={float(utilities[row, action])}.")
@@ -216,86 +192,12 @@ def masked_problem(
             )
         hidden.setdefault(0 if classes is None else int(classes[rows[0]]), []).append(len(parts))
         parts.append(MaskClass(rows, columns, problem_of_class))
-    return MaskedProblem(None, tuple(parts), tuple(map(tuple, hidden.values())), allowed.shape)
+    return MaskedProblem(None, tuple(parts), tuple(map(tuple, hidden.values())), *allowed.shape)
 
 
-def mask_classes(admissible: NDArray[np.bool_]) -> IntArray:
-    """The classes of records that allow the same actions, (n_records,), for where that is public; numbered from 0.
-
-    Examples
-    --------
-    >>> mask_classes(np.array([[True, False], [True, True], [True, False]])).tolist()
-    [0, 1, 0]
-    """
-    packed = np.packbits(admissible, axis=1)
-    codes: IntArray = packed[:, 0].astype(np.intp)
-    for column in packed.T[1:]:
-        codes = np.unique(codes, return_inverse=True)[1] * 256 + column
-    return np.unique(codes, return_inverse=True)[1]
-
-
-def _members(classes: IntArray | None, admissible: NDArray[np.bool_] | None, n_records: int) -> list[IntArray]:
+def _members(classes: IntArray | None, admissible: BoolArray | None, n_records: int) -> list[IntArray]:
     """The records of each public class that allow the same, rising."""
     masks = np.zeros(n_records, dtype=np.intp) if admissible is None else mask_classes(admissible)
     codes = masks if classes is None else classes * (int(masks.max()) + 1) + masks
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
-
-
-def admissible_mask(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """A read-only copy of which actions each record allows, (n_records, n_actions); None if all allow all, or for True.
-
-    ValueError for another shape, entries other than true and false (or 1 and 0), or a record that allows no action.
-    """
-    if values is None or values is True:
-        return None
-    try:
-        given: NDArray[Any] = np.asarray(values)
-    except ValueError:
-        raise ValueError(
-            f"admissible must be True (every action) or an array of bool of shape {shape}, got rows of several lengths."
-        ) from None
-    if given.shape != shape:
-        raise ValueError(f"admissible must have shape {shape}, got {given.shape}.")
-    mask = np.array(given, dtype=np.bool_, order="F")
-    if not np.array_equal(mask, given):
-        raise ValueError("admissible must hold true and false (or 1 and 0) only.")
-    none_left = np.flatnonzero(~mask.any(axis=1))
-    if none_left.size:
-        raise ValueError(f"admissible must allow an action in each row, row {int(none_left[0])} allows none.")
-    mask.flags.writeable = False
-    return None if mask.all() else mask
-
-
-@dataclass(frozen=True)
-class SomeRecords:
-    """Some of the records, under their own names."""
-
-    records: Records
-    rows: IntArray
-    names: tuple[str, ...] = ()
-
-    def describe(self, record: int) -> str:
-        """One of them in words."""
-        return self.records.describe(int(self.rows[record]))
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """Their levels of a feature."""
-        codes, labels = self.records.groups(feature)
-        return codes[self.rows], labels
-
-
-def conditional(prior: FloatArray) -> FloatArray:
-    """The prior within a class."""
-    total = prior.sum()
-    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
-
-
-def _restricted(policy: Policy, columns: IntArray, n_actions: int) -> Policy:
-    """The same policy on some of the actions: of its base measure only their weights count."""
-    weights = getattr(policy, "base_measure", None)
-    if weights is None:
-        return policy
-    if len(weights) != n_actions:
-        raise ValueError(f"base_measure must have {n_actions} weights, got {len(weights)}.")
-    return replace(policy, base_measure=[weights[action] for action in columns])  # type: ignore[call-arg]  # it has one

@@ -11,6 +11,7 @@ import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
+from policies.by_mask import BY_MASK, by_mask
 from policies.html_table import html_table
 from policies.literature import Work
 from policies.problem import DecisionProblem
@@ -73,6 +74,9 @@ class Policy(ABC):
         Whether, where all records are neighbours of each other, records with the same utilities and outcomes get the
         same probabilities, and how many such records there are matters only through the sum of their prior: then each
         distinct row is computed once (`policies.distinct`). False unless a class says otherwise itself.
+    across_masks : bool
+        Whether it looks at `DecisionProblem.admissible` itself. False unless a class says otherwise itself: then it
+        decides for each set of records that allow the same actions as a problem of its own (`policies.by_mask`).
     gloss : str
         What it is, in a few words; the first line of the docstring by default.
     words : str
@@ -93,6 +97,7 @@ class Policy(ABC):
     uses_epsilon: ClassVar[bool] = True
     uses_prior: ClassVar[bool] = True
     row_wise: ClassVar[bool] = False
+    across_masks: ClassVar[bool] = False
     gloss: ClassVar[str] = ""
     words: ClassVar[str] = ""
     formula: ClassVar[str] = ""
@@ -102,6 +107,8 @@ class Policy(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give a class the defaults of what it does not say about itself; TypeError for what is no text, work or look.
+
+        What it computes of a problem goes through `policies.by_mask` where records do not allow every action.
 
         The docstring is read before `dataclass` writes one where there is none.
         """
@@ -117,10 +124,14 @@ class Policy(ABC):
             "label": name,
             "look": None,
             "row_wise": False,
+            "across_masks": False,
         }
         for attribute, default in defaults.items():
             if attribute not in own:
                 setattr(cls, attribute, default)
+        for method, together in BY_MASK.items():
+            if method in own and not getattr(own[method], "__isabstractmethod__", False):
+                setattr(cls, method, by_mask(own[method], together))
         texts = all(isinstance(getattr(cls, attribute), str) for attribute in ("gloss", "words", "formula", "label"))
         listed: object = cls.works  # whatever a class says
         works = isinstance(listed, tuple) and all(isinstance(work, Work) for work in listed)
@@ -153,6 +164,10 @@ class Policy(ABC):
         """log p(a|x) and p(a|x) together, for those who need both; a policy may know p without exponentiating again."""
         logs = self.log_probabilities(problem)
         return logs, np.exp(logs)
+
+    def among(self, actions: IntArray, n_actions: int) -> Policy:
+        """The same policy on these of the actions alone; ValueError for what does not fit n_actions."""
+        return self
 
     def loss_bound(self, problem: DecisionProblem) -> float:
         """An upper bound on the expected utility loss known from theory; NaN where there is none."""

@@ -5,82 +5,33 @@ Results that are computed once for each problem and forgotten with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
-from policies.arrays import FloatArray, IntArray, finite_table, probability_vector, read_only
+from policies.arrays import (
+    Changed,
+    FloatArray,
+    IntArray,
+    checked_priors,
+    conditional,
+    finite_table,
+    probability_vector,
+    read_only,
+)
 from policies.html_table import html_table
+from policies.mask import BoolArray, admissible_mask, filled_table, require_public, same_masks
+from policies.named_records import NumberedRecords, Records, SomeRecords
 from policies.sensitivity import Sensitivity, sensitivity
 
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
-
-
-class Records(Protocol):
-    """What a problem knows about its records beyond their number: names for people, groups for tables."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The features by which records can be grouped."""
-
-    def describe(self, record: int) -> str:
-        """One record in words."""
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """The level of each record, (n_records,), and the labels of the levels; ValueError for an unknown feature."""
-
-
-@dataclass(frozen=True)
-class NumberedRecords:
-    """Records without features: known by their row alone."""
-
-    names: tuple[str, ...] = ()
-
-    def describe(self, record: int) -> str:
-        """Name the row."""
-        return f"record {record}"
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """There are none."""
-        raise ValueError(f"unknown group {feature!r}: the problem has no features.")
-
-
-class Changed(Mapping[str, FloatArray]):
-    """A mapping whose arrays are changed whenever they are asked for, and not before.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-    change : callable
-        From a name and its array to another array.
-    """
-
-    def __init__(self, arrays: Mapping[str, Any], change: Callable[[str, Any], FloatArray]) -> None:
-        self._arrays, self._change = arrays, change
-
-    def __getitem__(self, name: str) -> FloatArray:
-        """The changed array; KeyError for an unknown name."""
-        return self._change(name, self._arrays[name])
-
-    def __iter__(self) -> Iterator[str]:
-        """The names."""
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._arrays)
-
-
-def _checked_priors(priors: Mapping[str, Any], n_records: int) -> Mapping[str, FloatArray]:
-    checked = Changed(priors, lambda name, prior: probability_vector(prior, f"priors[{name!r}]", n_records))
-    return dict(checked) if isinstance(priors, dict) else checked
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -104,11 +55,16 @@ class DecisionProblem:
     priors : mapping of str to array (n_records,), optional
         Other priors that patients may come from, for `optimal-robust`. Of a mapping that is no dict they are asked
         for, and checked, only when they are needed.
+    admissible : array of bool, (n_records, n_actions), optional
+        Which actions each record allows; all by default, and then the attribute is None. No policy takes another one.
+        Neighbours must allow the same. Anything may stand in the tables at pairs that are not allowed: the attributes
+        `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`).
 
     Raises
     ------
     ValueError
-        For arrays that are not finite, do not fit together, or a prior that is not a distribution.
+        For arrays that are not finite, do not fit together, a prior that is not a distribution, or neighbours that do
+        not allow the same actions.
     """
 
     utilities: FloatArray
@@ -118,6 +74,7 @@ class DecisionProblem:
     records: Records = field(default_factory=NumberedRecords)
     outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
     priors: Mapping[str, FloatArray] = field(default_factory=dict)
+    admissible: BoolArray | None = None
 
     def __init__(
         self,
@@ -129,15 +86,20 @@ class DecisionProblem:
         records: Records | None = None,
         outcomes: Mapping[str, ArrayLike] | None = None,
         priors: Mapping[str, ArrayLike] | None = None,
+        admissible: ArrayLike | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
-        table = finite_table(utilities, "utilities")
+        mask = admissible_mask(admissible, np.shape(utilities))
+        table = _table(utilities, mask, "utilities")
         n_records, n_actions = table.shape
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
             raise ValueError(f"actions must be {n_actions} distinct names, got actions={names!r}.")
         require_adjacency(adjacency).partitions(n_records)
-        expected = {name: finite_table(values, name) for name, values in (outcomes or {}).items()}
+        described = NumberedRecords() if records is None else records
+        if mask is not None:
+            require_public(mask, adjacency, names, described.describe)
+        expected = {name: _table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
@@ -146,15 +108,21 @@ class DecisionProblem:
             "prior": probability_vector(prior, "prior", n_records),
             "adjacency": adjacency,
             "actions": names,
-            "records": NumberedRecords() if records is None else records,
+            "records": described,
             "outcomes": expected,
-            "priors": _checked_priors({} if priors is None else priors, n_records),
+            "priors": checked_priors({} if priors is None else priors, n_records),
+            "admissible": mask,
         }.items():
             object.__setattr__(self, key, value)
 
     def with_adjacency(self, adjacency: Adjacency) -> DecisionProblem:
-        """The same problem with other neighbours; the arrays are shared. ValueError if the sizes do not fit."""
+        """The same problem with other neighbours; the arrays are shared.
+
+        ValueError if the sizes do not fit, or neighbours do not allow the same actions.
+        """
         adjacency.partitions(self.n_records)
+        if self.admissible is not None:
+            require_public(self.admissible, adjacency, tuple(self.actions), self.records.describe)
         return self._with(adjacency=adjacency)
 
     def with_prior(self, prior: ArrayLike) -> DecisionProblem:
@@ -163,7 +131,7 @@ class DecisionProblem:
 
     def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
         """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
-        table = finite_table(utilities, "utilities")
+        table = _table(utilities, self.admissible, "utilities")
         if table.shape != self.utilities.shape:
             raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
         return self._with(utilities=table)
@@ -187,11 +155,20 @@ class DecisionProblem:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """The exact sensitivity of the utilities, computed once."""
-        return sensitivity(self.utilities, self.adjacency)
+        return sensitivity(self.utilities, self.adjacency, self.admissible)
+
+    @cached_property
+    def classes(self) -> tuple[MaskClass, ...]:
+        """The records by which actions they allow, and the decision among these; empty where all allow all."""
+        if self.admissible is None:
+            return ()
+        return tuple(MaskClass.of(self, *found) for found in same_masks(self.admissible, self.adjacency))
 
     @cached_property
     def best_actions(self) -> IntArray:
-        """The first action of highest utility for each record, (n_records,)."""
+        """The first allowed action of highest utility for each record, (n_records,)."""
+        if self.classes:
+            return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_actions)
         # Column by column: numpy's argmax takes five times as long on column-major tables.
         best, highest = np.zeros(self.n_records, dtype=np.intp), self.utilities[:, 0].copy()
         for action, column in enumerate(self.utilities.T[1:], start=1):
@@ -201,13 +178,47 @@ class DecisionProblem:
 
     @cached_property
     def fixed_values(self) -> FloatArray:
-        """The value of giving everyone the same action, (n_actions,)."""
-        return read_only(self.prior @ self.utilities)
+        """The value of giving everyone the same action, (n_actions,).
+
+        Who does not allow it gets the best action for all of those who allow the same.
+        """
+        if self.admissible is None:
+            return read_only(self.prior @ self.utilities)
+        instead = self.of_best_fixed(self.utilities)
+        columns = zip(self.utilities.T, self.admissible.T, strict=True)
+        return read_only(np.array([self.prior @ np.where(allows, column, instead) for column, allows in columns]))
 
     @property
     def best_fixed_action(self) -> int:
-        """The action that is best if everyone must get the same."""
+        """The action that is best if everyone must get the same, as far as they allow it."""
         return int(self.fixed_values.argmax())
+
+    @cached_property
+    def best_fixed_actions(self) -> IntArray:
+        """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
+        if self.classes:
+            return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
+        return np.full(self.n_records, self.best_fixed_action)
+
+    @property
+    def best_fixed_value(self) -> float:
+        """The value of `best_fixed_actions`."""
+        if self.admissible is None:
+            return float(self.fixed_values.max())
+        return float(self.prior @ self.of_best_fixed(self.utilities))
+
+    def of_best_fixed(self, table: FloatArray) -> FloatArray:
+        """What stands in a table, (n_records, n_actions), at `best_fixed_actions`, (n_records,)."""
+        if self.admissible is None:
+            return table[:, self.best_fixed_action]
+        return np.take_along_axis(table, self.best_fixed_actions[:, None], axis=1)[:, 0]
+
+    def _by_class(self, choose: Callable[[MaskClass], IntArray | int]) -> IntArray:
+        """Actions by their numbers in each class, as actions of the records, (n_records,)."""
+        chosen = np.empty(self.n_records, dtype=np.intp)
+        for part in self.classes:
+            chosen[part.rows] = part.columns[choose(part)]
+        return chosen
 
     def value(self, probabilities: FloatArray) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
@@ -224,7 +235,7 @@ class DecisionProblem:
             ("records", self.n_records),
             ("adjacency", self.adjacency.name),
             ("value of the best action for each", best),
-            ("value of the best action for all", float(self.fixed_values.max())),
+            ("value of the best action for all", self.best_fixed_value),
             ("sensitivity Δ", self.sensitivity.value if known else "not computed"),
             ("range Γ", self.sensitivity.range if known else "not computed"),
         ]
@@ -243,6 +254,44 @@ class DecisionProblem:
     @cached_property
     def _weighted_utilities(self) -> FloatArray:
         return np.asfortranarray(self.utilities * self.prior[:, None])
+
+
+@dataclass(frozen=True)
+class MaskClass:
+    """The records that allow the same actions, and the decision among these.
+
+    Attributes
+    ----------
+    rows, columns : array of int
+        The records, and the actions that they allow.
+    problem : DecisionProblem or None
+        (len(rows), len(columns)), its prior that of the class (uniform in a class that never comes); None where only
+        one action is allowed.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    problem: DecisionProblem | None
+
+    @classmethod
+    def of(cls, whole: DecisionProblem, rows: IntArray, columns: IntArray, adjacency: Adjacency) -> MaskClass:
+        """Of a problem; the adjacency is that of these rows."""
+        if len(columns) == 1:
+            return cls(rows, columns, None)
+        part = DecisionProblem(
+            whole.utilities[np.ix_(rows, columns)],
+            conditional(whole.prior[rows]),
+            adjacency,
+            [whole.actions[action] for action in columns],
+            records=SomeRecords(whole.records, rows),
+            outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
+            priors=Changed(whole.priors, lambda _, prior: conditional(prior[rows])),
+        )
+        return cls(rows, columns, part)
+
+
+def _table(values: ArrayLike, mask: BoolArray | None, name: str, *, highest: bool = False) -> FloatArray:
+    return finite_table(values, name) if mask is None else filled_table(values, mask, name, highest=highest)
 
 
 Arguments = ParamSpec("Arguments")

@@ -61,10 +61,12 @@ class Uniform(Policy):
 class BestFixed(Policy):
     """One action for all: the one with the highest value under the prior.
 
+    Where records do not allow every action, it is the best for all of those who allow the same.
+
     Parameters
     ----------
     action : int, optional
-        This one for all instead, by its position.
+        This one for all who allow it instead, by its position.
     """
 
     action: int | None = None
@@ -75,6 +77,7 @@ class BestFixed(Policy):
     formula = "the action of highest expected utility"
     look = Look("#555555", "s")
     row_wise = True  # reads means under the prior
+    across_masks = True
     uses_epsilon = False
 
     @property
@@ -84,6 +87,11 @@ class BestFixed(Policy):
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """0 for the constant action, -inf for the others."""
+        if problem.admissible is not None:
+            actions = problem.best_fixed_actions
+            if self.action is not None:
+                actions = np.where(problem.admissible[:, self.action], self.action, actions)
+            return one_hot_logs(actions, problem.n_actions)
         row = np.full(problem.n_actions, -np.inf)
         row[problem.best_fixed_action if self.action is None else self.action] = 0.0
         return constant_logs(row, problem.n_records)

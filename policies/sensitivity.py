@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
 from policies.arrays import FloatArray, finite_table
 from policies.html_table import html_table
+from policies.mask import BoolArray
 
 # Of so few levels of a feature, each pair is compared; of more, the records along it are sorted.
 _FEW_LEVELS = 16
@@ -83,7 +84,7 @@ def _cells(witness: Witness | None) -> tuple[str, str, str]:
     return (str(witness.record), str(witness.neighbour), ", ".join(map(str, witness.actions)))
 
 
-def sensitivity(utilities: ArrayLike, adjacency: Adjacency) -> Sensitivity:
+def sensitivity(utilities: ArrayLike, adjacency: Adjacency, admissible: BoolArray | None = None) -> Sensitivity:
     """Exact sensitivity of a utility table, in O(n k^2) and without a loop over pairs of records.
 
     Parameters
@@ -92,6 +93,8 @@ def sensitivity(utilities: ArrayLike, adjacency: Adjacency) -> Sensitivity:
         u(x, a), finite.
     adjacency : Adjacency
         Which records are neighbours.
+    admissible : array of bool, (n_records, n_actions), optional
+        Which actions each record allows: others are left out. Neighbours must allow the same.
 
     Returns
     -------
@@ -117,19 +120,26 @@ def sensitivity(utilities: ArrayLike, adjacency: Adjacency) -> Sensitivity:
     table = finite_table(utilities, "utilities")
     require_adjacency(adjacency)
     actions = range(table.shape[1])
+    if admissible is not None:
+        # Neighbours allow the same: what is 0 for all of them makes no difference.
+        table = np.where(admissible, table, 0.0)
     value, witness = _largest(table, [(a,) for a in actions], adjacency)
-    spread, range_witness = _largest(table, list(combinations(actions, 2)), adjacency)
+    spread, range_witness = _largest(table, list(combinations(actions, 2)), adjacency, admissible)
     conflict = find_conflict(table, adjacency)
     return Sensitivity(value, spread, conflict is None, witness, range_witness, conflict)
 
 
-def _largest(table: FloatArray, choices: list[tuple[int, ...]], adjacency: Adjacency) -> tuple[float, Witness]:
+def _largest(
+    table: FloatArray, choices: list[tuple[int, ...]], adjacency: Adjacency, admissible: BoolArray | None = None
+) -> tuple[float, Witness]:
     """The largest difference of single columns u_a, or of differences u_a - u_b of two."""
     best, best_actions = Difference(-1.0, 0, 0), choices[0]
     for actions in choices:
         column = table[:, actions[0]]
         if len(actions) == 2:
             column = column - table[:, actions[1]]
+            if admissible is not None:
+                column[~admissible[:, actions].all(axis=1)] = 0.0
         found = largest_difference(column, adjacency)
         if found.value > best.value:
             best, best_actions = found, actions

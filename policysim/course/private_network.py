@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.exponential import ExponentialFamily
-from policies.masked import admissible_mask, masked_problem
+from policies.mask import admissible_mask
+from policies.masked import masked_problem
 from policies.policy import Policy, draw_actions, two_values
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse

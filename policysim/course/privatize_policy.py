@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, make_policy
-from policies.masked import admissible_mask, mask_classes, masked_problem
+from policies.mask import admissible_mask, mask_classes
+from policies.masked import masked_problem
 from policies.policy import Policy, draw_actions
 from policies.randomized_response import RandomizedResponse
 from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, require_usable, uniform_prior

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, finite_table
-from policies.problem import Records
+from policies.named_records import Records
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

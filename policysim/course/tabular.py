@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, IntArray, probability_vector, read_only
-from policies.masked import SomeRecords, admissible_mask, conditional, mask_classes
-from policies.problem import NumberedRecords, Records
+from policies.arrays import FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.mask import admissible_mask, mask_classes
+from policies.named_records import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     BoolArray,
     InfiniteLossWarning,

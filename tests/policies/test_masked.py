@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
-from policies.masked import admissible_mask, mask_classes, masked_problem
+from policies.mask import admissible_mask, mask_classes
+from policies.masked import masked_problem
 
 MASK = np.array([[1, 1, 0, 1], [1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 0], [1, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature
-from policies.problem import Changed
+from policies.arrays import Changed
 
 
 def test_a_problem_keeps_its_own_copies():

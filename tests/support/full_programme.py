@@ -39,17 +39,25 @@ def full_value(problem, epsilon, bounds=()):
         b_ub=np.concatenate(limits),
         A_eq=kron(eye_array(n), np.ones((1, k))).tocsr(),
         b_eq=np.ones(n),
+        bounds=_allowed(problem),
         options=TOLERANCES,
     )
     assert result.status in (0, 2)
     return None if result.status == 2 else -result.fun * scale
 
 
+def _allowed(problem):
+    """Bounds of each entry of a table, in C order: what is forbidden is 0."""
+    mask = np.ones(problem.utilities.shape) if problem.admissible is None else problem.admissible
+    return [(0, 1.0 if allows else 0.0) for allows in np.ravel(mask)]
+
+
 def full_worst_case(problem, epsilon, priors, gains):
     """The largest t with V_j >= best_j - (1 - t) gains_j under each prior, of an epsilon-private policy."""
     n, k = problem.utilities.shape
     private = private_rows(problem, epsilon)
-    best = [prior @ problem.utilities.max(axis=1) for prior in priors]
+    mask = True if problem.admissible is None else problem.admissible
+    best = [prior @ np.where(mask, problem.utilities, -np.inf).max(axis=1) for prior in priors]
     rows = [np.r_[-(w[:, None] * problem.utilities).ravel(), -gain] for w, gain in zip(priors, gains, strict=True)]
     result = linprog(
         np.r_[np.zeros(n * k), 1.0],
@@ -57,7 +65,7 @@ def full_worst_case(problem, epsilon, priors, gains):
         b_ub=np.r_[np.zeros(private.shape[0]), -np.array(best)],
         A_eq=hstack([kron(eye_array(n), np.ones((1, k))), csr_array((n, 1))], format="csr"),
         b_eq=np.ones(n),
-        bounds=[(0, None)] * (n * k) + [(None, None)],
+        bounds=[*_allowed(problem), (None, None)],
         options=TOLERANCES,
     )
     assert result.status == 0

@@ -55,6 +55,40 @@ def tables(draw, n_records, max_actions=5):
     return table * draw(st.sampled_from([1.0, 1e6, 1e-12])) + draw(st.sampled_from([0.0, -1e6]))
 
 
+@st.composite
+def masks(draw, n_actions, adjacency, n_records):
+    """Which actions each record allows: neighbours allow the same, and everybody allows one."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    allowed = rng.random((n_records, n_actions)) < draw(st.sampled_from([0.4, 0.7]))
+    allowed[np.arange(n_records), rng.integers(n_actions, size=n_records)] = True
+    firsts = [min(y for x, y in neighbour_pairs(adjacency, n_records) if x == record) for record in range(n_records)]
+    if isinstance(adjacency, OneFeature):
+        firsts = [0] * n_records  # step by step, everybody is reached from everybody
+    return allowed[firsts]
+
+
+@st.composite
+def masked_problems(draw, max_actions=5):
+    """A random decision problem with a mask that forbids something, as of `problems`."""
+    plain = draw(problems(max_actions))
+    mask = draw(masks(plain.n_actions, plain.adjacency, plain.n_records).filter(lambda found: not found.all()))
+    return with_mask(plain, mask)
+
+
+def with_mask(plain, mask):
+    """A problem with another mask; whatever stands at what is forbidden is kept from none of its arrays."""
+    return DecisionProblem(
+        plain.utilities,
+        plain.prior,
+        plain.adjacency,
+        plain.actions,
+        outcomes=plain.outcomes,
+        priors=plain.priors,
+        records=plain.records,
+        admissible=mask,
+    )
+
+
 # What looks at more than utilities and prior: at an outcome, at other priors.
 LOOK_FURTHER = ("optimal-safe", "optimal-robust")
 

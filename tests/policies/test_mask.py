@@ -1,0 +1,203 @@
+"""Treatments that some records must not get: every policy, and what the problem says of itself, by brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from full_programme import full_value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, problems, with_mask
+
+from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies.mask import least_given
+from policies.policy import Policy
+from policies.privacy_loss import privacy_loss_of_logs
+
+# A mask by the first of two features, the second hidden.
+PUBLIC = Sensitive((3, 4), (1,))
+MASK = np.repeat([[1, 1, 0], [1, 1, 1], [0, 0, 1]], 4, axis=0).astype(bool)
+
+
+def example(seed=0, **changed):
+    rng = np.random.default_rng(seed)
+    prior = rng.random(12)
+    arrays = {"utilities": rng.normal(size=(12, 3)), "prior": prior / prior.sum(), "admissible": MASK, **changed}
+    return DecisionProblem(adjacency=PUBLIC, outcomes={"deaths": rng.random((12, 3)) / 100}, **arrays)
+
+
+def tables_or_none(name, epsilon, problem):
+    try:
+        return make_policy(name, epsilon=epsilon).tables(problem)
+    except ValueError as error:
+        assert name == "exponential-monotone"
+        assert "not monotone" in str(error)
+        return None
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - set(LOOK_FURTHER)))
+@settings(max_examples=25, deadline=None)
+@given(problem=masked_problems(), epsilon=st.sampled_from([0.0, 0.3, 2.0, math.inf]))
+def test_every_policy_keeps_to_the_mask_and_to_its_promise(name, problem, epsilon):
+    found = tables_or_none(name, epsilon, problem)
+    if found is None:
+        return
+    logs, table = found
+    assert (table[~problem.admissible] == 0).all()
+    assert (logs[~problem.admissible] == -np.inf).all()
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(logs), table, rtol=1e-9, atol=1e-300)
+    policy = make_policy(name, epsilon=epsilon)
+    # By pairs of neighbours: an action that one of them gets, the other gets, too.
+    for x, y in neighbour_pairs(problem.adjacency, problem.n_records):
+        likelier = logs[x] > logs[y]
+        assert (logs[x][likelier] - logs[y][likelier]).max(initial=0.0) <= policy.guarantee * (1 + 1e-9) + 1e-12
+    assert (policy.log_probabilities(problem) == logs).all()
+    assert (policy.probabilities(problem) == table).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=masked_problems(max_actions=4), epsilon=st.sampled_from([0.0, 0.5, 3.0, math.inf]))
+def test_the_optimum_is_that_of_the_whole_programme_without_what_is_forbidden(problem, epsilon):
+    value = problem.value(make_policy("optimal", epsilon=epsilon).probabilities(problem))
+    size = np.abs(problem.utilities).max()
+    expected = full_value(problem, epsilon)
+    assert value == pytest.approx(expected, rel=0, abs=1e-7 * np.ptp(problem.utilities) + 1e-9 * size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=masked_problems(), seed=st.integers(0, 1000))
+def test_what_stands_at_forbidden_pairs_does_not_matter(problem, seed):
+    rng = np.random.default_rng(seed)
+    size = 10 * np.abs(problem.utilities).max()
+    other = DecisionProblem(
+        np.where(problem.admissible, problem.utilities, rng.normal(size=problem.utilities.shape) * size),
+        problem.prior,
+        problem.adjacency,
+        outcomes={"deaths": np.where(problem.admissible, problem.outcomes["deaths"], rng.random())},
+        priors=problem.priors,
+        admissible=problem.admissible,
+    )
+    assert (other.utilities == problem.utilities).all()
+    assert (other.outcomes["deaths"] == problem.outcomes["deaths"]).all()
+    assert other.sensitivity == problem.sensitivity
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=masked_problems())
+def test_what_a_problem_says_of_itself_counts_what_is_allowed_alone(problem):
+    utilities = np.where(problem.admissible, problem.utilities, np.nan)
+    pairs = neighbour_pairs(problem.adjacency, problem.n_records)
+    steps = np.array([utilities[x] - utilities[y] for x, y in pairs])
+    found = problem.sensitivity
+    assert found.value == np.nanmax(np.abs(steps))
+    most, least = np.nanmax(steps, axis=1), np.nanmin(steps, axis=1)
+    assert found.range == pytest.approx((most - least).max(), rel=1e-9, abs=1e-9 * np.nanmax(np.abs(utilities)))
+    assert found.monotone == (not ((most > 0) & (least < 0)).any())
+    best = np.nanargmax(utilities, axis=1)
+    assert (problem.best_actions == best).all()
+    one_for_all = problem.best_fixed_actions
+    assert problem.admissible[np.arange(problem.n_records), one_for_all].all()
+    for mask in np.unique(problem.admissible, axis=0):
+        rows = (problem.admissible == mask).all(axis=1)
+        values = problem.prior[rows] @ utilities[rows]
+        (chosen,) = set(one_for_all[rows])
+        if problem.prior[rows].sum() > 0:
+            assert values[chosen] == pytest.approx(np.nanmax(values), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - set(LOOK_FURTHER)))
+@settings(max_examples=5, deadline=None)
+@given(problem=problems())
+def test_a_mask_that_allows_everything_changes_nothing(name, problem):
+    found = tables_or_none(name, 1.0, problem)
+    if found is not None:
+        allows_all = with_mask(problem, np.ones(problem.utilities.shape, dtype=bool))
+        assert allows_all.admissible is None
+        assert all(map(np.array_equal, found, make_policy(name, epsilon=1.0).tables(allows_all)))
+
+
+def test_neighbours_that_do_not_allow_the_same_are_refused():
+    utilities, prior = np.zeros((12, 3)), np.full(12, 1 / 12)
+    for adjacency in (AnyRecord(), OneFeature((3, 4)), Sensitive((3, 4), (0,))):
+        with pytest.raises(ValueError, match=r"admissible must be public: .* with probability at least e\^-epsilon q"):
+            DecisionProblem(utilities, prior, adjacency, admissible=MASK)
+        with pytest.raises(ValueError, match=r"\[record \d+\] allows a\d, and its neighbour \[record \d+\] does not"):
+            example().with_adjacency(adjacency)
+    everybody = DecisionProblem(utilities, prior, AnyRecord(), admissible=np.tile([True, False, True], (12, 1)))
+    assert everybody.with_adjacency(OneFeature((3, 4))).admissible is not None
+
+
+def test_an_outcome_at_forbidden_pairs_is_the_worst_that_is_allowed():
+    problem = example()
+    assert (problem.outcomes["deaths"].max(axis=1) == np.where(MASK, problem.outcomes["deaths"], -1).max(axis=1)).all()
+    assert (problem.utilities.min(axis=1) == np.where(MASK, problem.utilities, np.inf).min(axis=1)).all()
+
+
+def test_a_figure_that_some_private_policy_attains():
+    # Two neighbours; the first gets the action with probability q. The best for the second is found on a grid.
+    for given_to_first in (0.0, 0.2, 0.7, 1.0):
+        for epsilon in (0.0, 0.5, 2.0):
+            grid = np.linspace(0, 1, 100_001)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                losses = [
+                    np.abs(np.log(p) - np.log(q)) for p, q in [(given_to_first, grid), (1 - given_to_first, 1 - grid)]
+                ]
+            private = np.nan_to_num(np.maximum(*losses), nan=0.0) <= epsilon + 1e-9
+            assert least_given(given_to_first, epsilon) == pytest.approx(grid[private].min(), abs=2e-5)
+    assert least_given(0.5, math.inf) == 0
+    with pytest.raises(ValueError, match=r"probability must be in \[0, 1\]"):
+        least_given(1.5, 1.0)
+    with pytest.raises(ValueError, match="epsilon must be >= 0"):
+        least_given(0.5, -1.0)
+
+
+class Careless(Policy):
+    """The best of all actions, whether they are allowed or not, by looking at the whole problem itself."""
+
+    name = "careless"
+    across_masks = True
+
+    def log_probabilities(self, problem):
+        return np.log(np.eye(problem.n_actions)[problem.utilities.argmin(axis=1)])
+
+
+class Foreign(Policy):
+    """Draws by the softmax of the utilities: a policy of another package that knows of no mask."""
+
+    name = "foreign"
+
+    def log_probabilities(self, problem):
+        assert problem.admissible is None
+        logs = problem.utilities / 4
+        return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
+
+
+def test_a_policy_of_another_package_needs_no_change():
+    problem = example()
+    logs, table = Foreign(1.0).tables(problem)
+    assert (table[~MASK] == 0).all()
+    weights = np.where(MASK, np.exp(problem.utilities / 4), 0)
+    np.testing.assert_allclose(table, weights / weights.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert privacy_loss_of_logs(logs, problem.adjacency).epsilon < np.inf
+
+
+@pytest.mark.parametrize("name", ["uniform", "permute-and-flip", "report-noisy-max", "randomized-features", "optimal"])
+def test_no_draw_is_forbidden_and_draws_follow_the_table(name):
+    problem, rng = example(3), np.random.default_rng(5)
+    policy = make_policy(name, epsilon=1.0)
+    records = np.repeat(np.arange(12), 20_000)
+    drawn = policy.sample(problem, records, rng)
+    counts = np.zeros((12, 3))
+    np.add.at(counts, (records, drawn), 1)
+    assert (counts[~MASK] == 0).all()
+    table = policy.probabilities(problem)
+    error = np.sqrt(table * (1 - table) / 20_000)
+    assert (np.abs(counts / 20_000 - table) <= 5 * error + 1e-12).all()
+
+
+def test_ten_million_draws_hold_nothing_forbidden():
+    problem, rng = example(4), np.random.default_rng(6)
+    records = rng.integers(12, size=10_000_000)
+    drawn = make_policy("optimal", epsilon=0.1).sample(problem, records, rng)
+    assert MASK[records, drawn].all()
