@@ -14,7 +14,7 @@ from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
 from policysim.course.schedule_search import best_of_all, found_schedules
-from policysim.course.schedules import Schedule, Schedules
+from policysim.course.schedules import Schedule, Schedules, constant_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +111,29 @@ class ClassSchedules:
             table[np.ix_(states, np.arange(len(of_class)))] = values
             table[np.ix_(states, np.arange(len(of_class), most))] = values[:, :1]
         return table
+
+
+def best_constants(process: Process) -> IntArray | None:
+    """For each public class the action that is worth most on all days to all who allow the same, (n_classes, H).
+
+    None where every state allows all, or where what a state allows may change.
+    """
+    if process.admissible is None or process.horizon is None:
+        return None
+    parts = process.by_class()
+    masks = [process.admissible[states] for states, _ in parts]
+    if any((mask != mask[0]).any() for mask in masks):
+        return None
+    worth: dict[tuple[bool, ...], FloatArray] = {}
+    for (states, part), mask in zip(parts, masks, strict=True):
+        values = np.full(len(process.actions), -np.inf)
+        share = process.initial[states].sum()
+        for action in np.flatnonzero(mask[0]).tolist():
+            values[action] = share * constant_value(part, action)
+        allowed = tuple(mask[0].tolist())
+        worth[allowed] = worth.get(allowed, 0.0) + values
+    best = [int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks]
+    return np.repeat(np.array(best)[:, None], process.horizon, axis=1)
 
 
 def _in_words(process: Process, actions: IntArray) -> str:

@@ -28,8 +28,8 @@ from policysim.course.course_evaluation import (
     schedule_tables,
 )
 from policysim.course.process import Process
-from policysim.course.schedules import Schedule, Schedules, best_schedule
-from policysim.course.step_problems import backward, decision, optimal_course, reference_priors
+from policysim.course.schedules import Schedule, Schedules, best_schedule, constant_value
+from policysim.course.step_problems import decision, optimal_course, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -263,13 +263,8 @@ class PrivatePlanner:
 
 def _best_schedule(family: Schedules) -> Schedule:
     """The best schedule that is climbed to from the best constant one."""
-    process = family.process
-
-    def worth(action: int) -> float:
-        return float(process.initial @ backward(process, lambda _, q_values: q_values[:, action].copy()))
-
-    best = max(family.open, key=worth)
-    return best_schedule(process, [best] * len(family.held))
+    best = max(family.open, key=lambda action: constant_value(family.process, action))
+    return best_schedule(family.process, [best] * len(family.held))
 
 
 def _value(course: PrivateCourse) -> float:

@@ -34,7 +34,8 @@ def build_problem(study: Study) -> DecisionProblem:
     DecisionProblem
         For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
         per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
-        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`.
+        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`. `.admissible`
+        is what contraindications leave to each record.
 
     Examples
     --------
@@ -60,6 +61,7 @@ def build_problem(study: Study) -> DecisionProblem:
         records=scenario.space,
         outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
         priors=OtherPriors(study, assumed),
+        admissible=response.admissible,
     )
 
 

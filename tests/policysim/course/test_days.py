@@ -401,8 +401,8 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
         (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--adjacency", "one-feature"), "over days only the adjacency any-record composes"),
-        (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
+        (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
