@@ -279,17 +279,21 @@ class MaskClass:
             return cls(rows, columns, None)
         part = DecisionProblem(
             whole.utilities[np.ix_(rows, columns)],
-            _conditional(whole.prior[rows]),
+            _conditional(whole.prior, rows),
             adjacency,
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
-            priors=Changed(whole.priors, lambda _, prior: _conditional(prior[rows])),
+            priors=Changed(whole.priors, lambda _, prior: _conditional(prior, rows)),
         )
         return cls(rows, columns, part)
 
 
-def _conditional(prior: FloatArray) -> FloatArray:
+def _conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
+    """The prior of some records, given that it is one of them; unchanged if it is all of them."""
+    if len(rows) == len(prior):
+        return prior
+    prior = prior[rows]
     total = prior.sum()
     return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
 
