@@ -145,7 +145,13 @@ def _refuse_entries(array: FloatArray, bad: NDArray[np.bool_], name: str, allowe
         raise ValueError(f"{name} must be {allowed}, got {name}[{index}]={float(array[place])!r}.")
 
 
-def conditional(prior: FloatArray) -> FloatArray:
-    """A distribution within some records, (m,), by their probabilities; uniform where these are all 0."""
-    total = prior.sum()
-    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
+def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
+    """The distribution of some records, (m,), given that it is one of them; uniform where they never come.
+
+    Unchanged if it is all of them.
+    """
+    if len(rows) == len(prior):
+        return prior
+    chosen = prior[rows]
+    total = chosen.sum()
+    return chosen / total if total > 0 else np.full(len(chosen), 1 / len(chosen))

@@ -118,7 +118,7 @@ class MaskedProblem:
         classes = tuple(
             part
             if part.problem is None
-            else replace(part, problem=part.problem.with_prior(conditional(prior[part.rows])))
+            else replace(part, problem=part.problem.with_prior(conditional(prior, part.rows)))
             for part in self.classes
         )
         return replace(self, whole=whole, classes=classes)
@@ -185,7 +185,7 @@ def masked_problem(
         if len(columns) > 1:
             problem_of_class = DecisionProblem(
                 utilities[np.ix_(rows, columns)],
-                conditional(prior[rows]),
+                conditional(prior, rows),
                 AnyRecord(),
                 [names[action] for action in columns],
                 records=SomeRecords(known, rows),

@@ -280,12 +280,12 @@ class MaskClass:
             return cls(rows, columns, None)
         part = DecisionProblem(
             whole.utilities[np.ix_(rows, columns)],
-            conditional(whole.prior[rows]),
+            conditional(whole.prior, rows),
             adjacency,
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
-            priors=Changed(whole.priors, lambda _, prior: conditional(prior[rows])),
+            priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
         )
         return cls(rows, columns, part)
 

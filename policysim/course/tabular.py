@@ -288,7 +288,7 @@ class TabularMDP:
             "stacked": self.stacked[rows][:, states],
             "ends": read_only(np.asfortranarray(self.ends[states])),
             "rewards": read_only(np.asfortranarray(self.rewards[states])),
-            "initial": read_only(conditional(self.initial[states])),
+            "initial": read_only(conditional(self.initial, states)),
             "admissible": None if self.admissible is None else self.admissible[states],
             "records": SomeRecords(self.records, states),
             "classes": None,

@@ -12,7 +12,7 @@ from envs.cohort import prior
 from envs.records import RecordSpace
 from envs.scenario import DEATH
 from envs.treatment_response import Course, ResponseModel
-from policies.arrays import FloatArray, IntArray, conditional, read_only
+from policies.arrays import FloatArray, IntArray, read_only
 from policies.named_records import NumberedRecords, Records
 from policysim.course.course_records import CourseRecords, FirstRecords
 from policysim.course.process import BoolArray
@@ -164,7 +164,8 @@ class TreatmentCourse:
         found = []
         for place in range(int(self.classes.max()) + 1):
             rows, part = self._restricted(np.flatnonzero(of_fixed == place))
-            found.append((rows, replace(part, initial=conditional(part.initial))))
+            total = part.initial.sum()
+            found.append((rows, replace(part, initial=part.initial / total) if total > 0 else part))
         return tuple(found)
 
     def merged(self) -> TreatmentCourse:
