@@ -206,6 +206,11 @@ class Backup:
         return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
 
     @property
+    def transient(self) -> tuple[int, ...]:
+        """The axes of the record that may change from one morning to the next."""
+        return self._order[: self._n_flags]
+
+    @property
     def n_fixed(self) -> int:
         """How many fixed parts a record may have."""
         return self._n_fixed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -53,8 +53,24 @@ def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: floa
     return table
 
 
-def _tables(problem: DecisionProblem, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
-    """log p(a|x) and p(a|x)."""
+class InClasses(Protocol):
+    """A decision that is put together from those of its classes."""
+
+    @property
+    def n_records(self) -> int:
+        """Of all classes."""
+
+    @property
+    def n_actions(self) -> int:
+        """Of all classes."""
+
+    @property
+    def classes(self) -> tuple[MaskClass, ...]:
+        """Each record is in one of them."""
+
+
+def tables_by_class(problem: InClasses, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
+    """log p(a|x) and p(a|x), column-major, from those of each class that has a decision to make."""
     shape = (problem.n_records, problem.n_actions)
     logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
     for part in problem.classes:
@@ -98,7 +114,7 @@ def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng:
 BY_MASK: Mapping[str, Callable[..., Any]] = {
     "log_probabilities": partial(_table, only=0.0, never=-np.inf),
     "probabilities": partial(_table, only=1.0, never=0.0),
-    "tables": _tables,
+    "tables": tables_by_class,
     "check": _check,
     "loss_bound": _loss_bound,
     "sample": _sample,

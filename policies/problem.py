@@ -21,6 +21,7 @@ from policies.arrays import (
     FloatArray,
     IntArray,
     checked_priors,
+    conditional,
     finite_table,
     probability_vector,
     read_only,
@@ -276,19 +277,14 @@ class MaskClass:
             return cls(rows, columns, None)
         part = DecisionProblem(
             whole.utilities[np.ix_(rows, columns)],
-            _conditional(whole.prior[rows]),
+            conditional(whole.prior, rows),
             adjacency,
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
-            priors=Changed(whole.priors, lambda _, prior: _conditional(prior[rows])),
+            priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
         )
         return cls(rows, columns, part)
-
-
-def _conditional(prior: FloatArray) -> FloatArray:
-    total = prior.sum()
-    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
 
 
 def _table(values: ArrayLike, mask: BoolArray | None, name: str, *, highest: bool = False) -> FloatArray:

@@ -7,6 +7,7 @@ sets             how much each set of actions is worth to those who prefer it
 whole_programme  the whole linear programme, where a record has several cliques of neighbours
 programmes       small packing programmes at once by the simplex method, and any programme by HiGHS
 bounded          the optimum within bounds; bounds: what is bounded; bounded_programme: its rows, and what is possible
+masked_programme the same where records do not allow every action; joint: the sets of records that allow the same
 mixtures         the best mixture of private policies; oracles, by_class: where they come from
 robust           the best mixture in the worst case over several priors
 penalties        the records by the order of their actions where outcomes are penalised

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, non_negative
-from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import Bound, bounds_on, outcome_of
+from policies.optimal.masked_programme import programme_of
 from policies.problem import DecisionProblem, once_per_problem
 
 
@@ -82,22 +82,22 @@ def bounded_optimum(
     (0.5924, [[0.7076, 0.2924], [0.8924, 0.1076]])
     """
     epsilon = non_negative(epsilon, "epsilon")
-    programme = BoundedProgramme(problem, epsilon, bounds_on(problem, at_most, capacity))
+    programme = programme_of(problem, epsilon, bounds_on(problem, at_most, capacity))
     found = programme.solve()
-    logs = programme.table(found)
+    logs = programme.table(found.parts)
     value = problem.value(np.exp(logs))
     return BoundedOptimum(logs, value, max(value, programme.value(found.bound)), programme.multipliers(found))
 
 
 def bounded_logs(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> FloatArray:
     """`BoundedOptimum.log_probabilities` alone."""
-    programme = BoundedProgramme(problem, epsilon, bounds)
-    return programme.table(programme.solve())
+    programme = programme_of(problem, epsilon, bounds)
+    return programme.table(programme.solve().parts)
 
 
 def require_feasible(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
     """InfeasibleError if no epsilon-private policy keeps the bounds; quick where one action for all does."""
-    programme = BoundedProgramme(problem, epsilon, bounds)
+    programme = programme_of(problem, epsilon, bounds)
     if not any((column.expectations[1:] <= programme.limits).all() for column in programme.constants):
         programme.solve()
 
@@ -146,6 +146,6 @@ def penalised_point(problem: DecisionProblem, epsilon: float, outcome: str, pena
     bounds = bounds_on(problem, {outcome: 0.0}, None)
     if np.isinf(non_negative(penalty, "penalty")):
         raise ValueError("penalty must be finite, got penalty=inf.")
-    programme = BoundedProgramme(problem, epsilon, bounds)
+    programme = programme_of(problem, epsilon, bounds)
     lost, harmed = programme.oracle.best(np.array([1.0, penalty]) * programme.scales)[0].expectations * programme.scales
     return programme.value(0.0) - float(lost), float(harmed) + bounds[0].limit - bounds[0].room

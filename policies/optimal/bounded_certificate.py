@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import non_negative
-from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import Bound, bounds_on, checked_limits, checked_shares
 from policies.optimal.certificate import Certificate, costs_are_of, optimal_certificate, rounded_down
+from policies.optimal.masked_programme import programme_of
 from policies.problem import DecisionProblem
 
 # Half the distance from 1 to the next float; and more than what underflow takes from all products and sums together.
@@ -123,7 +123,7 @@ def bounded_certificate(
     """
     epsilon = non_negative(epsilon, "epsilon")
     bounds = bounds_on(problem, at_most, capacity)
-    programme = BoundedProgramme(problem, epsilon, bounds)
+    programme = programme_of(problem, epsilon, bounds)
     multipliers = programme.multipliers(programme.solve())
     prices = [multipliers[bound.name] for bound in bounds]
     mixed = _mixed(problem, bounds, prices)
@@ -169,7 +169,7 @@ def _room(problem: DecisionProblem, bound: Bound) -> Fraction:
     outcome = problem.outcomes[bound.name]
     least = outcome.min(axis=1)
     if bound.as_one_for_all:
-        over = problem.prior * (outcome[:, problem.best_fixed_action] - least)
+        over = problem.prior * (problem.of_best_fixed(outcome) - least)
         return Fraction(math.fsum(over)) * (1 + 8 * _HALF_ULP) + _UNDERFLOW
     terms = problem.prior * least
     off = 8 * _HALF_ULP * Fraction(math.fsum(np.abs(terms))) + _UNDERFLOW

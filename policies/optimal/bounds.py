@@ -102,9 +102,8 @@ def bounds_on(
     """
     limits, shares = checked_limits(at_most), checked_shares(capacity)
     bounds = []
-    fixed = problem.best_fixed_action
     for name, limit in limits.items():
-        all_alike = float(expected_for_all(problem, name)[fixed])
+        all_alike = one_for_all(problem, name)
         if isinstance(limit, str):
             bounds.append(Bound(name, all_alike, 0.0, as_one_for_all=True))
         else:
@@ -124,10 +123,12 @@ def bounds_on(
 
 
 @once_per_problem
-def expected_for_all(problem: DecisionProblem, name: str) -> FloatArray:
-    """The expectation of an outcome if everybody gets the same action, (n_actions,)."""
-    means: FloatArray = problem.prior @ outcome_of(problem, name)
-    return means
+def one_for_all(problem: DecisionProblem, name: str) -> float:
+    """The expectation of an outcome if everybody gets the action that is best for all (who allow the same)."""
+    outcome = outcome_of(problem, name)
+    if problem.admissible is None:
+        return float((problem.prior @ outcome)[problem.best_fixed_action])
+    return float(problem.prior @ problem.of_best_fixed(outcome))
 
 
 def outcome_of(problem: DecisionProblem, name: str) -> FloatArray:

@@ -101,6 +101,8 @@ class Optimal(Policy):
             object.__setattr__(self, "priors", _checked_priors(self.priors))
             # The priors are those of records.
             object.__setattr__(self, "row_wise", False)
+        # What is bounded, and the worst case, are those of all records together.
+        object.__setattr__(self, "across_masks", self.bounded or self.priors is not None)
 
     @property
     def bounded(self) -> bool:
@@ -170,6 +172,7 @@ class OptimalSafe(Policy):
     works = (DANTZIG_WOLFE_1960,)
     look = Look("#1B7837", "h", "dashdot")
     row_wise = True  # as `Optimal`, with the order of the utilities less multiples of the outcomes
+    across_masks = True
 
     def __post_init__(self) -> None:
         """Check all, and keep copies."""
@@ -220,6 +223,7 @@ class OptimalRobust(Policy):
     works = (DANTZIG_WOLFE_1960,)
     look = Look("#762A83", "8", "dotted")
     row_wise = True  # as `Optimal`, with the sums of each prior
+    across_masks = True
 
     def __post_init__(self) -> None:
         """Check all, and keep copies."""

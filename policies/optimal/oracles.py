@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.listed import Listed
 from policies.optimal.ceilings import best_ceilings, ceiling_logs
 from policies.optimal.classes import hiding_partitions, of_groups, renumbered
-from policies.optimal.mixtures import Column
+from policies.optimal.mixtures import Column, Oracle
 from policies.optimal.sets import class_weights, members_of
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
@@ -70,6 +70,13 @@ class Groups(NamedTuple):
     columns: FloatArray
     worths: FloatArray
     sets: tuple[IntArray, FloatArray] | None = None
+
+
+class TableOracle(Oracle, Protocol):
+    """An oracle that knows the tables of its columns."""
+
+    def table(self, parts: Parts, n_records: int) -> FloatArray:
+        """log p(a|x) of a mixture, (n_records, n_actions)."""
 
 
 class Constant(NamedTuple):

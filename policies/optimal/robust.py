@@ -23,13 +23,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import ROUNDING, FloatArray, non_negative, probability_vector
+from policies.arrays import ROUNDING, FloatArray, IntArray, non_negative, probability_vector
 from policies.optimal.by_class import ByClass
 from policies.optimal.classes import by_order, one_clique
+from policies.optimal.joint import Joint, Side
 from policies.optimal.mixtures import Column, best_mixture
-from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, Weighted, neighbours
+from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, TableOracle, Weighted, neighbours
 from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem, once_per_problem
+from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +54,18 @@ class _Stakes:
         """Under these priors, (J, n)."""
         best = problem.utilities.max(axis=1)
         regrets = tuple(best - column for column in problem.utilities.T)
-        gains = np.array([[float(prior @ column) for column in regrets] for prior in priors]).min(axis=1)
+        gains = np.zeros(len(priors))
+        for part in problem.classes or (None,):
+            rows, columns = (slice(None), range(problem.n_actions)) if part is None else (part.rows, part.columns)
+            gains += [min(float(prior[rows] @ regrets[column][rows]) for column in columns) for prior in priors]
         exists = gains > ROUNDING * (priors @ np.abs(problem.utilities).max(axis=1))
         units = np.where(exists, gains, gains[exists].min() if exists.any() else 1.0)
         return cls(priors, regrets, units)
+
+    def among(self, part: MaskClass, rows: IntArray) -> _Stakes:
+        """Those of a class, under some of the priors; the units are those of all."""
+        regrets = tuple(self.regrets[action][part.rows] for action in part.columns)
+        return _Stakes(self.priors[np.ix_(rows, part.rows)], regrets, self.units[rows])
 
     @property
     def rows(self) -> list[Row]:
@@ -138,26 +147,49 @@ def robust_optimum(
     (-0.3447, [[0.2689, 0.7311], [0.7311, 0.2689]])
     """
     epsilon = non_negative(epsilon, "epsilon")
-    partitions = neighbours(problem, epsilon)
-    oracle: ByOrder | ByClass | ByProgramme
-    if len(partitions) == 1 and one_clique(partitions[0]):
-        groups = _known_groups(problem) if priors is None else _stakes(problem, priors).groups(problem)
-        oracle = ByOrder(epsilon, lambda _: groups)
-        constants = groups.worths.sum(axis=0)
+    oracle: TableOracle
+    if problem.admissible is None:
+        oracle, columns = _oracle(problem, epsilon, None if priors is None else _stakes(problem, priors))
     else:
-        stakes = _stakes(problem, priors)
-        weighted, constants = partial(stakes.weighted, problem), stakes.of_constants
-        if len(partitions) == 1:
-            oracle = ByClass(epsilon, partitions[0], weighted, stakes.rows)
-        else:
-            oracle = ByProgramme(problem, epsilon, weighted, stakes.rows)
-    columns = [Column(row, Constant(action, problem.n_actions)) for action, row in enumerate(constants)]
-    n_priors = constants.shape[1]
+        oracle, columns = _joint(problem, epsilon, _stakes(problem, priors))
+    n_priors = len(columns[0].expectations)
     columns.append(oracle.best(np.full(n_priors, 1 / n_priors))[0])
     found = best_mixture(oracle, columns, np.zeros(0))
     assert found is not None  # nothing limits it
     logs = oracle.table(found.parts, problem.n_records)
     return RobustOptimum(logs, 1 - found.value, 1 - min(found.bound, found.value), found.prices)
+
+
+def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) -> tuple[TableOracle, list[Column]]:
+    """The oracle of a problem without a mask, and one action for all; at the stakes of its own priors by default."""
+    partitions = neighbours(problem, epsilon)
+    oracle: TableOracle
+    if len(partitions) == 1 and one_clique(partitions[0]):
+        groups = _known_groups(problem) if stakes is None else stakes.groups(problem)
+        oracle = ByOrder(epsilon, lambda _: groups)
+        constants = groups.worths.sum(axis=0)
+    else:
+        stakes = _stakes(problem, None) if stakes is None else stakes
+        weighted, constants = partial(stakes.weighted, problem), stakes.of_constants
+        if len(partitions) == 1:
+            oracle = ByClass(epsilon, partitions[0], weighted, stakes.rows)
+        else:
+            oracle = ByProgramme(problem, epsilon, weighted, stakes.rows)
+    return oracle, [Column(row, Constant(action, problem.n_actions)) for action, row in enumerate(constants)]
+
+
+def _joint(problem: DecisionProblem, epsilon: float, stakes: _Stakes) -> tuple[TableOracle, list[Column]]:
+    """The oracle of a problem with a mask: the sets of records that allow the same, at the stakes of all."""
+    sides = []
+    for part in problem.classes:
+        if part.problem is not None:
+            # The priors under which nobody of the set comes have no say in it.
+            rows = np.flatnonzero(stakes.priors[:, part.rows].any(axis=1))
+            oracle, constants = _oracle(part.problem, epsilon, stakes.among(part, rows))
+            table = partial(oracle.table, n_records=len(part.rows))
+            sides.append(Side(part, oracle, rows, np.ones(len(rows)), constants, table))
+    joint = Joint(sides, len(stakes.priors), problem.n_actions, problem.best_fixed_actions)
+    return joint, joint.constants()
 
 
 def require_priors(problem: DecisionProblem) -> None:

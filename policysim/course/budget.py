@@ -292,7 +292,7 @@ def _each_day(policy: Policy, problems: Decisions) -> Sequence[DecisionProblem |
         problems = optimal_course(problems).decisions(policy)
     # Others are made when they are asked for.
     given = problems if isinstance(problems, tuple | list) else ()
-    if any(isinstance(day, MaskedProblem) and day.whole is None and not day.mask_public for day in given):
+    if any(isinstance(day, MaskedProblem) and day.told_apart for day in given):
         raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
     return problems
 

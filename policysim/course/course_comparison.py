@@ -15,7 +15,8 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.class_schedules import best_constants
+from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator, schedule_tables
 from policysim.course.private_course import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
@@ -28,7 +29,10 @@ PLAIN = (Greedy(), Uniform(), BestFixed())
 
 @dataclass(frozen=True)
 class CourseReferences:
-    """What losses are measured against: the best policy, the uniform one, and the best constant action if any."""
+    """What losses are measured against: the best policy, the uniform one, and the best constant action if any.
+
+    Where states differ in what they allow, and that never changes, `fixed` is the best for all who allow the same.
+    """
 
     best: CourseResult
     uniform: CourseResult
@@ -46,10 +50,10 @@ def compare_process(
 ) -> pd.DataFrame:
     """Evaluate policies exactly over the whole course of a process, at several epsilons.
 
-    On each day the policy decides by that day's Q-values, over all states as records (any-record: the only adjacency
-    that composes over days). greedy is the best policy; uniform is so over admissible actions; best-fixed takes the
-    constant action that is worth most over the course (where none is admissible everywhere and has a value, it decides
-    day by day like the others).
+    On each day the policy decides by that day's Q-values, over all states as records (any-record), or over those of
+    each public class of the process (`Process.classes`): no other adjacency composes over days. greedy is the best
+    policy; uniform is so over admissible actions; best-fixed takes the constant action that is worth most over the
+    course (where none is admissible everywhere and has a value, it decides day by day like the others).
 
     Parameters
     ----------
@@ -79,7 +83,8 @@ def compare_process(
         loss : V(best) - V
         normalized_loss : loss / (V(best) - V(uniform)); NaN where there is nothing to gain, or uniform has no value
         benefit_kept : (V - V(fixed)) / (V(best) - V(fixed)), where fixed is the best constant action, the same on all
-            days; NaN where there is nothing to gain, or no constant action is admissible everywhere and has a value
+            days, and for all who allow the same if that never changes; NaN where there is nothing to gain, or no
+            constant action is admissible everywhere and has a value
         expected_*, extra_* : each outcome of the process over the course, not discounted, and its excess over the best
         epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
             actions are told apart by them, unless the mask is public
@@ -171,11 +176,11 @@ def evaluate_all(
     """The references and each policy; `advance` is called once for each policy."""
     process = evaluator.process
     n_actions = len(process.actions)
-    constants = [a for a in range(n_actions) if process.admissible is None or process.admissible[:, a].all()]
+    constants = _constants(process)
     behaviours: dict[Hashable, DailyTables] = {
         Greedy(): lambda day: _one_hot(course, day, n_actions),
         Uniform(): lambda day: course.plain[day].tables(Uniform()),
-        **{action: _constant(process, action) for action in constants},
+        **constants,
         **{policy: _private(course, policy) for policy in policies if policy not in (Greedy(), Uniform())},
     }
 
@@ -198,6 +203,15 @@ def evaluate_all(
 
 def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
     return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
+
+
+def _constants(process: Process) -> dict[Hashable, DailyTables]:
+    """Each action for all, if all allow it; or the best one for all who allow the same, if that never changes."""
+    of_classes = best_constants(process)
+    if of_classes is not None:
+        return {0: schedule_tables(process, of_classes)}
+    mask = process.admissible
+    return {a: _constant(process, a) for a in range(len(process.actions)) if mask is None or mask[:, a].all()}
 
 
 def _constant(process: Process, action: int) -> DailyTables:

@@ -1,6 +1,6 @@
 """Exact evaluation of a policy over the days of a process: what it is worth, what it causes, what it reveals.
 
-One treatment for all that may change by the day: it looks at nobody, and so costs no privacy at all.
+One treatment for all of a public class that may change by the day: it looks at nobody, and costs no privacy at all.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
-from policies.policy import constant_logs
+from policies.policy import constant_logs, two_values
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.planning import expected
 from policysim.course.process import Process
@@ -147,12 +148,20 @@ class ProcessEvaluator:
         return totals
 
 
-def schedule_tables(process: Process, schedule: tuple[int, ...]) -> DailyTables:
-    """log p and p of each day, (n, k), of giving everybody the action of the day."""
+def schedule_tables(process: Process, schedule: ArrayLike) -> DailyTables:
+    """log p and p of each day, (n, k), of giving everybody the action of the day.
+
+    `schedule` is one for all, (H,), or one for each public class of the process, (n_classes, H).
+    """
+    of_classes = np.atleast_2d(schedule)
 
     def of_day(day: int) -> tuple[FloatArray, FloatArray]:
+        if len(of_classes) > 1:
+            actions = of_classes[process.classes, day]
+            logs, chances = (two_values(actions, len(process.actions), *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))
+            return logs, chances
         row = np.full(len(process.actions), -np.inf)
-        row[schedule[day]] = 0.0
+        row[of_classes[0, day]] = 0.0
         logs = constant_logs(row, len(process.initial))
         return logs, np.exp(logs)
 

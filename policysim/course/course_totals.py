@@ -80,10 +80,10 @@ def compare_totals(
             "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
             "ask about epsilons of one decision."
         )
-    if process.admissible is not None and not process.mask_public:
-        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
     templates, _ = asked_for(catalogue_names(policies), totals, by)
     course = optimal_course(process)
+    if course.plain[0].told_apart:
+        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
     progress.expect(len(templates) * len(totals))

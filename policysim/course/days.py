@@ -18,12 +18,11 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.course.budget import DailyBudget, PrivacyBudget
+from policysim.course.class_schedules import ClassSchedules
 from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
 from policysim.course.course_limit import first_day_limit
-from policysim.course.once import SCHEDULES, schedule_problem
-from policysim.course.schedule_search import best_of_all, found_schedules
-from policysim.course.schedules import Schedule, Schedules
+from policysim.course.once import SCHEDULES
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.question.protocol import SILENT, Progress
@@ -115,11 +114,11 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
     searches = [_Search(study.policy(name), question, course, evaluator) for name in study.policies]
-    family = Schedules.of(process, held=1)
-    first = best_of_all(family)
+    family = ClassSchedules.of(process, held=1)
+    first = family.best()
     schedule = evaluator.evaluate(schedule_tables(process, first))
     progress.advance(horizon)
-    once = _Once(evaluator, family, found_schedules(family, first, SCHEDULES, question.totals))
+    once = _Once(evaluator, family.problem(family.found(first, SCHEDULES, question.totals)))
     once_at = {total: once.at(total) for total in question.totals}
     progress.advance(horizon)
 
@@ -179,9 +178,8 @@ def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references:
 class _Once:
     """One private choice of a schedule at each total: the optimum among the public schedules of a horizon."""
 
-    def __init__(self, evaluator: ProcessEvaluator, family: Schedules, schedules: list[Schedule]) -> None:
-        self._evaluator = evaluator
-        self._problem = schedule_problem(family, schedules)
+    def __init__(self, evaluator: ProcessEvaluator, problem: DecisionProblem) -> None:
+        self._evaluator, self._problem = evaluator, problem
 
     def at(self, total: float) -> CourseResult:
         """The choice of this epsilon, evaluated."""
@@ -207,7 +205,7 @@ class _Search:
     ) -> None:
         self.template = template
         self._question, self._course, self._evaluator = question, course, evaluator
-        self._problems = _problems(course, template)
+        self._problems = course.decisions(template)
         self._nothing = PrivacyBudget(0.0).spending(template, self._problems, 0.0) if template.uses_epsilon else None
         self._largest = [
             PrivacyBudget(total, question.delta).daily(template, self._problems) for total in question.totals
@@ -253,10 +251,3 @@ class _Search:
 def _number_of_steps(name: str, question: DaysQuestion) -> int:
     """The search of its budgets, and an evaluation of each."""
     return 1 + len(question.totals) + make_policy(name).uses_epsilon
-
-
-def _problems(course: DailyDecisions, policy: Policy) -> list[DecisionProblem]:
-    """The decision of each day; every patient allows every treatment."""
-    problems = [day.whole for day in course.decisions(policy)]
-    assert all(problem is not None for problem in problems)
-    return [problem for problem in problems if problem is not None]

@@ -28,8 +28,8 @@ from policysim.course.course_evaluation import (
     schedule_tables,
 )
 from policysim.course.process import Process
-from policysim.course.schedules import best_schedule
-from policysim.course.step_problems import backward, decision, optimal_course, reference_priors
+from policysim.course.schedules import Schedule, Schedules, best_schedule, constant_value
+from policysim.course.step_problems import decision, optimal_course, reference_priors
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -133,8 +133,8 @@ class PrivatePlanner:
     """Policies over the days of a process under their own continuation.
 
     Policies that need a prior are planned with the distribution of the state under the best policy, and under the best
-    schedule (one action for all that may change by the day); then, as long as the course gains, under their own. All of
-    them are public. So the optimum of each day is worth no less than that schedule.
+    schedule (one action for all of a public class that may change by the day); then, as long as the course gains, under
+    their own. All of them are public. So the optimum of each day is worth no less than that schedule.
 
     Parameters
     ----------
@@ -146,10 +146,10 @@ class PrivatePlanner:
         self.evaluator, self.process = evaluator, evaluator.process
         self.horizon = evaluator.process.horizon or 0
         self._starts = [reference_priors(self.process)]
-        if self.process.admissible is None:
-            worth = [_constant_value(self.process, action) for action in range(len(self.process.actions))]
-            schedule = best_schedule(self.process, [int(np.argmax(worth))] * self.horizon)
-            self._starts.append(state_distributions(self.process, schedule_tables(self.process, schedule)))
+        families = [Schedules(part, (1,) * self.horizon) for _, part in self.process.by_class()]
+        if all(family.open for family in families):
+            schedules = [_best_schedule(family) for family in families]
+            self._starts.append(state_distributions(self.process, schedule_tables(self.process, schedules)))
         sketch: Callable[[int], Process] | None = getattr(self.process, "sketch", None)
         small = self.process if sketch is None else sketch(SKETCH)
         whole = small is self.process
@@ -261,9 +261,10 @@ class PrivatePlanner:
         return found
 
 
-def _constant_value(process: Process, action: int) -> float:
-    """What it is worth to give everybody the same action on all days."""
-    return float(process.initial @ backward(process, lambda _, q_values: q_values[:, action].copy()))
+def _best_schedule(family: Schedules) -> Schedule:
+    """The best schedule that is climbed to from the best constant one."""
+    best = max(family.open, key=lambda action: constant_value(family.process, action))
+    return best_schedule(family.process, [best] * len(family.held))
 
 
 def _value(course: PrivateCourse) -> float:

@@ -15,7 +15,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import two_values
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.process import Process
-from policysim.course.step_problems import q_table, require_tabular
+from policysim.course.step_problems import backward, q_table, require_tabular
 
 Schedule = tuple[int, ...]
 # Of a process without a horizon, how often a schedule may change before its last action goes on for ever.
@@ -195,6 +195,11 @@ def moved(process: Process, mass: FloatArray, action: int) -> FloatArray:
     if by_one is not None:
         return by_one(mass, action)
     return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
+
+
+def constant_value(process: Process, action: int) -> float:
+    """What it is worth to give everybody the same action on all days of a finite horizon."""
+    return float(process.initial @ backward(process, lambda _, q_values: q_values[:, action].copy()))
 
 
 def best_schedule(process: Process, start: Sequence[int]) -> Schedule:

@@ -36,7 +36,7 @@ def build_problem(study: Study) -> DecisionProblem:
         For a scenario, `.outcomes` holds the expected number per patient of what is counted
         (`policysim.study.stated_bounds.counted_outcomes`). For a log, the utilities are an outcome model's, fitted on
         all of it, and the prior is that of its patients (`policysim.study.study_problem`). `.priors` are those of
-        `policysim.study.other_priors`.
+        `policysim.study.other_priors`. `.admissible` is what contraindications leave to each record.
 
     Examples
     --------

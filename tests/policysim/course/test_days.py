@@ -401,8 +401,8 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
         (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--adjacency", "one-feature"), "over days only the adjacency any-record composes"),
-        (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
+        (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
@@ -410,3 +410,50 @@ def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path,
     assert (code, out) == (2, "")
     assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
+    '"exponential", "randomized-response"]', '"randomized-response", "optimal"]'
+)
+FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontraindicated = [{ age = "old" }]')
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("scenario", [WITH_ONSET, FORBIDDEN], ids=["all allowed", "contraindicated"])
+def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario):
+    path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=scenario)
+    code, text, err = run(
+        capsys, "compare", str(path), "--horizon", "3", "--total-epsilon", "1,5", "--out", str(tmp_path / "out")
+    )
+    assert (code, err) == (0, "")
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in (text, page):
+        flat = " ".join(words.split())
+        assert "all of a patient" in flat and "record but age, on all days" in flat
+        assert "gives all patients who agree in age the same treatment on a day" in flat
+        assert ("the same treatment for all who may get the same" in flat) == (scenario == FORBIDDEN)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["public"] == ["age"] and manifest["sensitive"] == ["infected", "fever", "cough", "smoker"]
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    private = table[(table["group"] == "all") & ~table["policy"].isin(["greedy"])]
+    assert (private["total_spent"] <= private["total_epsilon"] + 1e-12).all()
+    assert (private["value"] <= private["unbeatable"]).all()
+    # The daily rows are worth what their tables are, and lose no more than is claimed within a class, by enumeration.
+    process = build_course(ps.load_study(path), 3)
+    assert (process.admissible is None) == (scenario == WITH_ONSET)
+    budget = ps.PrivacyBudget(5.0).daily(make_policy("randomized-response"), process)
+    tables = tables_of(process, budget.policy)
+    joint = sequence_probabilities(process, tables)
+    assert max(ps.privacy_loss(joint[process.classes == place], ps.AnyRecord()).epsilon for place in (0, 1)) <= 5 + 1e-9
+    once = ps.plan_once(process, epsilon=5.0)
+    row = private[(private["policy"] == "plan-once") & (private["horizon"] == 3) & (private["total_epsilon"] == 5)]
+    assert row["value"].iloc[0] == pytest.approx(once.value, abs=0.02)
+    for name in ("plan-once", "optimal-daily"):
+        simulated = ("--policy", name, "--horizon", "3", "--patients", "4000")
+        code, text, err = run(capsys, "simulate", str(path), *simulated)
+        assert (code, err) == (0, "")
+    if scenario == FORBIDDEN:
+        # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
+        old = process.classes == 1
+        assert all((table[old, 2] == 0).all() for table in tables)
+        assert (once.schedules[1] != 2).all() and (once.schedules[0] == 2).any()

@@ -15,6 +15,7 @@ from policysim.cli.main import main
 from policysim.study import study_file
 from policysim.study.basis import hidden
 from policysim.study.contraindications import hidden_contraindications, why_refused
+from policysim.study.declared import build_adjacency
 
 PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age", "smoker"]')
 SENSITIVE = STUDY.replace(
@@ -147,3 +148,30 @@ def test_the_figure_is_what_no_mechanism_goes_below():
         assert least == pytest.approx(1.0 if q == 1 else max(q / ratio, 1 - ratio * (1 - q)))
     assert "at least e^-ε q, at ε = 0.3 0.741 q, and certainly if q is 1" in why_refused(["pregnancy"], 0.3)
     assert "certainly" not in why_refused(["pregnancy"], math.inf)
+
+
+def test_studies_of_logs_have_public_features_too(tmp_path):
+    lines = ["age,ill,arm,cured", *(f"{i % 2},{i % 3 % 2},{'ab'[i % 5 % 2]},{i % 7 % 2}" for i in range(60))]
+    (tmp_path / "trial.csv").write_text("\n".join(lines) + "\n")
+    text = """\
+title = "A trial"
+[data]
+file = "trial.csv"
+treatment = "arm"
+treatments = { a = "a", b = "b" }
+propensity = "equal"
+outcome = { cured = 1.0 }
+[data.features]
+age = { levels = [0, 1] }
+ill = { levels = [0, 1] }
+[privacy]
+public = ["age"]
+"""
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    study = ps.load_study(path)
+    assert (study.public, study.sensitive, study.adjacency) == (("age",), ("ill",), "sensitive")
+    assert build_adjacency(study) == Sensitive((2, 2), (1,))
+    path.write_text(text.replace('public = ["age"]', 'public = ["aeg"]'))
+    with pytest.raises(InputFileError, match=r"privacy\.public\[0\]: unknown feature 'aeg'; did you mean 'age'"):
+        ps.load_study(path)
