@@ -9,6 +9,7 @@ sweep          which policies at which epsilon, beside which references, and wha
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider         the numbers that follow epsilon and policy on a page, and which policy is shown first
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
+contraindications  why contraindications read public features only
 basis          what the numbers of a study rest on, and what it hides, in words
 registration   the environments' names in Gymnasium
 """

@@ -297,12 +297,9 @@ class ScenarioStudy(Study):
 
     @property
     def illness(self) -> tuple[str, ...]:
-        """What treatment can change, and what makes death likelier."""
-        return tuple(
-            name
-            for name in super().illness
-            if name in self.scenario.transient or name in self.scenario.death.relative_risk
-        )
+        """What treatment can change, and what makes death or an event likelier."""
+        risks = {name for model in (self.scenario.death, *self.scenario.events.values()) for name in model.relative_risk}
+        return tuple(name for name in super().illness if name in self.scenario.transient or name in risks)
 
     @property
     def choices(self) -> dict[str, Any]:

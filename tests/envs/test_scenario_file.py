@@ -264,7 +264,7 @@ def test_all_mistakes_are_listed_at_once_in_the_order_of_their_lines(small_path,
         (
             "cots =",
             "treatments.a1.cots: unknown key 'cots'; did you mean 'cost'? "
-            "known: clears, combines, contraindicated, cost, hazard_ratio, rules, side_effects, title",
+            "known: clears, combines, contraindicated, cost, hazard_ratio, rules, side_effects, source, title",
         ),
         ("deth =", f"weights.deth: unknown outcome 'deth'; did you mean 'death'? known: {OUTCOMES}"),
     ]
