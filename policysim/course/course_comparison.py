@@ -16,7 +16,7 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
-from policysim.course.private_course import PrivatePlanner
+from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
@@ -63,7 +63,7 @@ def compare_process(
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
         policy would have to be found together with it. Policies that need a prior get, with "private", the
         distribution of the state under the best policy, the best schedule or their own choices, whichever is worth
-        most (`policysim.course.private_course.PrivatePlanner`); with "optimal", that under the best policy.
+        most (`policysim.course.private_planner.PrivatePlanner`); with "optimal", that under the best policy.
 
     Returns
     -------
@@ -180,6 +180,8 @@ def evaluate_all(
     }
 
     def run(job: Hashable) -> CourseResult:
+        if isinstance(job, int) and process.horizon is not None:
+            return evaluator.of_schedule((job,) * process.horizon)
         result = evaluator.evaluate(behaviours[job])
         if job in policies:
             advance()
