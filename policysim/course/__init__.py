@@ -7,7 +7,7 @@ step_problems      what a private policy faces on each day
 chain              what a process is worth if every state always acts by the same probabilities
 planning           the best plan and what a policy is worth; planning_infinite: without a horizon
 budget, allocation, composition   what each day may spend, so that all days stay within one total
-private_course     policies under their own continuation, and within a total
+private_course     a policy under its own continuation; private_planner: where to spend a total
 course_evaluation  what a policy is worth over days, exactly
 schedules          the same action for everybody, changing by the day; schedule_search: which to choose among
 once               one private choice of a schedule
