@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs.backup import Backup
 from envs.cohort import prior
@@ -49,7 +51,7 @@ class TreatmentCourse:
     classes : array of int, (n,), or None
         The public class of each record; None if any two records are hidden among each other.
     admissible : array of bool, (n, k), or None
-        Which treatments each record may get; None if all may get all.
+        Which treatments each record may get; None if all may get all. Rewards are 0 at the others.
     first_records : FirstRecords or None
         Of a course whose records were merged into states (`merged`), which have which.
     """
@@ -172,12 +174,13 @@ class TreatmentCourse:
         """The same course with one state for all records that differ in nothing that matters for it.
 
         Fixed parts of a record are merged where every bit of every number agrees: of the days and nights, of the
-        rewards and of the outcomes; and only within a public class. So states are worth what their records are, bit by
-        bit. `first_records` says which records share a state.
+        rewards, of the outcomes and of what is allowed; and only within a public class. So states are worth what their
+        records are, bit by bit. `first_records` says which records share a state.
         """
         n = self._n_treated
         everything, records = self.backup.restricted(np.arange(self.backup.n_fixed))
-        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values())]
+        allowed = [] if self.admissible is None else [self.admissible.astype(np.float64)]
+        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values(), *allowed)]
         columns = [column.reshape(-1, everything.n_fixed) for table in tables for column in table.T]
         if self.classes is not None:
             columns.append(self.classes[records[: everything.n_fixed]][None, :].astype(np.float64))
@@ -211,7 +214,7 @@ class TreatmentCourse:
             rewards=np.asfortranarray(self.rewards[rows]),
             outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
             backup=backup,
-            admissible=None if self.admissible is None else self.admissible[rows],
+            admissible=None if self.admissible is None else np.asfortranarray(self.admissible[rows]),
         )
         if self.classes is None or classes is None or len(classes) == 1:
             return rows, replace(part, classes=None)
@@ -288,7 +291,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
         tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)
         # Only until classes are known, of which each has its own last record.
-        allowed = None if allowed is None else np.vstack([allowed, np.ones(len(scenario.actions), dtype=np.bool_)])
+        allowed = None if allowed is None else _with_last_row(allowed, value=True)
     return TreatmentCourse(
         horizon=course.horizon,
         length_public=length_public,
@@ -302,15 +305,15 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
     ).with_public(public)
 
 
-def _with_last_row(table: FloatArray, value: float) -> FloatArray:
-    longer = np.empty((len(table) + 1, table.shape[1]), order="F")
+def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
+    longer = np.empty((len(table) + 1, table.shape[1]), dtype=table.dtype, order="F")
     longer[:-1], longer[-1] = table, value
     return longer
 
 
 def _allowed_in(admissible: BoolArray, classes: IntArray) -> BoolArray:
     """What every record may get, (n, k); the last ones, who are no longer treated, what their class may get."""
-    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_)
+    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_, order="F")
     longer[: len(admissible)] = admissible
     for allowed, row in zip(longer[len(admissible) :], classes[len(admissible) :], strict=True):
         allowed[:] = admissible[classes[: len(admissible)] == row].all(axis=0)
