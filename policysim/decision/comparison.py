@@ -33,6 +33,7 @@ from policysim.study.sweep import (
     at_each,
     evaluated_on,
     excess,
+    prepare,
     prove_loss,
     ratio,
     usable_policies,
@@ -200,7 +201,7 @@ def _run_all(
     """Means and exact privacy loss of each policy, and of the optimum what is proven."""
     problem = evaluator.problem
     for on in {evaluated_on(policy, problem) for policy in policies}:
-        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
+        prepare(on)
 
     def run(policy: Policy) -> Result:
         on = evaluated_on(policy, problem)
