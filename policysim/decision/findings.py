@@ -128,9 +128,10 @@ class Findings:
     epsilon : float
         The one that it is about.
     deaths : mapping of str to float
-        Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
+        Expected deaths per patient: best for each, one for all, untreated (where everybody may be); empty where no
+        record can die.
     one_for_all : str
-        The best single action.
+        The best single action, or where records differ in what they allow, those that are best for them.
     rows : list of PolicyRow
         The policies of the study.
     right_guesses : float
@@ -312,7 +313,9 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     if not deaths.any():
         return {}
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
-    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths), "untreated": deaths[:, 0]}
+    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
+    if problem.admissible is None or problem.admissible[:, 0].all():
+        choices["untreated"] = deaths[:, 0]
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 

@@ -11,6 +11,8 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.policy import Policy
+from policysim.cli.main import main
+from policysim.decision import decision_question
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
@@ -21,6 +23,7 @@ from policysim.decision.prices import price_list, sensitivity_by_outcome, unused
 from policysim.decision.search import expected_loss
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import patient_losses, witness_rows
+from policysim.study.study_problem import build_problem
 from policysim.study.sweep import Gain, best_fixed_loss, by_lot_loss
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
@@ -206,6 +209,19 @@ def test_the_parts_of_the_sensitivity_are_those_of_what_is_allowed(study, proble
     deaths = np.where(problem.admissible, problem.outcomes["deaths"], 0) * study.utility.weights["death"]
     largest = max(np.abs(deaths[x] - deaths[y]).max() for x, y in pairs)
     assert table.set_index("outcome").loc["death", "sensitivity"] == pytest.approx(largest, abs=1e-12)
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_the_page_says_that_a_treatment_is_not_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(decision_question, "build_problem", lambda asked: masked(build_problem(asked), asked.space))
+    write_small_study(tmp_path, SENSITIVE)
+    assert main(["compare", str(tmp_path / "small.toml"), "--out", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    patients = page.partition('<div class="patients">')[2].partition('<p class="note">')[0]
+    # The first example patient is an old one.
+    assert "<dt>syrup</dt><dd>not given</dd>" in patients
+    assert patients.count("not given") == 1
+    assert "Deaths per" in capsys.readouterr().out
 
 
 class Careless(Policy):
