@@ -49,7 +49,9 @@ def spend(
         # The policy's guarantee is proved; a loss that is above it in the last digits is the rounding of a logarithm.
         loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
         response = isinstance(policy, RandomizedResponse)
-        uses.append(Use(loss, eta, response_variation(epsilon, problem.n_actions) if response else 1.0))
+        # The fewer actions there are, the further apart are two rows.
+        fewest = min((len(part.columns) for part in problem.classes if part.problem), default=problem.n_actions)
+        uses.append(Use(loss, eta, response_variation(epsilon, fewest) if response else 1.0))
     return tuple(uses)
 
 

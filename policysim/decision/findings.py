@@ -128,9 +128,10 @@ class Findings:
     epsilon : float
         The one that it is about.
     deaths : mapping of str to float
-        Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
+        Expected deaths per patient: best for each, one for all, untreated (where everybody may be); empty where no
+        record can die.
     one_for_all : str
-        The best single action.
+        The best single action, or where records differ in what they allow, those that are best for them.
     rows : list of PolicyRow
         The policies of the study.
     right_guesses : float
@@ -227,7 +228,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     return Findings(
         epsilon=study.epsilon,
         deaths=_deaths(problem),
-        one_for_all=problem.actions[problem.best_fixed_action],
+        one_for_all=problem.best_fixed_name,
         rows=rows,
         right_guesses=guesses(study.epsilon),
         worst=worst_group(at_epsilon, set(_private(study)) - OPTIMA),
@@ -312,7 +313,9 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     if not deaths.any():
         return {}
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
-    choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
+    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
+    if problem.admissible is None or problem.admissible[:, 0].all():
+        choices["untreated"] = deaths[:, 0]
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 
@@ -324,13 +327,15 @@ def _beliefs(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame
 def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:
     if not problem.outcomes["deaths"].any():
         return NOBODY_DIES
-    deaths = problem.prior @ problem.outcomes["deaths"]
-    action = int(deaths.argmin())
+    deaths = problem.for_all(problem.outcomes["deaths"])
+    action, found = int(deaths.argmin()), _deaths(problem)
     # Of those that cost no more deaths but for rounding, the best in utility.
-    if deaths[problem.best_fixed_action] <= deaths[action] * (1 + ROUNDING):
-        action = problem.best_fixed_action
-    kept = gain.kept(float(problem.fixed_values[action])) if gain.has_shares else math.nan
-    return ForAll(problem.actions[action], float(deaths[action]) - _deaths(problem)["best for each"], kept)
+    if found["one for all"] <= deaths[action] * (1 + ROUNDING):
+        name, least, value = problem.best_fixed_name, found["one for all"], problem.best_fixed_value
+    else:
+        name, least, value = problem.actions[action], float(deaths[action]), float(problem.fixed_values[action])
+    kept = gain.kept(value) if gain.has_shares else math.nan
+    return ForAll(name, least - found["best for each"], kept)
 
 
 def _break_even(at_epsilon: pd.DataFrame, private: Sequence[str], gain: Gain, study: ScenarioStudy) -> BreakEven | None:

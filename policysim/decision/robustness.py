@@ -131,10 +131,11 @@ def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str
 
 @dataclass(frozen=True)
 class _Sample:
-    """The records that redraws are evaluated on, (m,), and the share of patients that each stands for, (m,)."""
+    """The records that redraws are evaluated on, (m,), what they allow, and the patients that each stands for, (m,)."""
 
     records: IntArray
     shares: FloatArray
+    admissible: NDArray[np.bool_] | None
 
     def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
         """The decision problem of these records."""
@@ -143,13 +144,14 @@ class _Sample:
         at = scenario.space.lookup(self.records)
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
         utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - costs
-        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions)
+        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions, admissible=self.admissible)
 
 
 def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
     patients = sample_patients(problem.prior, N_PATIENTS, rng)
     records, where = np.unique(np.concatenate([_extremes(problem.utilities), patients]), return_inverse=True)
-    return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
+    shares = np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS
+    return _Sample(records, shares, None if problem.admissible is None else problem.admissible[records])
 
 
 def _ranking(problem: DecisionProblem, study: ScenarioStudy, policies: tuple[str, ...]) -> tuple[str, ...]:
