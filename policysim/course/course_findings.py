@@ -20,9 +20,9 @@ DAILY = "day by day"
 EQUAL = 1e-9
 
 PER_DAY = (
-    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
-    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
-    "may keep more."
+    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on what it "
+    "does itself on the days that follow. It is no limit for the course: another mechanism, compared here or not, may "
+    "keep more."
 )
 SCHEDULE_WORDS = (
     "best-schedule gives everybody the same treatment on a day, which may change from day to day: it looks at nobody "
@@ -39,8 +39,10 @@ LIMIT_WORDS = (
     "for each on all later days. What no mechanism compared here reaches, another one may."
 )
 NEVER_FALLS = (
-    "What is chosen day by day has the largest daily ε that its total allows, or a smaller one that is worth more over "
-    "the course. So it never keeps less at a larger total, and it may spend less than the total."
+    "A mechanism with an ε that chooses day by day starts from best-schedule, and spends its total on the days on "
+    "which it buys most; on the other days everybody gets the same treatment. So it keeps no less than best-schedule, "
+    "and no less at a larger total. It may spend less than the total, and nothing where nothing was found that is "
+    "worth it."
 )
 
 
@@ -153,11 +155,14 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
 def guarantee_words(question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
     plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
-    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
+    other = (
+        ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
+        "whichever is proved to spend least"
+    )
     return (
         f"any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{plus}. Choices made day by day add up by the sum of their ε or of their tables' exact losses{rho}, "
-        "whichever allows more."
+        f"another{plus}. Choices made day by day add up by the sum of their tables' exact losses"
+        f"{other if question.delta > 0 else ''}."
     )
 
 

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADINGS = (
-    ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
-    ("Total ε = {total}", "a choice", "composition", "kept", "per {count:,}", "in all"),
+    ("", "largest", "", "benefit", "extra deaths", "ε spent"),
+    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
 MAP_COLUMN = 16
