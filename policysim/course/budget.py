@@ -201,7 +201,7 @@ class PrivacyBudget:
         but may not be the largest.
 
         More is not always better: a policy that trusts the Q-values of another continuation may be worth less at a
-        larger epsilon. Whoever compares budgets may use what a smaller one allows.
+        larger epsilon, and equal days may be worth less than unequal ones (`policysim.compare` with `total_epsilons`).
 
         Examples
         --------

@@ -35,8 +35,8 @@ def compare_totals(
 
     Each policy spends a total on the days on which it buys most, under its own continuation
     (`policysim.course.private_planner.PrivatePlanner.within`). On days that have nothing of it everybody gets the
-    action that is best on average, which may change by the day and costs no privacy. A larger total is never worth
-    less.
+    same action (of those who allow the same), which may change by the day and costs no privacy. A larger total is
+    never worth less.
 
     Parameters
     ----------

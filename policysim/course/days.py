@@ -120,21 +120,24 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     evaluator = ProcessEvaluator(process, course, study.by)
     templates = [make_policy(name) for name in study.policies]
     plain = [template for template in templates if not template.uses_epsilon]
-    references, results = evaluate_all(evaluator, course, plain, lambda: None)
-    limits = {total: first_day_limit(course, process.initial, total, question.delta) for total in totals}
+    family = ClassSchedules.of(process, held=1)
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        searched = pool.submit(family.best)
+        proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
+        references, results = evaluate_all(evaluator, course, plain, lambda: None)
+    first, limits = searched.result(), {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
-    family = ClassSchedules.of(process, held=1)
-    first = family.best()
     planner = PrivatePlanner(evaluator, family.by_day(first))
     progress.advance(horizon)
 
     def advance() -> None:
         progress.advance(horizon)
 
-    def rows(template: Policy | None) -> pd.DataFrame:
-        if template is None:
-            return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
+    def once() -> pd.DataFrame:
+        return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
+
+    def daily(template: Policy) -> pd.DataFrame:
         result = results.get(template)
         return rows_at_totals(
             planner,
@@ -150,8 +153,11 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
         policy=SCHEDULE, total_spent=0.0, composition="exact-losses", continuation="private"
     )
     with ThreadPoolExecutor(N_THREADS) as pool:
-        found = list(pool.map(rows, [None, *templates]))
-    table = pd.concat([*(schedule.assign(total_epsilon=total) for total in totals), *found], ignore_index=True)
+        # What looks at a prior takes longest, and so begins first.
+        begun = {job: pool.submit(daily, job) for job in sorted(templates, key=lambda job: not job.uses_prior)}
+        jobs = [pool.submit(once), *(begun[template] for template in templates)]
+    frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
+    table = pd.concat(frames, ignore_index=True)
     return _with_limits(table, limits, references)
 
 

@@ -1,7 +1,7 @@
 """Where to spend a total: policies over the days of a process, each under its own continuation.
 
-Epsilon goes to the days on which it buys most; on a day that has none, everybody gets the action that is best on
-average, which costs no privacy.
+Epsilon goes to the days on which it buys most; on a day that has none, everybody gets the same action, which costs no
+privacy.
 """
 
 from __future__ import annotations
