@@ -335,6 +335,8 @@ def loss_and_range(policy: Policy, problem: DecisionProblem) -> tuple[float, flo
 
 
 def _range_by_formula(policy: Policy, problem: DecisionProblem) -> float | None:
+    if problem.admissible is not None:
+        return None  # each set of records that allow the same has a formula of its own
     if isinstance(policy, Uniform | BestFixed):
         return 0.0
     if isinstance(policy, RandomizedResponse):
@@ -344,7 +346,7 @@ def _range_by_formula(policy: Policy, problem: DecisionProblem) -> float | None:
 
 def _distinct_rows(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, Adjacency]:
     """The table, and who is a neighbour of whom in it; of the optimum among neighbours all, each row once."""
-    if policy == Optimal(policy.epsilon) and policy.epsilon < np.inf:
+    if policy == Optimal(policy.epsilon) and policy.epsilon < np.inf and problem.admissible is None:
         partitions = hiding_partitions(problem.adjacency, problem.n_records)
         if len(partitions) == 1 and one_clique(partitions[0]):
             return group_logs(problem, policy.epsilon), AnyRecord()

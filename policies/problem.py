@@ -179,15 +179,19 @@ class DecisionProblem:
 
     @cached_property
     def fixed_values(self) -> FloatArray:
-        """The value of giving everyone the same action, (n_actions,).
+        """The value of giving everyone the same action, (n_actions,): `for_all` of the utilities."""
+        return read_only(self.for_all(self.utilities))
+
+    def for_all(self, table: FloatArray) -> FloatArray:
+        """The expectation of a table, (n_records, n_actions), if everyone gets the same action, (n_actions,).
 
         Who does not allow it gets the best action for all of those who allow the same.
         """
         if self.admissible is None:
-            return read_only(self.prior @ self.utilities)
-        instead = self.of_best_fixed(self.utilities)
-        columns = zip(self.utilities.T, self.admissible.T, strict=True)
-        return read_only(np.array([self.prior @ np.where(allows, column, instead) for column, allows in columns]))
+            return np.asarray(self.prior @ table)
+        instead = self.of_best_fixed(table)
+        columns = zip(table.T, self.admissible.T, strict=True)
+        return np.array([self.prior @ np.where(allows, column, instead) for column, allows in columns])
 
     @property
     def best_fixed_action(self) -> int:
@@ -200,6 +204,15 @@ class DecisionProblem:
         if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
         return np.full(self.n_records, self.best_fixed_action)
+
+    @property
+    def best_fixed_name(self) -> str:
+        """The name of the best fixed action; where records differ in what they allow, all that somebody gets."""
+        if self.admissible is None:
+            return self.actions[self.best_fixed_action]
+        shares = np.bincount(self.best_fixed_actions, self.prior, self.n_actions)
+        given = [self.actions[action] for action in np.argsort(-shares, kind="stable") if shares[action] > 0]
+        return given[0] if len(given) == 1 else f"{' or '.join(given)}, as allowed"
 
     @property
     def best_fixed_value(self) -> float:
@@ -234,6 +247,7 @@ class DecisionProblem:
         known = "sensitivity" in self.__dict__ or size <= SOON_COMPUTED
         facts: list[tuple[str, object]] = [
             ("records", self.n_records),
+            *([("records by what they allow", len(self.classes))] if self.classes else []),
             ("adjacency", self.adjacency.name),
             ("value of the best action for each", best),
             ("value of the best action for all", self.best_fixed_value),
@@ -241,7 +255,7 @@ class DecisionProblem:
             ("range Γ", self.sensitivity.range if known else "not computed"),
         ]
         shares = np.bincount(self.best_actions, weights=self.prior, minlength=self.n_actions)
-        means = {name: self.prior @ table for name, table in self.outcomes.items()}
+        means = {name: self.for_all(table) for name, table in self.outcomes.items()}
         header = (
             "action",
             "value if given to all",

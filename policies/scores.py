@@ -11,6 +11,7 @@ import numpy as np
 
 from policies.adjacency import Adjacency, largest_difference
 from policies.arrays import FloatArray, IntArray, blocks
+from policies.mask import BoolArray
 from policies.policy import Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
@@ -98,7 +99,12 @@ def scaled_scores(utilities: FloatArray, scale: float) -> FloatArray:
     return np.maximum(scores, -LARGEST_GAP, out=scores)
 
 
-def score_range(scores: FloatArray, adjacency: Adjacency) -> float:
+def score_range(scores: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None) -> float:
     """Gamma of a table of scores, (n_records, n_actions): `sensitivity(...).range` without the rest."""
-    pairs = combinations(range(scores.shape[1]), 2)
-    return max(largest_difference(scores[:, a] - scores[:, b], adjacency).value for a, b in pairs)
+    widest = 0.0
+    for a, b in combinations(range(scores.shape[1]), 2):
+        column = scores[:, a] - scores[:, b]
+        if admissible is not None:
+            column[~(admissible[:, a] & admissible[:, b])] = 0.0
+        widest = max(widest, largest_difference(column, adjacency).value)
+    return widest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,7 +14,7 @@ from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
 from policysim.course.schedule_search import best_of_all, found_schedules
-from policysim.course.schedules import Schedule, Schedules, constant_value
+from policysim.course.schedules import DayAction, Schedule, Schedules, moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,27 @@ class ClassSchedules:
     @classmethod
     def of(cls, process: Process, held: int | None = None) -> ClassSchedules:
         """Those that hold each action for `held` decisions; ValueError as `Schedules.of`."""
+        return cls._made(process, lambda part: Schedules.of(part, held))
+
+    @classmethod
+    def of_days(cls, process: Process) -> ClassSchedules:
+        """Those of a finite horizon that may change every day, whether or not there are any (`open`)."""
+        return cls._made(process, lambda part: Schedules(part, (1,) * (process.horizon or 0)))
+
+    @classmethod
+    def given(cls, process: Process, length: int) -> ClassSchedules:
+        """Those of so many decisions of their own; ValueError for a process that has none."""
+        return cls._made(process, lambda part: Schedules(part, (1,) * length).checked())
+
+    @classmethod
+    def _made(cls, process: Process, make: Callable[[Process], Schedules]) -> ClassSchedules:
         parts = process.by_class()
-        return cls(process, tuple(states for states, _ in parts), tuple(Schedules.of(part, held) for _, part in parts))
+        return cls(process, tuple(states for states, _ in parts), tuple(make(part) for _, part in parts))
+
+    @property
+    def open(self) -> bool:
+        """Whether each class has an action that all of its states allow."""
+        return all(family.open for family in self.families)
 
     @property
     def single(self) -> bool:
@@ -61,6 +80,20 @@ class ClassSchedules:
     def best(self) -> tuple[Schedule, ...]:
         """The best schedule of each class (`policysim.course.schedule_search.best_of_all`)."""
         return tuple(best_of_all(family) for family in self.families)
+
+    def by_day(self, schedules: Sequence[Schedule]) -> tuple[DayAction, ...]:
+        """A schedule of each class as what is given on each day."""
+        return schedules[0] if self.single else tuple(zip(*schedules, strict=True))
+
+    def masses(self, schedule: Sequence[DayAction]) -> list[FloatArray]:
+        """The distribution of each day's state, (n,) each; where nobody is left, that of the last day with somebody."""
+        mass, found = self.process.initial, [self.process.initial]
+        for action in schedule[:-1]:
+            # What is left over from a difference of sums may be the rounding of 0.
+            mass = np.maximum(moved(self.process, mass, action), 0.0)
+            left = mass.sum()
+            found.append(mass / left if left > 0 else found[-1])
+        return found
 
     def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
         """The public schedules of each class, of which `first` has the best ones."""
@@ -113,27 +146,27 @@ class ClassSchedules:
         return table
 
 
-def best_constants(process: Process) -> IntArray | None:
-    """For each public class the action that is worth most on all days to all who allow the same, (n_classes, H).
+def best_constants(process: Process) -> tuple[DayAction, ...] | None:
+    """What is worth most on all days to all who allow the same, (H,): for each public class.
 
     None where every state allows all, or where what a state allows may change.
     """
     if process.admissible is None or process.horizon is None:
         return None
-    parts = process.by_class()
-    masks = [process.admissible[states] for states, _ in parts]
+    family = ClassSchedules.of_days(process)
+    masks = [process.admissible[states] for states in family.states]
     if any((mask != mask[0]).any() for mask in masks):
         return None
     worth: dict[tuple[bool, ...], FloatArray] = {}
-    for (states, part), mask in zip(parts, masks, strict=True):
+    for states, own, mask in zip(family.states, family.families, masks, strict=True):
         values = np.full(len(process.actions), -np.inf)
         share = process.initial[states].sum()
-        for action in np.flatnonzero(mask[0]).tolist():
-            values[action] = share * constant_value(part, action)
+        for action in own.open:
+            values[action] = share * own.constant_value(action)
         allowed = tuple(mask[0].tolist())
         worth[allowed] = worth.get(allowed, 0.0) + values
-    best = [int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks]
-    return np.repeat(np.array(best)[:, None], process.horizon, axis=1)
+    best = tuple(int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks)
+    return (best if len(best) > 1 else best[0],) * process.horizon
 
 
 def _in_words(process: Process, actions: IntArray) -> str:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,8 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.class_schedules import best_constants
-from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator, schedule_tables
-from policysim.course.private_course import PrivatePlanner
+from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
@@ -67,7 +68,7 @@ def compare_process(
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
         policy would have to be found together with it. Policies that need a prior get, with "private", the
         distribution of the state under the best policy, the best schedule or their own choices, whichever is worth
-        most (`policysim.course.private_course.PrivatePlanner`); with "optimal", that under the best policy.
+        most (`policysim.course.private_planner.PrivatePlanner`); with "optimal", that under the best policy.
 
     Returns
     -------
@@ -176,22 +177,22 @@ def evaluate_all(
     """The references and each policy; `advance` is called once for each policy."""
     process = evaluator.process
     n_actions = len(process.actions)
-    constants = _constants(process)
-    behaviours: dict[Hashable, DailyTables] = {
-        Greedy(): lambda day: _one_hot(course, day, n_actions),
-        Uniform(): lambda day: course.plain[day].tables(Uniform()),
+    constants = _constants(evaluator)
+    jobs: dict[Hashable, Callable[[], CourseResult]] = {
+        Greedy(): lambda: evaluator.evaluate(lambda day: _one_hot(course, day, n_actions)),
+        Uniform(): lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
         **constants,
-        **{policy: _private(course, policy) for policy in policies if policy not in (Greedy(), Uniform())},
     }
+    jobs |= {policy: partial(evaluator.evaluate, _private(course, policy)) for policy in policies if policy not in jobs}
 
     def run(job: Hashable) -> CourseResult:
-        result = evaluator.evaluate(behaviours[job])
+        result = jobs[job]()
         if job in policies:
             advance()
         return result
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        results = dict(zip(behaviours, pool.map(run, behaviours), strict=True))
+        results = dict(zip(jobs, pool.map(run, jobs), strict=True))
     with_value = [action for action in constants if np.isfinite(results[action].means[0, 0])]
     fixed = max(with_value, key=lambda action: float(results[action].means[0, 0]), default=None)
     references = CourseReferences(results[Greedy()], results[Uniform()], None if fixed is None else results[fixed])
@@ -205,13 +206,15 @@ def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArr
     return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
 
 
-def _constants(process: Process) -> dict[Hashable, DailyTables]:
+def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], CourseResult]]:
     """Each action for all, if all allow it; or the best one for all who allow the same, if that never changes."""
-    of_classes = best_constants(process)
-    if of_classes is not None:
-        return {0: schedule_tables(process, of_classes)}
-    mask = process.admissible
-    return {a: _constant(process, a) for a in range(len(process.actions)) if mask is None or mask[:, a].all()}
+    process, mask = evaluator.process, evaluator.process.admissible
+    actions = [a for a in range(len(process.actions)) if mask is None or mask[:, a].all()]
+    if process.horizon is None:
+        return {action: partial(evaluator.evaluate, _constant(process, action)) for action in actions}
+    best = best_constants(process)
+    schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
+    return {schedule: partial(evaluator.of_schedule, schedule) for schedule in schedules}
 
 
 def _constant(process: Process, action: int) -> DailyTables:

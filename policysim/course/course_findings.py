@@ -22,13 +22,9 @@ DAILY = "day by day"
 EQUAL = 1e-9
 
 PER_DAY = (
-    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
-    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
-    "may keep more."
-)
-NEVER_FALLS = (
-    "What is chosen day by day has the largest daily ε that its total allows, or a smaller one that is worth more over "
-    "the course. So it never keeps less at a larger total, and it may spend less than the total."
+    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on what it "
+    "does itself on the days that follow. It is no limit for the course: another mechanism, compared here or not, may "
+    "keep more."
 )
 
 
@@ -128,6 +124,17 @@ def schedule_words(study: ScenarioStudy) -> str:
     )
 
 
+def never_falls_words(study: ScenarioStudy) -> str:
+    """What a mechanism that chooses day by day does with a total."""
+    everybody = f"all patients {agreeing(study)} get" if agreeing(study) else "everybody gets"
+    return (
+        "A mechanism with an ε that chooses day by day starts from best-schedule, and spends its total on the days on "
+        f"which it buys most; on the other days {everybody} the same treatment. So it keeps no less than "
+        "best-schedule, and no less at a larger total. It may spend less than the total, and nothing where nothing was "
+        "found that is worth it."
+    )
+
+
 def once_words(study: ScenarioStudy) -> str:
     """What one private choice of a schedule is."""
     own = f" Patients {agreeing(study)} share their schedules; others may have others." if agreeing(study) else ""
@@ -200,11 +207,14 @@ def guarantee_words(study: ScenarioStudy, question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
     agree = " that agrees in what is public" if agreeing(study) else ""
     plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
-    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
+    other = (
+        ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
+        "whichever is proved to spend least"
+    )
     return (
         "any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{agree}{plus}. Choices made day by day add up by the sum of their ε or of their tables' exact "
-        f"losses{rho}, whichever allows more."
+        f"another{agree}{plus}. Choices made day by day add up by the sum of their tables' exact losses"
+        f"{other if question.delta > 0 else ''}."
     )
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, daily_name
 from policysim.course.course_findings import (
-    NEVER_FALLS,
     answer,
     best_mechanisms,
     description,
     limit_words,
+    never_falls_words,
     once_words,
     one_for_all_words,
     over_days_title,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADINGS = (
-    ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
-    ("Total ε = {total}", "a choice", "composition", "kept", "per {count:,}", "in all"),
+    ("", "largest", "", "benefit", "extra deaths", "ε spent"),
+    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
 MAP_COLUMN = 16
@@ -74,7 +74,7 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
         lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
     lines += [
         *wrap(one_for_all_words(study)),
-        *wrap(NEVER_FALLS),
+        *wrap(never_falls_words(study)),
         *wrap(schedule_words(study)),
         *wrap(once_words(study)),
         *wrap(limit_words(study)),
@@ -251,7 +251,7 @@ def _page_values(
         "disclaimer": basis(study).disclaimer,
         "privacy": privacy_words(study, question),
         "per_day": per_day_words(study),
-        "never_falls": NEVER_FALLS,
+        "never_falls": never_falls_words(study),
         "schedule_words": schedule_words(study),
         "once_words": once_words(study),
         "one_for_all": one_for_all_words(study),

@@ -197,8 +197,7 @@ def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list
         raise ValueError(f"schedules must be whole numbers of shape (m, {wanted}), got {_shape(schedules)}.")
     if len(table) < 2 or len(table) > MOST_SCHEDULES or len(np.unique(table, axis=0)) < len(table):
         raise ValueError(f"schedules must be 2 to {MOST_SCHEDULES} distinct rows, got {len(table)} rows.")
-    parts = process.by_class()
-    families = tuple(Schedules(part, (1,) * table.shape[1]).checked() for _, part in parts)
+    family = ClassSchedules.given(process, table.shape[1])
     everybody = Schedules(process, (1,) * table.shape[1])
     for place in range(table.shape[1]):
         bad = np.flatnonzero(~np.isin(table[:, place], everybody.choices(place)))
@@ -209,7 +208,7 @@ def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list
                 f"allows, got {int(table[row, place])}."
             )
     rows = [tuple(map(int, row)) for row in table]
-    return ClassSchedules(process, tuple(states for states, _ in parts), families), [rows] * len(parts)
+    return family, [rows] * len(family.families)
 
 
 def _shape(schedules: ArrayLike) -> str:

@@ -51,7 +51,7 @@ class TreatmentCourse:
     classes : array of int, (n,), or None
         The public class of each record; None if any two records are hidden among each other.
     admissible : array of bool, (n, k), or None
-        Which treatments each record may get; None if all may get all.
+        Which treatments each record may get; None if all may get all. Rewards are 0 at the others.
     first_records : FirstRecords or None
         Of a course whose records were merged into states (`merged`), which have which.
     """
@@ -293,7 +293,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
         tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)
         # Only until classes are known, of which each has its own last record.
-        allowed = None if allowed is None else np.vstack([allowed, np.ones(len(scenario.actions), dtype=np.bool_)])
+        allowed = None if allowed is None else _with_last_row(allowed, value=True)
     return TreatmentCourse(
         horizon=course.horizon,
         length_public=length_public,
@@ -315,7 +315,7 @@ def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
 
 def _allowed_in(admissible: BoolArray, classes: IntArray) -> BoolArray:
     """What every record may get, (n, k); the last ones, who are no longer treated, what their class may get."""
-    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_)
+    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_, order="F")
     longer[: len(admissible)] = admissible
     for allowed, row in zip(longer[len(admissible) :], classes[len(admissible) :], strict=True):
         allowed[:] = admissible[classes[: len(admissible)] == row].all(axis=0)

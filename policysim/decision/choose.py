@@ -33,7 +33,7 @@ from policysim.decision.search import (
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import LEAST_EVENTS, population
 from policysim.study.checks import checked_tables, guess_rate_of
-from policysim.study.sweep import N_THREADS, Gain, evaluated_on
+from policysim.study.sweep import N_THREADS, Gain, evaluated_on, prepare
 
 
 class Verdict(StrEnum):
@@ -240,7 +240,7 @@ def choose(
     templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
     progress.expect(len(templates) + 1)
     for on in {evaluated_on(template, problem) for template in templates}:
-        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
+        prepare(on)
 
     limit = Limit(problem, demand)
     least = limit.last_impossible(near=wish.max_epsilon)
@@ -255,8 +255,11 @@ def choose(
     with ThreadPoolExecutor(N_THREADS) as pool:
         rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
     everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
-    enough = [row for row in everybody if row.allowed]
     best_fixed = everybody[problem.best_fixed_action]
+    if problem.admissible is not None:
+        best_fixed = _one_for_all(problem, demand, None)
+        everybody = [best_fixed, *everybody]
+    enough = [row for row in everybody if row.allowed]
     one_for_all = max(enough, key=lambda row: row.value) if enough else None
     found = one_for_all is not None or any(row.allowed for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
@@ -281,11 +284,12 @@ def _safest(everybody: list[Choice], best_fixed: Choice) -> Choice:
     return min([best_fixed, *everybody], key=lambda row: row.extra_deaths)
 
 
-def _one_for_all(problem: DecisionProblem, demand: Demand, action: int) -> Choice:
-    """One treatment for all: `allowed` says whether it meets the demand."""
+def _one_for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> Choice:
+    """One treatment for all who allow it, the best for None: `allowed` says whether it meets the demand."""
     table = BestFixed(action=action).probabilities(problem)
     row = _row(problem, BestFixed.name, table, 0.0)
-    return replace(row, action=problem.actions[action], allowed=demand.margin(problem, table) >= 0)
+    name = problem.best_fixed_name if action is None else problem.actions[action]
+    return replace(row, action=name, allowed=demand.margin(problem, table) >= 0)
 
 
 def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> Choice:

@@ -33,6 +33,7 @@ from policysim.study.sweep import (
     at_each,
     evaluated_on,
     excess,
+    prepare,
     prove_loss,
     ratio,
     usable_policies,
@@ -104,8 +105,10 @@ def compare_problem(
           is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
           still, but pages and screens do not print it (`policysim.study.sweep.Gain`)
         - `best_action_rate`: probability of the best action
-        - `worse_than_untreated`: probability of an action worse than the first, which is no treatment
-        - `p_*`: probability of each action
+        - `worse_than_untreated`: probability of an action worse than the first, which is no treatment, where that is
+          allowed
+        - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
+          and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
         - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
         - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
@@ -200,7 +203,7 @@ def _run_all(
     """Means and exact privacy loss of each policy, and of the optimum what is proven."""
     problem = evaluator.problem
     for on in {evaluated_on(policy, problem) for policy in policies}:
-        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
+        prepare(on)
 
     def run(policy: Policy) -> Result:
         on = evaluated_on(policy, problem)

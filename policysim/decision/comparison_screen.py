@@ -54,7 +54,8 @@ def comparison_screen(
     """Everything that a reader needs to choose, on one screen; `answer` is that of the page."""
     deaths = findings.deaths
     count = population(deaths.values())
-    titles = dict.fromkeys([findings.one_for_all, study.scenario.treatments[findings.one_for_all].title])
+    one = study.scenario.treatments.get(findings.one_for_all)
+    titles = dict.fromkeys([findings.one_for_all, *([] if one is None else [one.title])])
     labels = {"one for all": f"one for all ({', '.join(titles)})"}
     shown = "   ".join(f"{labels.get(name, name)} {events(rate, count)}" for name, rate in deaths.items())
     return [

@@ -18,7 +18,6 @@ from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.randomized_features import RandomizedFeatures
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
@@ -41,8 +40,6 @@ KEEP = 0.8
 NEITHER = (math.nan, math.nan)
 # What linear programming finds, which is no mechanism that others know.
 OPTIMA = {Optimal.name, OptimalSafe.name, OptimalRobust.name}
-# Policies that need more than the utilities of the records that redraws are evaluated on.
-NOT_RANKED = {RandomizedFeatures.name, OptimalSafe.name, OptimalRobust.name}
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -129,9 +126,10 @@ class Findings:
     epsilon : float
         The one that it is about.
     deaths : mapping of str to float
-        Expected deaths per patient: best for each, one for all, untreated; empty where no record can die.
+        Expected deaths per patient: best for each, one for all, untreated (where everybody may be); empty where no
+        record can die.
     one_for_all : str
-        The best single action.
+        The best single action, or where records differ in what they allow, those that are best for them.
     rows : list of PolicyRow
         The policies of the study.
     right_guesses : float
@@ -207,7 +205,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     applied = [template.name for template in templates]
     on_prevalence = [name for name in ON_PREVALENCE if name in applied]
     gain = Gain.of(problem)
-    ranked = (BestFixed.name, *(name for name in applied if name not in NOT_RANKED))
+    ranked = (BestFixed.name, *applied)
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = pool.submit(robustness, study, problem, ranked, progress)
@@ -231,7 +229,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
     return Findings(
         epsilon=study.epsilon,
         deaths=_deaths(problem),
-        one_for_all=problem.actions[problem.best_fixed_action],
+        one_for_all=problem.best_fixed_name,
         rows=rows,
         right_guesses=guesses(study.epsilon),
         worst=worst_group(at_epsilon, set(_private(study)) - OPTIMA),
@@ -317,7 +315,9 @@ def _deaths(problem: DecisionProblem) -> dict[str, float]:
     if not deaths.any():
         return {}
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
-    choices = {"best for each": best, "one for all": deaths[:, problem.best_fixed_action], "untreated": deaths[:, 0]}
+    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
+    if problem.admissible is None or problem.admissible[:, 0].all():
+        choices["untreated"] = deaths[:, 0]
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
 
 
@@ -329,13 +329,15 @@ def _beliefs(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame
 def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:
     if not problem.outcomes["deaths"].any():
         return NOBODY_DIES
-    deaths = problem.prior @ problem.outcomes["deaths"]
-    action = int(deaths.argmin())
+    deaths = problem.for_all(problem.outcomes["deaths"])
+    action, found = int(deaths.argmin()), _deaths(problem)
     # Of those that cost no more deaths but for rounding, the best in utility.
-    if deaths[problem.best_fixed_action] <= deaths[action] * (1 + ROUNDING):
-        action = problem.best_fixed_action
-    kept = gain.kept(float(problem.fixed_values[action])) if gain.has_shares else math.nan
-    return ForAll(problem.actions[action], float(deaths[action]) - _deaths(problem)["best for each"], kept)
+    if found["one for all"] <= deaths[action] * (1 + ROUNDING):
+        name, least, value = problem.best_fixed_name, found["one for all"], problem.best_fixed_value
+    else:
+        name, least, value = problem.actions[action], float(deaths[action]), float(problem.fixed_values[action])
+    kept = gain.kept(value) if gain.has_shares else math.nan
+    return ForAll(name, least - found["best for each"], kept)
 
 
 def _break_even(at_epsilon: pd.DataFrame, private: Sequence[str], gain: Gain, study: ScenarioStudy) -> BreakEven | None:

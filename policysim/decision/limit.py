@@ -183,6 +183,7 @@ class Limit:
                 on.adjacency,
                 on.actions,
                 outcomes={other: self._quantity(on, other) for other in others},
+                admissible=on.admissible,
             )
         found = bounded_optimum(self._parts[key], epsilon, at_most={other: self._most[other] for other in others})
         return found.multipliers, -found.bound
@@ -267,7 +268,14 @@ class Limit:
             most = sum((Fraction(weight) * Fraction(self._most[name]) for name, weight in used.items()), Fraction(0))
             least = Fraction(rounded_sum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
             allowed = most + (4 + 2 * len(used)) * HALF_ULP * abs(most) - least
-            mixed = DecisionProblem(-costs, problem.prior, problem.adjacency, problem.actions, records=problem.records)
+            mixed = DecisionProblem(
+                -costs,
+                problem.prior,
+                problem.adjacency,
+                problem.actions,
+                records=problem.records,
+                admissible=problem.admissible,
+            )
             made = Mixture(used, mixed, -rounded_down(-allowed))
         self._made[key] = made
         return made

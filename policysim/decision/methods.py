@@ -147,7 +147,7 @@ def _utilities(study: Study, problem: DecisionProblem) -> str:
 
 
 def _cost(problem: DecisionProblem, price: Price) -> str:
-    fixed = problem.actions[problem.best_fixed_action]
+    fixed = problem.best_fixed_name
     cost = (
         f"Values are exact sums over all records, weighted by the prior: against the best treatment for each record, "
         f"{rounded(price.loss)} in utility is lost per patient"

@@ -214,6 +214,7 @@ def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame
             ("utility_at_sensitivity", f"{name}, record {place} of 2", problem.utilities[record, action])
             for place, record in enumerate((found.witness.record, found.witness.neighbour), start=1)
             for action, name in enumerate(problem.actions)
+            if problem.admissible is None or problem.admissible[record, action]
         ),
         *(
             ("benefit_kept_at_prevalence", f"{name} × {factor}", kept)

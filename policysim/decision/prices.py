@@ -16,6 +16,7 @@ from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
 from policies.arrays import ROUNDING, FloatArray
+from policies.mask import told_apart
 from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
@@ -49,13 +50,14 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
         hides, epsilon, value, loss, benefit_kept, extra_deaths, epsilon_spent, used; dearest first. It is the optimum
         under `sensitive = [feature]`: everything else about a patient is public, and no mechanism costs less. A feature
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
-        benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
+        What decides which treatments a patient may get cannot be hidden: it has no row, and the row of the whole record
+        is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
     """
     gain = Gain.of(problem)
     least_deaths = expected_deaths(problem, Greedy().probabilities(problem))
     unused = unused_features(study, problem, study.space.names)
     prices: list[dict[str, object]] = []
-    protections = _protections(study.space)
+    protections = _protections(study.space, problem)
     progress.expect(len(protections))
     for name, adjacency in protections:
         if name in unused:
@@ -91,10 +93,15 @@ def unused_features(study: Study, problem: DecisionProblem, names: Sequence[str]
     utilities under `sensitive = [feature]` is 0. The best choice is then the same whatever it is, and its price of 0 is
     that of the model, which leaves out what the feature may really change.
     """
-    rare = [name for name in names if not _seen_to_tell(study.space, problem, study.space.axis(name))]
+    deciding = _deciding(study.space, problem)
+    rare = [
+        name
+        for name in names
+        if name not in deciding and not _seen_to_tell(study.space, problem, study.space.axis(name))
+    ]
     hidden = {name: Sensitive(study.space.shape, (study.space.axis(name),)) for name in rare}
     # The range alone: the rest of the sensitivity takes longer.
-    ranges = {name: score_range(problem.utilities, adjacency) for name, adjacency in hidden.items()}
+    ranges = {name: score_range(problem.utilities, each, problem.admissible) for name, each in hidden.items()}
     return tuple(name for name, found in ranges.items() if not _tells(found, problem))
 
 
@@ -107,6 +114,15 @@ def _seen_to_tell(space: RecordSpace, problem: DecisionProblem, axis: int) -> bo
     return _tells(float(np.ptp(moved, axis=1).max()), problem)
 
 
+def _deciding(space: RecordSpace, problem: DecisionProblem) -> tuple[str, ...]:
+    """The features that decide which treatments a patient may get."""
+    mask = problem.admissible
+    if mask is None:
+        return ()
+    single = {name: Sensitive(space.shape, (axis,)) for axis, name in enumerate(space.names)}
+    return tuple(name for name, adjacency in single.items() if told_apart(mask, adjacency) is not None)
+
+
 def uses_hidden(problem: DecisionProblem) -> bool:
     """Whether any difference between two treatments' utilities depends on what is hidden, by more than rounding."""
     return _tells(problem.sensitivity.range, problem)
@@ -116,12 +132,15 @@ def _tells(found: float, problem: DecisionProblem) -> bool:
     return found > ROUNDING * max(float(problem.utilities.max()), -float(problem.utilities.min()))
 
 
-def _protections(space: RecordSpace) -> list[tuple[str, Adjacency]]:
+def _protections(space: RecordSpace, problem: DecisionProblem) -> list[tuple[str, Adjacency]]:
     """What can be hidden: each feature by itself, and everything."""
-    single: list[tuple[str, Adjacency]] = [
-        (name, Sensitive(space.shape, (axis,))) for axis, name in enumerate(space.names)
-    ]
-    return [*single, (WHOLE_RECORD, AnyRecord())]
+    public = _deciding(space, problem)
+    axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
+    single: list[tuple[str, Adjacency]] = [(name, Sensitive(space.shape, (axis,))) for name, axis in axes.items()]
+    if not public:
+        return [*single, (WHOLE_RECORD, AnyRecord())]
+    together = Sensitive(space.shape, tuple(axes.values()))
+    return [*single, (f"all but {', '.join(public)}", together)] if len(axes) > 1 else single
 
 
 COSTS = "costs of treatments"
@@ -190,10 +209,15 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
 
 
 def _columns(response: ResponseModel, outcome: str, problem: DecisionProblem) -> Iterator[FloatArray]:
-    """P(outcome | x, a) for each action, (n_records,) each; the problem has the deaths already."""
+    """P(outcome | x, a) for each action, (n_records,) each; 0 where not allowed. The problem has the deaths already."""
     if outcome == DEATH:
-        yield from problem.outcomes["deaths"].T
-        return
-    space = response.scenario.space
-    chances = (response.chance(outcome, action) for action in range(len(problem.actions)))
-    yield from (np.broadcast_to(chance, space.shape).ravel() for chance in chances)
+        chances = iter(problem.outcomes["deaths"].T)
+    else:
+        shape = response.scenario.space.shape
+        tables = (response.chance(outcome, action) for action in range(len(problem.actions)))
+        chances = (np.broadcast_to(chance, shape).ravel() for chance in tables)
+    if problem.admissible is None:
+        yield from chances
+    else:
+        # Neighbours allow the same: what is 0 for all of them makes no difference.
+        yield from (np.where(allows, chance, 0.0) for chance, allows in zip(chances, problem.admissible.T, strict=True))

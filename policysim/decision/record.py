@@ -178,7 +178,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
 
 
 def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
-    fixed = problem.actions[problem.best_fixed_action]
+    fixed = problem.best_fixed_name
     kept = (
         NO_SHARES
         if math.isnan(price.benefit_kept)

@@ -19,8 +19,10 @@ from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.distinct import reweighted
+from policies.distinct import distinct_rows, reweighted
+from policies.listed import Listed
 from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.redraws import SPREAD, Redraws
@@ -37,8 +39,6 @@ WITHIN = 0.9
 N_PATIENTS = 10_000
 # Differences between values that only rounding makes: of their range, and of the largest of them.
 TIE, ROUNDING = 1e-9, 1e-12
-# Records of the whole domain that are kept for each extreme, so that sensitivities stay those of the domain.
-N_EXTREME = 100
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,8 @@ def robustness(
 
     The uncertain numbers of the model are redrawn (`policysim.decision.redraws`): the effects and costs of all
     treatments, and whatever else states an interval. The best treatment for each and the best one for all, against
-    which benefit is measured, know the redrawn numbers; the policies do not. Each redraw is evaluated on the same
-    sampled patients; privacy is over them and the records with the most extreme utilities. Only under any-record:
-    elsewhere the result is None, as a sample of records has no neighbours that differ in one feature.
+    which benefit is measured, know the redrawn numbers; the policies, made on all records, do not. Each redraw is
+    evaluated on the same sampled patients.
 
     Parameters
     ----------
@@ -115,23 +114,19 @@ def robustness(
     problem : DecisionProblem
         Built from it.
     policies : tuple of str
-        Names from the catalogue. The sample has neither outcomes to bound nor other priors: policies that look at these
-        are left out of the ranking.
+        Names from the catalogue; those that cannot be used on the problem are left out.
     progress : Progress, optional
         Told of each redraw.
     """
-    if not isinstance(problem.adjacency, AnyRecord):
-        return None
-    patients, numbers = np.random.default_rng(study.seed).spawn(2)
-    sample = _sample(problem, patients)
-    response = ResponseModel(study.scenario)
-    as_stated, _ = sample.problem(response, study.utility)
-    policies = tuple(name for name in policies if applies(study.policy(name, study.epsilon), as_stated))
-    if not policies:
+    made = {name: study.policy(name, study.epsilon) for name in policies}
+    made = {name: policy for name, policy in made.items() if applies(policy, problem)}
+    if not made:
         return None
     progress.expect(REDRAWS)
-    draws = Redraws(study)
-    tables = {name: study.policy(name, study.epsilon).probabilities(as_stated) for name in policies}
+    patients, numbers = np.random.default_rng(study.seed).spawn(2)
+    sample = _Sample.of(problem, patients)
+    tables = {name: sample.rows(policy, problem) for name, policy in made.items()}
+    response, draws = ResponseModel(study.scenario), Redraws(study)
     stated = ranked(_evaluated(sample, response, study.utility, tables)[0])
     same = first = 0
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -167,10 +162,24 @@ def _ranges(found: Mapping[tuple[str, str], Sequence[float]]) -> tuple[Range, ..
 
 @dataclass(frozen=True)
 class _Sample:
-    """The records that redraws are evaluated on, (m,), and the share of patients that each stands for, (m,)."""
+    """The records that redraws are evaluated on, (m,), what they allow, and the patients that each stands for, (m,)."""
 
     records: IntArray
     shares: FloatArray
+    admissible: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
+        """Patients drawn from the prior."""
+        records, counts = np.unique(sample_patients(problem.prior, N_PATIENTS, rng), return_counts=True)
+        allowed = None if problem.admissible is None else problem.admissible[records]
+        return cls(records, counts / N_PATIENTS, allowed)
+
+    def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
+        """What a policy that is made on all records gives to these, (m, k)."""
+        on = evaluated_on(policy, problem)
+        merged = None if on is problem else distinct_rows(problem)
+        return policy.probabilities(on)[self.records if merged is None else merged.row[self.records]]
 
     def problem(self, response: ResponseModel, utility: Utility) -> tuple[DecisionProblem, dict[str, FloatArray]]:
         """The decision problem of these records, and the probabilities of death and of each event, (m, k)."""
@@ -181,13 +190,14 @@ class _Sample:
         utilities = -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs
         places = {name: scenario.outcomes.index(name) for name in (*scenario.events, DEATH)}
         harms = {name: probabilities[:, :, place] for name, place in places.items()}
-        return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions), harms
+        hidden = AnyRecord() if self.admissible is None else _who_allow_the_same(self.admissible)
+        return DecisionProblem(utilities, self.shares, hidden, scenario.actions, admissible=self.admissible), harms
 
 
-def _sample(problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
-    patients = sample_patients(problem.prior, N_PATIENTS, rng)
-    records, where = np.unique(np.concatenate([_extremes(problem.utilities), patients]), return_inverse=True)
-    return _Sample(records, np.bincount(where[-N_PATIENTS:], minlength=len(records)) / N_PATIENTS)
+def _who_allow_the_same(admissible: NDArray[np.bool_]) -> Listed:
+    """The largest adjacency under which a mask is public; values do not depend on it."""
+    classes = np.unique(admissible, axis=0, return_inverse=True)[1].ravel()
+    return Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
 
 
 def _evaluated(
@@ -229,22 +239,6 @@ def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
     ranks = np.zeros(len(names), dtype=int)
     ranks[order[1:]] = np.cumsum(-np.diff(found[order]) > negligible)
     return tuple(sorted(names, key=lambda name: (ranks[names.index(name)], name != Optimal.name, names.index(name))))
-
-
-def _extremes(utilities: FloatArray) -> NDArray[np.intp]:
-    """Records with the largest and smallest utility of each action and difference of two actions."""
-    k = utilities.shape[1]
-    count = min(N_EXTREME, len(utilities) - 1)
-    # One order at a time: each is as long as the table.
-    kept = [_ends(utilities[:, a], count) for a in range(k)]
-    kept += [_ends(utilities[:, a] - utilities[:, b], count) for a in range(k) for b in range(a)]
-    return np.unique(np.concatenate(kept))
-
-
-def _ends(column: FloatArray, count: int) -> NDArray[np.intp]:
-    """Where the smallest and the largest count + 1 entries of a column are."""
-    order = np.argpartition(column, (count, len(column) - 1 - count))
-    return np.concatenate([order[: count + 1], order[-count - 1 :]])
 
 
 def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.study.sweep import evaluated_on, fixed_losses, weighted_regrets
+from policysim.study.sweep import best_fixed_loss, by_lot_loss, evaluated_on, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.
@@ -115,9 +115,9 @@ def make_demand(
     allowed = []
     most = {bound.name: bound.limit for bound in bounds_on(problem, at_most, None)}
     if keep is not None:
-        allowed.append((1 - Fraction(keep)) * min(fixed_losses(problem)))
+        allowed.append((1 - Fraction(keep)) * best_fixed_loss(problem))
     if max_loss is not None:
-        allowed.append(Fraction(max_loss) * sum(fixed_losses(problem)) / problem.n_actions)
+        allowed.append(Fraction(max_loss) * by_lot_loss(problem))
     if max_extra_deaths is not None:
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")

@@ -30,8 +30,7 @@ def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str,
         Built from it.
     """
     scenario, response = study.scenario, ResponseModel(study.scenario)
-    read = scenario.contraindication_features
-    idle = unused_features(study, problem, [name for name in study.space.names if name not in read])
+    idle = unused_features(study, problem, study.space.names)
     weightless = [
         name
         for name in scenario.outcomes

@@ -141,4 +141,9 @@ def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
         if bad.size:
             record = problem.records.describe(rows.start + int(bad[0]))
             return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
+    if problem.admissible is not None:
+        wrong = np.argwhere((np.asarray(logs) > -np.inf) & ~problem.admissible)
+        if len(wrong):
+            row, action = (int(place) for place in wrong[0])
+            return f"it gives {problem.actions[action]} to [{problem.records.describe(row)}], who must not get it"
     return ""

@@ -298,8 +298,9 @@ class ScenarioStudy(Study):
     @property
     def illness(self) -> tuple[str, ...]:
         """What treatment can change, and what makes death or an event likelier."""
-        risks = {name for model in (self.scenario.death, *self.scenario.events.values()) for name in model.relative_risk}
-        return tuple(name for name in super().illness if name in self.scenario.transient or name in risks)
+        risks = [self.scenario.death.relative_risk, *(event.relative_risk for event in self.scenario.events.values())]
+        known = {*self.scenario.transient, *(name for factors in risks for name in factors)}
+        return tuple(name for name in super().illness if name in known)
 
     @property
     def choices(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on
+from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on, prepare
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
@@ -142,7 +142,7 @@ def example_probabilities(
     known = kept or ExampleRows(problem, examples)
     templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
     for on in {evaluated_on(template, problem) for template in templates}:
-        _ = on.sensitivity, on.best_actions  # computed once, before the threads share them
+        prepare(on)
 
     def rows(policy: Policy) -> FloatArray:
         chosen = known.of(policy)
@@ -298,9 +298,11 @@ def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray
     return losses
 
 
-def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float]]]:
-    """The two neighbours that show a sensitivity, in words, with the utility of each action."""
-    return [
-        (problem.records.describe(record), problem.utilities[record].tolist())
-        for record in (witness.record, witness.neighbour)
-    ]
+def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float | None]]]:
+    """The two neighbours that show a sensitivity, in words, with the utility of each action; None where not allowed."""
+    rows: list[tuple[str, list[float | None]]] = []
+    for record in (witness.record, witness.neighbour):
+        allows = np.ones(problem.n_actions) if problem.admissible is None else problem.admissible[record]
+        known = zip(problem.utilities[record].tolist(), allows, strict=True)
+        rows.append((problem.records.describe(record), [utility if allowed else None for utility, allowed in known]))
+    return rows

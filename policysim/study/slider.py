@@ -41,11 +41,12 @@ ESTIMATES = ("value", "difference")
 
 @dataclass(frozen=True)
 class Patient:
-    """An example patient on the page: name, description, and p(a) of each action."""
+    """An example patient on the page: name, description, p(a) of each action, and the actions that are not allowed."""
 
     label: str
     description: str
     probabilities: Mapping[str, float]
+    not_allowed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def make_slider(
     *,
     epsilon: float,
     policy: str,
+    not_allowed: Mapping[str, frozenset[str]] | None = None,
 ) -> Slider:
     """Gather what the slider shows.
 
@@ -113,6 +115,8 @@ def make_slider(
         The records of the patients in words, by their labels, in the order of the page.
     epsilon, policy : float, str
         What is shown first.
+    not_allowed : mapping of str to set of str, optional
+        The actions that patients must not get, by their labels; none by default.
     """
     overall = table[(table["group"] == ALL) & table["policy"].isin(choosable(table))]
     epsilons = tuple(float(value) for value in sorted(overall["epsilon"].unique()))
@@ -154,6 +158,7 @@ def make_slider(
                 label,
                 words_for,
                 {action: found[position] for action, found in zip(actions, at_start["p"][place], strict=True)},
+                (not_allowed or {}).get(label, frozenset()),
             )
             for place, (label, words_for) in enumerate(descriptions.items())
         ),
@@ -198,7 +203,15 @@ def show(
     probabilities = written(example_probabilities(problem, examples, policies, study.epsilons, progress, kept=kept))
     described = {example.label: problem.records.describe(example.record) for example in examples}
     policy = first_policy(table, study.epsilon)
-    return Shown(probabilities, make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy))
+    not_allowed = {} if problem.admissible is None else {e.label: _not_allowed(problem, e.record) for e in examples}
+    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy, not_allowed=not_allowed)
+    return Shown(probabilities, slider)
+
+
+def _not_allowed(problem: DecisionProblem, record: int) -> frozenset[str]:
+    assert problem.admissible is not None
+    pairs = zip(problem.actions, problem.admissible[record], strict=True)
+    return frozenset(action for action, allowed in pairs if not allowed)
 
 
 def choosable(table: pd.DataFrame) -> tuple[str, ...]:

@@ -118,6 +118,13 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
     return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
 
 
+def prepare(problem: DecisionProblem) -> None:
+    """Compute what most policies look at once, before threads share the problem."""
+    for each in (problem, *(part.problem for part in problem.classes)):
+        if each is not None:
+            _ = each.sensitivity, each.best_actions
+
+
 def applies(policy: Policy, problem: DecisionProblem) -> bool:
     """Whether a policy can be used on a problem."""
     try:
@@ -152,11 +159,10 @@ class Gain:
     @classmethod
     def of(cls, problem: DecisionProblem) -> Gain:
         """The gain in a problem, under its prior."""
-        values = problem.fixed_values
         return cls(
             best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=float(values.max()),
-            by_lot=float(values.mean()),
+            fixed=problem.best_fixed_value,
+            by_lot=_by_lot(problem),
             rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
         )
 
@@ -180,6 +186,14 @@ class Gain:
     def kept(self, value: float) -> float:
         """The share that a policy of this value keeps; NaN where there is nothing to gain."""
         return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
+
+
+def _by_lot(problem: DecisionProblem) -> float:
+    """The value of each allowed action with the same probability."""
+    if problem.admissible is None:
+        return float(problem.fixed_values.mean())
+    total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
+    return float(problem.prior @ (total / problem.admissible.sum(axis=1)))
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
@@ -219,9 +233,29 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 
 @once_per_problem
-def fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
     """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
     return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
+
+
+@once_per_problem
+def best_fixed_loss(problem: DecisionProblem) -> Fraction:
+    """What one action for all (who allow the same) loses at least, to three roundings."""
+    if problem.admissible is None:
+        return min(_fixed_losses(problem))
+    lost = list(_lost_by_each(problem))
+    sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
+    return sum(map(min, sets), Fraction(0))
+
+
+@once_per_problem
+def by_lot_loss(problem: DecisionProblem) -> Fraction:
+    """What choosing among the allowed actions by lot loses, to a few roundings."""
+    if problem.admissible is None:
+        return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
+    allowed = problem.admissible.sum(axis=1)
+    columns = zip(_lost_by_each(problem), problem.admissible.T, strict=True)
+    return sum((Fraction(rounded_sum(np.where(allows, lost / allowed, 0.0))) for lost, allows in columns), Fraction(0))
 
 
 class Proof(NamedTuple):
@@ -267,4 +301,4 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
 @once_per_problem
 def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
     """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
-    return min(fixed_losses(problem)) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)
+    return best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)

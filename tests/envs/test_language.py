@@ -10,10 +10,13 @@ from random_scenarios import scenario_texts
 
 import envs
 from envs.backup import Backup
+from envs.dynamics import Dynamics
 from envs.treatment_response import Course
 from policysim.study.study_problem import expected_utilities
 
-FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=20)
+FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=25)
+# Around every number that a uniform one is compared with.
+EDGE = 1e-9
 
 
 def load(text, path):
@@ -97,6 +100,26 @@ def check_numbers(scenario):
     assert np.abs(part.continuation(values[left]) - backup.continuation(values)[left]).max() <= 1e-14
 
 
+def check_simulation(scenario):
+    """The simulation compares its numbers with the probabilities of the definitions, for every evening."""
+    by_hand, dynamics = ByHand(scenario, 2), Dynamics(Course(envs.ResponseModel(scenario), 2))
+    codes, actions, uniforms, wanted = [], [], [], []
+    rng = np.random.default_rng(3)
+    for values, (action, name) in itertools.product(by_hand.records(), enumerate(scenario.actions)):
+        likely, dies = by_hand.day(values, name)
+        absent = np.array([1 - by_hand.present(values, name, flag) for flag in scenario.transient])
+        evening = int(rng.choice(len(likely), p=likely))
+        spared = [1 - each[evening] for each in (*(by_hand.event(values, name, e) for e in scenario.events), dies)]
+        came = rng.random(len(spared)) < 0.5
+        happened = np.array([*by_hand.evenings[evening], *came], dtype=bool)
+        codes.append(scenario.space.codes([scenario.space.record(values)])[0])
+        actions.append(action)
+        uniforms.append(np.array([*absent, *spared]) + np.where(happened, EDGE, -EDGE))
+        wanted.append(happened)
+    found = dynamics.transition(np.array(codes, dtype=np.int16), np.array(actions), np.array(uniforms))
+    assert np.array_equal(found.outcomes, wanted)
+
+
 def test_random_scenarios_are_what_the_definitions_say(path):
     seen = dict.fromkeys(("rules", "events", "intervals", "masks", "combined"), 0)
 
@@ -111,6 +134,7 @@ def test_random_scenarios_are_what_the_definitions_say(path):
         check_tables(scenario)
         check_days(scenario)
         check_numbers(scenario)
+        check_simulation(scenario)
         treatments = scenario.treatments.values()
         seen["rules"] += any(each.rules for each in treatments)
         seen["events"] += bool(scenario.events)

@@ -152,16 +152,6 @@ def test_a_figure_that_some_private_policy_attains():
         least_given(0.5, -1.0)
 
 
-class Careless(Policy):
-    """The best of all actions, whether they are allowed or not, by looking at the whole problem itself."""
-
-    name = "careless"
-    across_masks = True
-
-    def log_probabilities(self, problem):
-        return np.log(np.eye(problem.n_actions)[problem.utilities.argmin(axis=1)])
-
-
 class Foreign(Policy):
     """Draws by the softmax of the utilities: a policy of another package that knows of no mask."""
 

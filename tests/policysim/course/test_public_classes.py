@@ -11,6 +11,7 @@ import policysim as ps
 from policies import make_policy
 from policysim.course.budget import PrivacyBudget
 from policysim.course.class_schedules import ClassSchedules, best_constants
+from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import policy_value
 from policysim.course.step_problems import optimal_course
 
@@ -220,7 +221,7 @@ def test_a_public_mask_that_never_changes_is_such_a_class():
             values = process.rewards[:, action] + dense[action] @ values
         worth.append([process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
     expected = [int(np.argmax([row[0] for row in worth])), int(np.argmax([row[1] for row in worth[:2]]))]
-    assert best_constants(masked)[:, 0].tolist() == expected
+    assert best_constants(masked) == (tuple(expected),) * H
     row = ps.compare(masked, policies=["best-fixed"], epsilons=[1.0]).iloc[0]
     assert row["benefit_kept"] == pytest.approx(0.0, abs=1e-12)
     assert row["value"] == pytest.approx(worth[expected[0]][0] + worth[expected[1]][1], abs=1e-12)
@@ -244,3 +245,31 @@ def test_a_process_without_a_horizon_has_classes_too():
         values.append(ps.plan_once(own, epsilon=1.0).value)
     assert found.value == pytest.approx(np.dot(shares(process), values), abs=1e-9)
     assert ps.compare(process, policies=["optimal-daily"], epsilons=[1.0])["epsilon_spent"].iloc[0] <= 1 + 1e-12
+
+
+def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_from_them():
+    process = chain(4)
+    family = ClassSchedules.of(process, held=1)
+    schedule = family.by_day(family.best())
+    assert len(schedule) == H and all(len(of_day) == 2 for of_day in schedule)
+    tables = [np.eye(K)[np.array(of_day)[CODES]] for of_day in schedule]
+    worth = policy_value(process, tables)
+    evaluator = ProcessEvaluator(process, optimal_course(process))
+    assert evaluator.of_schedule(schedule).means[0, 0] == pytest.approx(worth, abs=1e-12)
+    # By brute force: all schedules of each class.
+    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
+    best = np.full(2, -np.inf)
+    for actions in product(range(K), repeat=H):
+        values = np.zeros(2 * N)
+        for action in reversed(actions):
+            values = process.rewards[:, action] + dense[action] @ values
+        best = np.maximum(best, [process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
+    assert worth == pytest.approx(best.sum(), abs=1e-9)
+    # Whoever follows them: the mass of each day.
+    mass = process.initial
+    for found, table in zip(family.masses(schedule), tables, strict=True):
+        assert found == pytest.approx(mass, abs=1e-12)
+        mass = process.push(mass, table)
+    within_nothing = ps.compare(process, policies=["optimal-daily"], total_epsilons=[0.0, 1e-3])
+    assert (within_nothing["value"] >= worth - 1e-12).all()
+    assert within_nothing["value"].iloc[0] == pytest.approx(worth, abs=1e-9)

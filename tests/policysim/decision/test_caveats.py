@@ -13,12 +13,14 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import ResponseModel
+from envs.cohort import sample_patients
 from policysim.cli.main import main
 from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import Redraws
-from policysim.decision.robustness import REDRAWS, ranked, robustness, wrong_prior
+from policysim.decision.robustness import N_PATIENTS, REDRAWS, ranked, robustness, wrong_prior
 from policysim.study.other_priors import FACTORS
+from policysim.study.study_problem import expected_utilities
 from policysim.study.sweep import LEAST_SHARE, Gain
 
 
@@ -261,9 +263,13 @@ def test_where_the_optimum_is_one_treatment_for_all_it_is_first_in_every_redraw(
     assert found.first_holds == REDRAWS
 
 
-def test_robustness_is_for_any_record_only(study, problem):
+def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, problem):
+    # Tables are those of all records: what a policy reveals to whom changes only the policy.
     other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
-    assert robustness(replace(study, adjacency="one-feature"), other, ("best-fixed",)) is None
+    one_feature = replace(study, adjacency="one-feature")
+    names = ("best-fixed", "randomized-response")
+    assert robustness(one_feature, other, names) == robustness(study, problem, names)
+    assert robustness(study, problem, ()) is None
 
 
 def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
@@ -283,8 +289,35 @@ def test_effects_of_a_response_are_those_of_its_treatments(study):
     np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)
 
 
-def test_policies_that_look_at_outcomes_or_other_priors_are_not_ranked_in_the_redraws(study, problem, monkeypatch):
+def test_policies_that_look_at_outcomes_or_other_priors_are_ranked_too(study, problem, monkeypatch):
     monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
-    found = robustness(study, problem, ("best-fixed", "optimal", "optimal-safe", "optimal-robust"))
-    assert set(found.ranking) == {"best-fixed", "optimal"}
-    assert robustness(study, problem, ("optimal-safe",)) is None
+    names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
+    found = robustness(study, problem, names)
+    assert set(found.ranking) == set(names)
+    # Bounds that nobody can keep leave their policy out, and nothing else.
+    tight = replace(study, at_most={"deaths": 0.0})
+    assert set(robustness(tight, problem, names).ranking) == set(names) - {"optimal-safe"}
+
+
+def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(study, problem, monkeypatch):
+    """By hand: the tables of all records, the whole problem of each redraw, on the same patients."""
+    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 4)
+    found = robustness(study, problem, ("best-fixed", "optimal"))
+    patients, numbers = np.random.default_rng(study.seed).spawn(2)
+    drawn = sample_patients(problem.prior, N_PATIENTS, patients)
+    prior = np.bincount(drawn, minlength=problem.n_records) / N_PATIENTS
+    tables = {name: study.policy(name, study.epsilon).probabilities(problem) for name in ("best-fixed", "optimal")}
+    kept, deaths = {name: [] for name in tables}, {name: [] for name in tables}
+    draws = Redraws(study)
+    for _ in range(4):
+        scenario, utility = draws.draw(numbers)
+        response = ResponseModel(study.scenario).with_scenario(scenario)
+        utilities, died = expected_utilities(response, utility), response.probability("death")
+        best, fixed = prior @ utilities.max(axis=1), (prior @ utilities).max()
+        least = prior @ np.take_along_axis(died, utilities.argmax(axis=1)[:, None], axis=1)[:, 0]
+        for name, table in tables.items():
+            kept[name].append((prior @ (table * utilities).sum(axis=1) - fixed) / (best - fixed))
+            deaths[name].append(prior @ (table * died).sum(axis=1) - least)
+    for each in found.ranges:
+        of = kept if each.outcome == "benefit_kept" else deaths
+        assert [each.low, each.high] == pytest.approx(np.quantile(of[each.policy], [0.05, 0.95]), abs=1e-12)

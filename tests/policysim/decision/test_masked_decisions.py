@@ -1,0 +1,258 @@
+"""A decision in which some patients must not get some treatments: every number counts what is allowed alone."""
+
+import math
+
+import numpy as np
+import pytest
+from full_programme import full_value
+from random_problems import LOOK_FURTHER, neighbour_pairs
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
+from policies.policy import Policy
+from policysim.cli.main import main
+from policysim.decision import decision_question
+from policysim.decision.audit import audit
+from policysim.decision.beliefs import beliefs
+from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.findings import find
+from policysim.decision.frontier import frontier
+from policysim.decision.page_values import findings_table
+from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
+from policysim.decision.search import expected_loss
+from policysim.study.checks import checked_tables
+from policysim.study.example_patients import patient_losses, witness_rows
+from policysim.study.study_problem import build_problem
+from policysim.study.sweep import Gain, best_fixed_loss, by_lot_loss
+
+HIDDEN = ["infected", "fever", "cough", "smoker"]
+SENSITIVE = STUDY.replace('adjacency = "any-record"', f'adjacency = "sensitive"\nsensitive = {HIDDEN}')
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("small"), SENSITIVE))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    """The small study, where the old must not get the syrup, and the young nothing at all but the others."""
+    return masked(ps.build_problem(study), study.space)
+
+
+def masked(plain, space, forbidden=None):
+    old = plain.records.groups("age")[0] == 1
+    mask = np.ones(plain.utilities.shape, dtype=bool)
+    mask[old, 1] = False
+    junk = np.where(mask, 0.0, np.random.default_rng(forbidden).normal(size=mask.shape) * 1e3 if forbidden else 0.0)
+    outcomes = {name: table + np.abs(junk) for name, table in plain.outcomes.items()}
+    return DecisionProblem(
+        plain.utilities + junk,
+        plain.prior,
+        plain.adjacency,
+        plain.actions,
+        records=space,
+        outcomes=outcomes,
+        priors=dict(plain.priors),
+        admissible=mask,
+    )
+
+
+def by_hand(problem, table):
+    """Utilities with what is forbidden left out, whatever the problem holds there."""
+    return float((problem.prior[:, None] * np.where(problem.admissible, table, 0)).sum())
+
+
+def loss_by_pairs(table, pairs):
+    """max log ratio over pairs of neighbours; an action of which both are 0 says nothing."""
+    ratios = [(p, q) for x, y in pairs for p, q in zip(table[x], table[y], strict=True) if p > 0]
+    return max(math.inf if q == 0 else math.log(p / q) for p, q in ratios)
+
+
+def test_the_comparison_is_that_of_sums_over_what_is_allowed(problem):
+    policies = [name for name in CATALOGUE if name not in (*LOOK_FURTHER, "exponential-monotone")]
+    table = ps.compare(problem, policies=policies, epsilons=[0.5, 2.0], by=["age", "infected"])
+    utilities, mask = np.where(problem.admissible, problem.utilities, np.nan), problem.admissible
+    best, lot = np.nanmax(utilities, axis=1), np.nanmean(utilities, axis=1)
+    ages, _ = problem.records.groups("age")
+    fixed = sum(np.max(problem.prior[ages == a] @ problem.utilities[ages == a][:, mask[ages == a][0]]) for a in (0, 1))
+    overall = table[table["group"] == "all"]
+    for row in overall.to_dict("records"):
+        chances = make_policy(row["policy"], epsilon=row["epsilon"]).probabilities(problem)
+        value = by_hand(problem, chances * problem.utilities)
+        assert row["value"] == pytest.approx(value, abs=1e-12)
+        assert row["loss"] == pytest.approx(problem.prior @ best - value, abs=1e-12)
+        assert row["benefit_kept"] == pytest.approx((value - fixed) / (problem.prior @ best - fixed), abs=1e-9)
+        assert row["normalized_loss"] == pytest.approx(
+            (problem.prior @ best - value) / (problem.prior @ (best - lot)), abs=1e-9
+        )
+        assert row["expected_deaths"] == pytest.approx(
+            by_hand(problem, chances * problem.outcomes["deaths"]), abs=1e-14
+        )
+        worse = np.where(mask, problem.utilities < problem.utilities[:, :1], False)
+        assert row["worse_than_untreated"] == pytest.approx(by_hand(problem, chances * worse), abs=1e-13)
+        pairs = neighbour_pairs(problem.adjacency, problem.n_records)
+        assert row["epsilon_spent"] == pytest.approx(loss_by_pairs(chances, pairs), abs=1e-9)
+        variation = max(np.abs(chances[x] - chances[y]).sum() for x, y in pairs) / 2
+        assert row["guess_rate"] == pytest.approx((1 + variation) / 2, abs=1e-12)
+    least = overall[overall["policy"] == "optimal"].set_index("epsilon")["least_loss"]
+    for epsilon in (0.5, 2.0):
+        assert problem.prior @ best - least[epsilon] == pytest.approx(full_value(problem, epsilon), abs=1e-7)
+    assert (overall[overall["policy"] == "best-fixed"]["benefit_kept"].abs() < 1e-9).all()
+    # Nobody who is old gets the syrup.
+    assert (table[table["level"] == "old"]["p_syrup"] == 0).all()
+
+
+def test_numbers_at_forbidden_pairs_change_nothing(study, problem):
+    other = masked(ps.build_problem(study), study.space, forbidden=7)
+    tables = [
+        ps.compare(
+            each, policies=["uniform", "exponential-tight", "optimal", "optimal-safe"], epsilons=[1.0], by=["age"]
+        )
+        for each in (problem, other)
+    ]
+    assert tables[0].equals(tables[1])
+    assert frontier(problem, [1.0]).equals(frontier(other, [1.0]))
+    assert patient_losses(problem, ["uniform"], 1.0).equals(patient_losses(other, ["uniform"], 1.0))
+
+
+def test_one_for_all_is_the_best_for_each_set_of_records_that_allow_the_same(problem):
+    gain = Gain.of(problem)
+    ages, _ = problem.records.groups("age")
+    values = [
+        max(float(problem.prior[ages == age] @ problem.utilities[ages == age, a]) for a in actions)
+        for age, actions in ((0, (0, 1, 2)), (1, (0, 2)))
+    ]
+    assert gain.fixed == pytest.approx(sum(values), abs=1e-14)
+    assert float(best_fixed_loss(problem)) == pytest.approx(gain.best - gain.fixed, abs=1e-13)
+    assert float(by_lot_loss(problem)) == pytest.approx(gain.best - gain.by_lot, abs=1e-13)
+    assert problem.best_fixed_name in ("none", "syrup", "pill") or problem.best_fixed_name.endswith(", as allowed")
+    lot = make_policy("uniform").probabilities(problem)
+    assert expected_loss(problem, lot) == pytest.approx(gain.best - gain.by_lot, abs=1e-13)
+
+
+def test_what_a_treatment_tells_an_observer_is_of_those_who_get_it(problem):
+    found = beliefs(problem, make_policy("optimal", epsilon=1.0).probabilities(problem), "age")
+    syrup = found[found["action"] == "syrup"].set_index("level")["after"]
+    assert syrup["old"] == 0
+    assert syrup["young"] == 1
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5])
+def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep):
+    choices = choose(problem, Wish(keep=keep), ["randomized-response", "optimal"])
+    gain = Gain.of(problem)
+    for row in choices.rows:
+        values = [
+            problem.value(make_policy(row.policy, epsilon=row.epsilon * factor).probabilities(problem))
+            for factor in (0.999, 1.0)
+        ]
+        assert gain.kept(values[0]) < keep <= gain.kept(values[1]) + 1e-9
+    assert choices.limit_proven
+    assert choices.limit == pytest.approx(min(row.epsilon for row in choices.rows), rel=1e-3)
+    with_guesses = choose(problem, Wish(keep=0.99, max_guess=0.51), ["optimal"])
+    assert with_guesses.verdict is Verdict.CANNOT
+    assert with_guesses.certificate is not None
+
+
+def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
+    deaths = problem.outcomes["deaths"]
+    everybody = [make_policy("best-fixed", action=action).probabilities(problem) for action in range(3)]
+    assert (everybody[1][~problem.admissible] == 0).all()
+    least = min(by_hand(problem, table * deaths) for table in everybody)
+    choices = choose(problem, Wish(keep=0.05, at_most={"deaths": "one for all"}), ["optimal"])
+    greedy = by_hand(problem, make_policy("greedy").probabilities(problem) * deaths)
+    assert choices.safest.extra_deaths == pytest.approx(least - greedy, abs=1e-13)
+    impossible = choose(problem, Wish(at_most={"deaths": 0.5 * least}, max_guess=0.6), ["optimal"])
+    assert impossible.verdict is Verdict.CANNOT
+    (bound,) = impossible.least_possible
+    alone = -full_value(problem.with_utilities(-deaths), math.log(0.6 / 0.4))
+    assert bound.alone == pytest.approx(alone, rel=1e-6)
+
+
+def test_findings_and_page_count_what_is_allowed(study, problem):
+    names = ("greedy", "best-fixed", "uniform", "exponential", "randomized-response", "optimal")
+    table = ps.compare(problem, policies=names, epsilons=study.epsilons, by=["age"])
+    found = find(study, problem, table)
+    best = np.where(problem.admissible, problem.utilities, -np.inf).argmax(axis=1)
+    deaths = problem.outcomes["deaths"][np.arange(problem.n_records), best]
+    assert found.deaths["best for each"] == pytest.approx(problem.prior @ deaths, abs=1e-15)
+    one = make_policy("best-fixed").probabilities(problem)
+    assert found.deaths["one for all"] == pytest.approx(by_hand(problem, one * problem.outcomes["deaths"]), abs=1e-15)
+    assert found.one_for_all == problem.best_fixed_name
+    shown = findings_table(found, problem)
+    subjects = shown[shown["quantity"] == "utility_at_sensitivity"]["subject"].tolist()
+    pair = (problem.sensitivity.witness.record, problem.sensitivity.witness.neighbour)
+    for place, (record, (_, utilities)) in enumerate(
+        zip(pair, witness_rows(problem, problem.sensitivity.witness), strict=True)
+    ):
+        allows = problem.admissible[record]
+        assert [utility is not None for utility in utilities] == allows.tolist()
+        for name, allowed in zip(problem.actions, allows, strict=True):
+            assert (f"{name}, record {place + 1} of 2" in subjects) == allowed
+
+
+def test_what_decides_who_may_get_what_has_no_price_and_is_used(study, problem):
+    prices = price_list(study, problem)
+    assert set(prices["hides"]) == {*HIDDEN, "all but age"}
+    row = prices.set_index("hides").loc["all but age"]
+    assert row["value"] == pytest.approx(full_value(problem, study.epsilon), abs=1e-7)
+    assert (prices["epsilon_spent"].dropna() <= study.epsilon + 1e-12).all()
+    assert "age" not in unused_features(study, problem, study.space.names)
+
+
+def test_the_parts_of_the_sensitivity_are_those_of_what_is_allowed(study, problem):
+    table = sensitivity_by_outcome(study, problem)
+    assert table["contribution"].sum() == pytest.approx(problem.sensitivity.value, abs=1e-13)
+    pairs = neighbour_pairs(problem.adjacency, problem.n_records)
+    deaths = np.where(problem.admissible, problem.outcomes["deaths"], 0) * study.utility.weights["death"]
+    largest = max(np.abs(deaths[x] - deaths[y]).max() for x, y in pairs)
+    assert table.set_index("outcome").loc["death", "sensitivity"] == pytest.approx(largest, abs=1e-12)
+
+
+@pytest.mark.usefixtures("blank_drawings")
+def test_the_page_says_that_a_treatment_is_not_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(decision_question, "build_problem", lambda asked: masked(build_problem(asked), asked.space))
+    write_small_study(tmp_path, SENSITIVE)
+    assert main(["compare", str(tmp_path / "small.toml"), "--out", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    patients = page.partition('<div class="patients">')[2].partition('<p class="note">')[0]
+    # The first example patient is an old one.
+    assert "<dt>syrup</dt><dd>not given</dd>" in patients
+    assert patients.count("not given") == 1
+    assert "Deaths per" in capsys.readouterr().out
+
+
+class Careless(Policy):
+    """The best of all treatments, by a look at the whole problem: a planted defect."""
+
+    name = "careless"
+    across_masks = True
+    uses_epsilon = False
+
+    def log_probabilities(self, problem):
+        with np.errstate(divide="ignore"):
+            return np.log(np.tile(np.eye(problem.n_actions)[1], (problem.n_records, 1)))
+
+
+class Foreign(Policy):
+    """By lot; the policy of another package that knows of no mask."""
+
+    name = "foreign"
+
+    def log_probabilities(self, problem):
+        return np.full((problem.n_records, problem.n_actions), -math.log(problem.n_actions))
+
+
+def test_a_policy_that_ignores_the_mask_is_caught(problem):
+    with pytest.raises(ValueError, match=r"careless gives no table of probabilities: it gives syrup to \[.*age.*\]"):
+        checked_tables(Careless(), problem)
+    (found,) = audit(problem, [Careless()], [1.0])
+    assert not found.holds
+    assert "who must not get it" in found.fault
+    (honest,) = audit(problem, [Foreign(1.0)], [1.0])
+    assert honest.holds
+    assert honest.exact == 0
+    # Were it hidden who is old, a treatment that only the young get would give that away.
+    assert ps.privacy_loss(make_policy("uniform").probabilities(problem), AnyRecord()).epsilon == math.inf
