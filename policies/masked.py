@@ -46,7 +46,7 @@ class MaskedProblem:
     @property
     def classes(self) -> tuple[MaskClass, ...]:
         """The classes otherwise."""
-        return self.problem.classes
+        return self.problem.mask_classes
 
     def tables(self, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
