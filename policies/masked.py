@@ -56,7 +56,8 @@ class MaskedProblem:
         if self.whole is not None:
             return policy.tables(self.whole)
         return tables_by_class(
-            self,
+            self.classes,
+            (self.n_records, self.n_actions),
             lambda part: policy.among(part.columns, self.n_actions).tables(part.problem),
         )
 

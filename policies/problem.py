@@ -22,7 +22,6 @@ from policies.arrays import (
     IntArray,
     checked_priors,
     conditional,
-    finite_table,
     probability_vector,
     read_only,
 )
@@ -91,7 +90,7 @@ class DecisionProblem:
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
         mask = admissible_mask(admissible, np.shape(utilities))
-        table = _table(utilities, mask, "utilities")
+        table = filled_table(utilities, mask, "utilities")
         n_records, n_actions = table.shape
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
@@ -100,7 +99,7 @@ class DecisionProblem:
         described = NumberedRecords() if records is None else records
         if mask is not None:
             require_public(mask, adjacency, names, described.describe)
-        expected = {name: _table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
+        expected = {name: filled_table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
@@ -132,7 +131,7 @@ class DecisionProblem:
 
     def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
         """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
-        table = _table(utilities, self.admissible, "utilities")
+        table = filled_table(utilities, self.admissible, "utilities")
         if table.shape != self.utilities.shape:
             raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
         return self._with(utilities=table)
@@ -159,7 +158,7 @@ class DecisionProblem:
         return sensitivity(self.utilities, self.adjacency, self.admissible)
 
     @cached_property
-    def classes(self) -> tuple[MaskClass, ...]:
+    def mask_classes(self) -> tuple[MaskClass, ...]:
         """The records by which actions they allow, and the decision among these; empty where all allow all."""
         if self.admissible is None:
             return ()
@@ -168,7 +167,7 @@ class DecisionProblem:
     @cached_property
     def best_actions(self) -> IntArray:
         """The first allowed action of highest utility for each record, (n_records,)."""
-        if self.classes:
+        if self.mask_classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_actions)
         # Column by column: numpy's argmax takes five times as long on column-major tables.
         best, highest = np.zeros(self.n_records, dtype=np.intp), self.utilities[:, 0].copy()
@@ -201,7 +200,7 @@ class DecisionProblem:
     @cached_property
     def best_fixed_actions(self) -> IntArray:
         """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
-        if self.classes:
+        if self.mask_classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
         return np.full(self.n_records, self.best_fixed_action)
 
@@ -230,7 +229,7 @@ class DecisionProblem:
     def _by_class(self, choose: Callable[[MaskClass], IntArray | int]) -> IntArray:
         """Actions by their numbers in each class, as actions of the records, (n_records,)."""
         chosen = np.empty(self.n_records, dtype=np.intp)
-        for part in self.classes:
+        for part in self.mask_classes:
             chosen[part.rows] = part.columns[choose(part)]
         return chosen
 
@@ -247,7 +246,7 @@ class DecisionProblem:
         known = "sensitivity" in self.__dict__ or size <= SOON_COMPUTED
         facts: list[tuple[str, object]] = [
             ("records", self.n_records),
-            *([("records by what they allow", len(self.classes))] if self.classes else []),
+            *([("records by what they allow", len(self.mask_classes))] if self.mask_classes else []),
             ("adjacency", self.adjacency.name),
             ("value of the best action for each", best),
             ("value of the best action for all", self.best_fixed_value),
@@ -299,10 +298,6 @@ class MaskClass:
             priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
         )
         return cls(rows, columns, part)
-
-
-def _table(values: ArrayLike, mask: BoolArray | None, name: str, *, highest: bool = False) -> FloatArray:
-    return finite_table(values, name) if mask is None else filled_table(values, mask, name, highest=highest)
 
 
 Arguments = ParamSpec("Arguments")
