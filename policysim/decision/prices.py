@@ -149,8 +149,8 @@ COSTS = "costs of treatments"
 def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
     """Each outcome's own sensitivity, and its part in the overall one.
 
-    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of those
-    of the outcomes and of the costs, which differ only where rules make them.
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of
+    those of the outcomes and of the costs; costs make none of it where no rule lets them depend on the record.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
 
         outcome : its name
         weight : in units of utility; NaN for the costs
-        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|
+        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|, or of costs
         contribution : to the difference of u between the two neighbours and under the action that attain the overall
             sensitivity; these add up to it. Negative for what makes it smaller
         share : contribution / sensitivity of the problem; 0 where that is 0
