@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
 from envs.records import IntArray
+from envs.scenario import DEATH
 from envs.treatment_response import Course
 
 # Flags whose matrices are multiplied out before they are applied: with 2^4 columns there is little to multiply, and few
@@ -73,11 +74,12 @@ class Backup:
         fixed = [axis for axis in range(len(self._shape)) if axis not in transient]
         self._order = (*transient, *fixed)
         self._n_flags, self._n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
-        self._presence = course.response.presence
+        left = [[grid.ravel() for grid in row] for row in course.response.presence]
+        self._presence = np.array(left).reshape(len(left), self._n_flags, 2)
         self._night_order = course.night_order
         self._onset = [self._inside(table) for table in course.onset]
-        level, slope, self._kappa = course.hazards
-        self._level, self._slope = self._inside(level), self._inside(slope)
+        hazard = course.response.hazard(DEATH, 0)
+        self._level, self._slope, self._kappa = self._inside(hazard.level), self._inside(hazard.slope), hazard.kappa
 
     def continuation(
         self, values: FloatArray, out: FloatArray | None = None, *, actions: Sequence[int] | None = None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
 from envs.records import IntArray
+from envs.scenario import DEATH
 from envs.treatment_response import Course
 
 BoolArray = NDArray[np.bool_]
@@ -63,11 +64,12 @@ class Dynamics:
         self.n_draws = len(self.flag_axes) + 1
         # For each flag P(absent in the evening), by 2 * action + present in the morning.
         shape = len(self.flag_axes), 2 * len(scenario.actions)
-        self._absence = _Rows(1 - course.response.presence.transpose(1, 0, 2).reshape(shape))
-        level, slope, kappa = course.hazards
+        left = np.array([[grid.ravel() for grid in row] for row in course.response.presence])
+        self._absence = _Rows(1 - left.reshape(len(scenario.actions), shape[0], 2).transpose(1, 0, 2).reshape(shape))
+        hazard = course.response.hazard(DEATH, 0)
         # Survival is exp(level + slope * danger).
-        self._survival = _GridTables([-table for table in np.broadcast_arrays(level, slope)])
-        self._danger = FlagSum(kappa)
+        self._survival = _GridTables([-table for table in np.broadcast_arrays(hazard.level, hazard.slope)])
+        self._danger = FlagSum(hazard.kappa)
         self._nights = _nights(course.onset)
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from envs.cohort import FloatArray
 from envs.dynamics import BoolArray, FlagSum
 from envs.records import IntArray
-from envs.scenario import DEATH, Scenario
+from envs.scenario import COST, DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
+from envs.treatment_effects import own_number
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,38 @@ class Utility:
         """The costs in the order of `actions`."""
         return np.array([self.costs.get(name, 0.0) for name in actions])
 
-    def realized(self, scenario: Scenario, outcomes: ArrayLike, actions: ArrayLike) -> NDArray[np.float64]:
-        """The utility of each patient: outcomes (m, n_outcomes) of 0 and 1, actions (m,) -> (m,)."""
-        happened = np.asarray(outcomes, dtype=np.float64)
-        cost = self.cost_vector(scenario.actions)[np.asarray(actions, dtype=np.intp)]
-        return -(happened @ self.weight_vector(scenario.outcomes)) - cost
+    def realized(
+        self, scenario: Scenario, outcomes: ArrayLike, actions: ArrayLike, records: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """The utility of each patient, (m,).
+
+        Parameters
+        ----------
+        scenario : Scenario
+            Its outcomes and treatments.
+        outcomes : array, (m, n_outcomes)
+            0 and 1.
+        actions : array, (m,)
+            Positions of the treatments.
+        records : array of int, (m,), optional
+            The records before treatment; needed only where rules say that costs depend on them.
+
+        Raises
+        ------
+        ValueError
+            Without records where they are needed.
+        """
+        happened, given = np.asarray(outcomes, dtype=np.float64), np.asarray(actions, dtype=np.intp)
+        harm = happened @ self.weight_vector(scenario.outcomes)
+        if not scenario.costs_by_record:
+            return -harm - self.cost_vector(scenario.actions)[given]
+        if records is None:
+            raise ValueError("the costs of this scenario depend on the record: give records.")
+        at, costs = scenario.space.lookup(records), np.empty(len(given))
+        for action, name in enumerate(scenario.actions):
+            some = given == action
+            costs[some] = at.of(own_number(scenario, name, COST, self.costs.get(name, 0.0)))[some]
+        return -harm - costs
 
     def spread(self, days: int) -> float:
         """How far the returns of two patients can be apart: everything every day and death, against nothing."""

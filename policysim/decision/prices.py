@@ -172,5 +172,6 @@ def _columns(response: ResponseModel, outcome: str, problem: DecisionProblem) ->
     if outcome == DEATH:
         yield from problem.outcomes["deaths"].T
         return
-    codes, _ = problem.records.groups(outcome)
-    yield from (chance[codes] for chance in response.presence[:, response.scenario.transient.index(outcome)])
+    space = response.scenario.space
+    chances = (response.chance(outcome, action) for action in range(len(problem.actions)))
+    yield from (np.broadcast_to(chance, space.shape).ravel() for chance in chances)

@@ -76,9 +76,9 @@ def test_two_days_back_are_the_mean_over_every_path(by_hand, matrices):
 def test_the_scenarios_cover_what_they_should(tmp_path):
     chain, fixed, nine = (scenario(name, tmp_path) for name in ("chain", "fixed-hazard", "nine"))
     assert course_of(ByHand(chain, DAYS)).night_order == [2, 1, 0]
-    level, slope, _ = course_of(ByHand(fixed, DAYS)).hazards
+    hazard = course_of(ByHand(fixed, DAYS)).response.hazard("death", 0)
     flags = [fixed.space.axis(flag) for flag in fixed.transient]
-    assert all(table.shape[axis] == 1 for table in (level, slope) for axis in flags)
+    assert all(table.shape[axis] == 1 for table in (hazard.level, hazard.slope) for axis in flags)
     assert len(nine.transient) > FLAGS_AT_ONCE
 
 
