@@ -93,7 +93,6 @@ class Hazard:
     ratios: Mapping[str, Estimate]
     risks: Mapping[str, list[float]]
     combined: float  # p-value of a departure from the product of the two ratios in those who got both
-    untreated: float  # mean probability of all patients without treatment
 
 
 def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) -> Hazard:
@@ -114,8 +113,6 @@ def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) ->
         reference[start + most_common] = 1
         risks[feature] = np.exp(logs - logs[most_common]).tolist()
         start += len(levels)
-    untreated = design.copy()
-    untreated[:, 1:n_fixed] = 0
     return Hazard(
         baseline=Estimate.exp(float(reference @ found.estimates), float(reference @ found.covariance @ reference)),
         ratios={
@@ -124,7 +121,6 @@ def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) ->
         },
         risks=risks,
         combined=float(chi2.sf(max(0.0, 2 * (with_both.log_likelihood - found.log_likelihood)), 1)),
-        untreated=float(-np.expm1(-np.exp(untreated @ found.estimates)).mean()),
     )
 
 
@@ -151,6 +147,6 @@ def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
             error = Z * float(np.sqrt(slope @ covariance @ slope))
             found[event].append(Estimate(weight, weight - error, weight + error))
     return {
-        event: Estimate(each[0].value, max(0.0, min(e.low for e in each)), max(e.high for e in each))
+        event: Estimate(each[0].value, min(e.low for e in each), max(e.high for e in each))
         for event, each in found.items()
     }

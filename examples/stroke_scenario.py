@@ -1,4 +1,4 @@
-"""A scenario from a real trial: the International Stroke Trial, made into the file that `policysim compare stroke` reads.
+"""A scenario from a real trial: the International Stroke Trial becomes what `policysim compare stroke` reads.
 
 `python examples/stroke_scenario.py` fits one random half of the patients and writes envs/scenarios/stroke.toml.
 `python examples/stroke_calibration.py` sets that scenario beside the other half.
@@ -11,9 +11,11 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from stroke_fit import LOSSES, Hazard, fit_hazard, fit_weights
 from stroke_trial import (
     AGE,
@@ -29,6 +31,10 @@ from stroke_trial import (
     levels_of,
     read_patients,
 )
+
+from envs.cohort import prior
+from envs.scenario import Scenario
+from envs.scenario_file import load_scenario
 
 SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
 # Shares given other features are drawn towards the shares of all patients with the weight of so many patients.
@@ -53,44 +59,43 @@ WORDS = {
 }
 TITLES = {"a0": "none", "a1": "aspirin", "a2": "heparin", "a3": "both"}
 HEAD = """\
-# Acute stroke, with the treatments of a real trial. Care of the 1990s: a model of that trial, and not advice.
+# Acute stroke, with the treatments of a real trial. Care of the 1990s: a model of that trial, not advice.
 #
-# Source: [T] the International Stroke Trial, 19,435 patients (Sandercock, Niewada & Czlonkowska 2011, International Stroke
-#         Trial database, version 2, University of Edinburgh, doi 10.7488/ds/104, ODC-By; Trials 2011; 12: 101; Lancet
-#         1997; 349: 1569-1581), of whom the {patients:,} with all features known: not the 984 of the pilot phase, whose atrial
-#         fibrillation was not recorded, and not the 57 with another type of stroke;
-#         [F] fitted on {fitted:,} of them, a random half of each arm, with these numbers of events within 14 days:
-#         {events};
-#         [U] utilities of the modified Rankin scale (Chaisinanunkul et al., Stroke 2015; 46: 2238-2243).
+# Sources: [T] the International Stroke Trial, 19,435 patients: Sandercock, Niewada & Czlonkowska 2011, International
+#          Stroke Trial database (version 2), University of Edinburgh, doi 10.7488/ds/104, ODC-By; described in Trials
+#          2011; 12: 101; the trial: Lancet 1997; 349: 1569-1581. Taken are the {patients:,} patients whose features are
+#          all known: not the 984 of the pilot phase, whose atrial fibrillation was not recorded, and not the 57 with
+#          another type of stroke.
+#          [F] fitted to {fitted:,} of them, a random half of each arm. Events among these within 14 days:
+#          {events}.
+#          [U] utilities of the modified Rankin scale: Chaisinanunkul et al., Stroke 2015; 46: 2238-2243.
 # `python examples/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration sets it beside the
-# patients who were not fitted.
+# patients to whom nothing was fitted.
 
 title = "Acute stroke, aspirin and heparin (care of the 1990s)"
 # Of the effects of treatments; rules have their own.
 source = "the International Stroke Trial, care of the 1990s"
 
-# Features in the order of the record, all known at randomisation; shares of all patients [T]. Leg and face weakness: weak
-# or not assessable. A record that no patient had is still possible: shares given other features are drawn towards those
-# of all patients with the weight of {smoothing} patients. Total variation between the prior and the patients: at most {one:g} for
-# each feature, {two:g} for each pair of features.
+# Features in the order of the record, all known at randomisation; shares of all patients [T]. Weakness: present, or not
+# assessable. Records that no patient had are still possible: shares given other features are drawn towards those of all
+# patients with the weight of {smoothing} patients. Total variation between this prior and the patients: at most {one:g}
+# for each feature, at most {two:g} for each pair of features.
 [features]
 """
 PRIOR = """\
-# The shares given other features: age and type of stroke decide the rest. Counts, smoothed [T].
+# Shares given other features: age and type of stroke decide the rest. Counts, smoothed as said above [T].
 """
 UNTREATED = """\
-# The mean over all patients of what they would risk without treatment [F]: it decides the baseline of death below.
+# The mean risk of this prior without treatment [F], so that the hazard of death below is the one fitted: {baseline} for
+# the most common level of each feature.
 [[rules]]
-source = "fit: mean risk of the patients, none of them treated"
+source = "fit: mean risk without treatment"
 set = {{ death = {death:.4g} }}
 """
 TREATMENTS = """\
-# Nothing that a treatment could clear is in a record: it acts on hazards alone.
-[natural_clearing]
-
-# Actions, a0 first: no treatment, as randomised (aspirin 300 mg a day; heparin 5,000 or 12,500 units twice a day, half
-# each; up to 14 days). Ratios of hazards with 95 % intervals [F]: main effects in all four arms. The trial has no prices of
-# drugs; next to what a stroke costs they are nothing: 0.
+# Actions, a0 first: no treatment; as randomised: aspirin 300 mg a day, heparin 5,000 or 12,500 units twice a day (half
+# of the patients each), up to 14 days. Ratios of hazards with 95 % intervals [F]: main effects, from all four arms.
+# Costs are 0: utility counts what happens to patients.
 [treatments.a0]
 title = "none"
 """
@@ -102,22 +107,23 @@ title = "both"
 combines = ["a1", "a2"]
 """
 HAZARDS = """\
-# Within 14 days. Hazards of the most common level of each feature, with 95 % intervals, and relative risks of the other
-# levels: complementary log-log regression [F] with a normal prior on each log relative risk, 95 % of it between a quarter
-# and four; none on baselines and ratios of treatments. A recurrent stroke of unknown type counts as ischaemic, as in [T].
-# Ratios do not depend on features: of all departures looked for, none was seen in both halves (reports/stroke-calibration).
+# Within 14 days. Baselines are hazards of the most common level of each feature, with 95 % intervals; relative risks
+# are those of the other levels: complementary log-log regression [F] with a normal prior on each log relative risk,
+# 95 % of it between a quarter and four, and none on baselines and on ratios of treatments. A recurrent stroke of
+# unknown type counts as ischaemic, as in the trial. Ratios do not depend on features: none of the departures that were
+# looked for is seen in both halves (reports/stroke-calibration).
 """
 DEATHS = """\
-# Death of any cause; those that follow an event are in it [F].
+# Death of any cause; those after an event are among them [F].
 [death]
 baseline = 1
 """
 WEIGHTS = """\
-# In deaths within 14 days. What was lost at six months, for all patients whose state is known [T]: {losses}:
-# 1 minus utility, means of the Rankin grades that each state holds [U]. It was regressed on the outcomes
-# within 14 days and on all features by least squares; a weight is the coefficient of the event over that of death. So it
-# is what the event costs beside the deaths that it causes. Intervals: 95 %, and from dependent {mild:g}, not recovered
-# {mild_not:g} (the mildest grade) to {severe:g}, {severe_not:g} (the worst).
+# In deaths within 14 days. What was lost at six months, of all patients whose state is known [T]: {losses};
+# 1 minus utility, the mean of the Rankin grades that a state holds [U]. Least squares of it on the outcomes within 14
+# days and on all features; a weight is the coefficient of the event over that of death: what the event costs beside
+# the deaths that it causes. Intervals: 95 %, and from dependent {mild:g}, not recovered {mild_not:g} (the mildest
+# grades) to {severe:g}, {severe_not:g} (the worst).
 [weights]
 """
 
@@ -133,17 +139,18 @@ def shares(patients: pd.DataFrame, feature: str, among: pd.DataFrame) -> list[fl
     return (parts / 10_000).tolist()
 
 
-def product_of_shares(patients: pd.DataFrame) -> tuple[dict[object, float], dict[object, float]]:
+def product_of_shares(patients: pd.DataFrame) -> tuple[dict[str | int, float], dict[str | int, float]]:
     """P(flag) = number by age * factor by type of stroke, with the shares that the patients have in each of these."""
-    first, second = FACTORS
-    numbers = dict.fromkeys(levels_of(first), 1.0)
-    factors = dict.fromkeys(levels_of(second), 1.0)
-    for _ in range(50):  # each pass makes the shares right by one of the two
-        for feature, own, other in ((first, numbers, patients[second].map(factors)), (second, factors, None)):
-            weight = patients[first].map(numbers) if other is None else other
-            expected, present = weight.groupby(patients[feature]).sum(), patients.groupby(feature)[BY_PRODUCT].sum()
-            own.update({level: float(present[level] / expected[level]) for level in own})
-    return numbers, factors
+    rows, columns = map(levels_of, FACTORS)
+    everybody, present = (
+        pd.crosstab(each[FACTORS[0]], each[FACTORS[1]]).loc[rows, columns].to_numpy(dtype=np.float64)
+        for each in (patients, patients[patients[BY_PRODUCT] == 1])
+    )
+    factors = np.ones(len(columns))
+    for _ in range(100):  # each pass makes the shares right by one of the two, in turn
+        numbers = present.sum(axis=1) / (everybody @ factors)
+        factors = present.sum(axis=0) / (numbers @ everybody)
+    return dict(zip(rows, numbers.tolist(), strict=True)), dict(zip(columns, factors.tolist(), strict=True))
 
 
 def rules(patients: pd.DataFrame) -> Iterator[str]:
@@ -158,13 +165,17 @@ def rules(patients: pd.DataFrame) -> Iterator[str]:
             if among.empty:
                 continue
             made = {feature: shares(patients, feature, among) for feature in children}
-            sets = {feature: each[1] if feature in FLAGS else each for feature, each in made.items()}
-            lines = [f'source = "{len(among):,} patients of the trial"', f"when = {inline(when)}"]
+            changes: dict[str, dict[str, object]] = {
+                "shares": {feature: each for feature, each in made.items() if feature not in FLAGS},
+                "set": {flag: each[1] for flag, each in made.items() if flag in FLAGS},
+                "multiply": {},
+            }
             if parents == FACTORS[:1]:
-                sets[BY_PRODUCT] = round(numbers[values[0]], 4)
-            lines.append(f"set = {inline(sets)}")
+                changes["set"][BY_PRODUCT] = round(numbers[values[0]], 4)
             if parents == FACTORS[1:]:
-                lines.append(f"multiply = {inline({BY_PRODUCT: round(factors[values[0]], 4)})}")
+                changes["multiply"][BY_PRODUCT] = round(factors[values[0]], 4)
+            lines = [f'source = "{len(among):,} patients of the trial"', f"when = {inline(when)}"]
+            lines += [f"{operation} = {inline(each)}" for operation, each in changes.items() if each]
             yield "\n".join(["[[rules]]", *lines])
 
 
@@ -210,10 +221,29 @@ def hazards(found: Mapping[str, Hazard]) -> Iterator[str]:
         yield ""
 
 
-def scenario_text(patients: pd.DataFrame) -> str:
+def mean_untreated(scenario: Scenario, found: Hazard) -> float:
+    """P(event) without treatment, over the prior of a scenario."""
+    space = scenario.space
+    hazard = np.full(space.shape, found.baseline.value)
+    for feature, risks in found.risks.items():
+        hazard = hazard * space.along(feature, risks)
+    return float(prior(scenario) @ -np.expm1(-hazard.ravel()))
+
+
+def fitted_scenario(patients: pd.DataFrame) -> str:
     """The scenario file."""
     half = fitted_half(patients)
     found = {outcome: fit_hazard(patients, half, outcome) for outcome in OUTCOMES}
+    # Any death will do for the prior.
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / SCENARIO.name
+        path.write_text(scenario_text(patients, half, found, death=0.1), encoding="utf-8")
+        death = mean_untreated(load_scenario(path), found[DEATH])
+    return scenario_text(patients, half, found, death)
+
+
+def scenario_text(patients: pd.DataFrame, half: NDArray[np.bool_], found: Mapping[str, Hazard], death: float) -> str:
+    """The scenario file with a mean risk of death without treatment."""
     counts = patients[half][list(OUTCOMES)].sum()
     stated = LOSSES["stated"]
     head = HEAD.format(
@@ -235,7 +265,7 @@ def scenario_text(patients: pd.DataFrame) -> str:
         head + "\n".join(features(patients)) + "\n",
         PRIOR,
         *(f"{rule}\n" for rule in rules(patients)),
-        UNTREATED.format(death=found[DEATH].untreated),
+        UNTREATED.format(baseline=found[DEATH].baseline, death=death),
         *treatments(found),
         *hazards(found),
         weights + "\n".join(f"{event} = {weight}" for event, weight in fit_weights(patients).items()),
@@ -249,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=SCENARIO, help="the file; the built-in scenario by default")
     chosen = parser.parse_args(arguments)
-    chosen.out.write_text(scenario_text(read_patients()), encoding="utf-8")
+    chosen.out.write_text(fitted_scenario(read_patients()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {  # event -> its title, and th
 OUTCOMES = (*EVENTS, DEATH)
 ASPIRIN, HEPARIN = "a1", "a2"
 ARMS = {"a0": (), ASPIRIN: (ASPIRIN,), HEPARIN: (HEPARIN,), "a3": (ASPIRIN, HEPARIN)}
+
+
 def read_patients(path: Path = DATA) -> pd.DataFrame:
     """The patients whose features are all known, as records: arm, the features, the outcomes (0, 1), outcome_6m.
 
