@@ -213,7 +213,7 @@ class Lookup:
         The number of records, m.
     """
 
-    def __init__(self, codes: IntArray) -> None:
+    def __init__(self, codes: NDArray[np.signedinteger[Any]]) -> None:
         self.size = len(codes)
         self._codes = codes
         self._places: dict[tuple[int, ...], IntArray] = {}

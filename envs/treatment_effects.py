@@ -5,11 +5,13 @@ Everything here broadcasts over the grid of records, with length 1 along every f
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray, changed, matches
-from envs.records import RecordSpace
+from envs.records import Level, RecordSpace
 from envs.scenario import COST, HAZARD_RATIO, Scenario
 
 
@@ -59,15 +61,37 @@ def hazard_ratio(scenario: Scenario, action: str, event: str) -> FloatArray:
     return ratio
 
 
-def forbidden(scenario: Scenario, action: str) -> NDArray[np.bool_]:
-    """Who must not get a treatment: contraindications of its own, or of a part."""
-    treatment, space = scenario.treatments[action], scenario.space
-    mask = np.zeros((1,) * len(space.shape), dtype=np.bool_)
-    for condition in treatment.contraindicated:
-        mask = mask | matches(space, condition)
+def treatment_costs(scenario: Scenario, costs: Mapping[str, float]) -> list[FloatArray]:
+    """The cost of each action under its rules, given what they start from; 0 for actions that are not named."""
+    return [own_number(scenario, action, COST, costs.get(action, 0.0)) for action in scenario.actions]
+
+
+def contraindications(scenario: Scenario, action: str) -> Iterator[Mapping[str, tuple[Level, ...]]]:
+    """The conditions under which a treatment must not be given: its own, then those of its parts."""
+    treatment = scenario.treatments[action]
+    yield from treatment.contraindicated
     for part in treatment.combines:
-        mask = mask | forbidden(scenario, part)
+        yield from contraindications(scenario, part)
+
+
+def forbidden(scenario: Scenario, action: str) -> NDArray[np.bool_]:
+    """Who must not get a treatment."""
+    mask = np.zeros((1,) * len(scenario.space.shape), dtype=np.bool_)
+    for condition in contraindications(scenario, action):
+        mask = mask | matches(scenario.space, condition)
     return mask
+
+
+def contraindication_of(scenario: Scenario, action: str, codes: Sequence[int]) -> str:
+    """What makes a treatment contraindicated for a patient with these level codes, in words."""
+    space = scenario.space
+    has = {feature.name: feature.levels[code] for feature, code in zip(space.features, codes, strict=True)}
+    met = (
+        condition
+        for condition in contraindications(scenario, action)
+        if all(has[name] in levels for name, levels in condition.items())
+    )
+    return ", ".join(space.feature(name).in_words(str(has[name])) for name in next(met, {}))
 
 
 def first_record(space: RecordSpace, found: NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:

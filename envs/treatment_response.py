@@ -2,8 +2,8 @@
 
 For record x and action a: each transient flag s is present afterwards with probability q_s(x, a), independently; then
 death comes with probability 1 - exp(-m(x) R(x) (b(x) + sum_s kappa_s(x) y_s)), y the flags left. Each event comes
-likewise, with risks of its own, independently given y. As hazards add and the flags are independent, these
-probabilities are in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))]. A treatment may multiply m R.
+likewise, with its own risks, independently given y. As hazards add and the flags are independent, these probabilities
+are in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))]. A treatment may multiply m R.
 
 A day of a longer treatment is this one decision, with the hazards of death and events spread evenly over the days:
 flags clear or appear under the treatment, then death and events come or not. In the night after it, a flag that is
@@ -27,8 +27,8 @@ from scipy.optimize.elementwise import find_root
 from envs.cohort import FloatArray, admission_probability, matches, prior
 from envs.hazard import Hazard
 from envs.records import IntArray
-from envs.scenario import COST, DEATH, Scenario, Treatment
-from envs.treatment_effects import effect, forbidden, hazard_ratio, own_number
+from envs.scenario import DEATH, Scenario, Treatment
+from envs.treatment_effects import effect, forbidden, hazard_ratio, treatment_costs
 
 
 class ResponseModel:
@@ -133,7 +133,7 @@ class ResponseModel:
 
     def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
         """The cost of each action, given what the rules for costs start from; 0 for actions that are not named."""
-        return [own_number(self.scenario, name, COST, costs.get(name, 0.0)) for name in self.scenario.actions]
+        return treatment_costs(self.scenario, costs)
 
     def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
         """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""

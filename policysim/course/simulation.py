@@ -114,7 +114,7 @@ def simulate(
         progress.advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
-    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(horizon))
+    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(study.scenario, horizon))
 
 
 def _followed(plan: Sequence[FloatArray] | OncePlan, rng: np.random.Generator) -> list[Callable[[IntArray], IntArray]]:
