@@ -21,6 +21,7 @@ CHOSEN = {
     "data.treatments": "VALUE",
     "data.outcome": "COLUMN",
     "rules[].when": "FEATURE",
+    "rules[].shares": "FEATURE",
     "death.acute": "FEATURE",
     "death.relative_risk": "FEATURE",
     "weights": "OUTCOME",
@@ -98,7 +99,8 @@ def asked(files):
         for file in files:
             load_study(file)
     # A condition is read as it stands: its keys are features, and nothing is asked for by name.
-    found[SCENARIO] |= {f"{table}.FEATURE" for table in ("rules[].when", "death.acute")}
+    # So are shares of levels.
+    found[SCENARIO] |= {f"{table}.FEATURE" for table in ("rules[].when", "rules[].shares", "death.acute")}
     found[STUDY] |= {"data"}  # looked for before anything is asked
     return {part: keys - {None} for part, keys in found.items()}
 
