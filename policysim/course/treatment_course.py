@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs.backup import Backup
 from envs.cohort import prior
@@ -83,6 +85,8 @@ class TreatmentCourse:
         The expected utility of a day.
     outcomes : mapping of str to array (n, k)
         Expected deaths on a day.
+    admissible : array of bool (n, k), or None
+        Which treatments are not contraindicated; None where none is for anybody. Rewards are 0 at the others.
     first_records : FirstRecords or None
         Of a course whose records were merged into states (`merged`), which have which.
     """
@@ -96,8 +100,8 @@ class TreatmentCourse:
     outcomes: dict[str, FloatArray]
     backup: Backup
     first_records: FirstRecords | None = None
+    admissible: NDArray[np.bool_] | None = None
     discount: float = field(default=1.0, init=False)
-    admissible: None = field(default=None, init=False)
     mask_public: bool = field(default=False, init=False)
 
     def continuation(self, values: FloatArray) -> FloatArray:
@@ -131,12 +135,13 @@ class TreatmentCourse:
         """The same course with one state for all records that differ in nothing that matters for it.
 
         Fixed parts of a record are merged where every bit of every number agrees: of the days and nights, of the
-        rewards and of the outcomes. So states are worth what their records are, bit by bit. `first_records` says which
-        records share a state.
+        rewards, of the outcomes and of what is allowed. So states are worth what their records are, bit by bit.
+        `first_records` says which records share a state.
         """
         n = len(self.rewards) - (not self.length_public)
         everything, records = self.backup.restricted(np.arange(self.backup.n_fixed))
-        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values())]
+        allowed = [] if self.admissible is None else [self.admissible.astype(np.float64)]
+        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values(), *allowed)]
         columns = [column.reshape(-1, everything.n_fixed) for table in tables for column in table.T]
         found, inverse = np.unique(
             np.concatenate([everything.numbers, *columns]), axis=1, return_index=True, return_inverse=True
@@ -164,6 +169,7 @@ class TreatmentCourse:
             rewards=np.asfortranarray(self.rewards[rows]),
             outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
             backup=backup,
+            admissible=None if self.admissible is None else np.asfortranarray(self.admissible[rows]),
         )
 
     def sketch(self, n_fixed: int) -> TreatmentCourse:
@@ -227,10 +233,14 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
         "rewards": expected_utilities(course.response, study.utility),
         "deaths": course.response.probability(DEATH),
     }
-    initial = prior(scenario)
+    initial, allowed = prior(scenario), course.response.admissible
+    if allowed is not None:
+        tables["rewards"][~allowed] = 0.0
     if not length_public:
         tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)
+        # Whoever is no longer treated may get anything.
+        allowed = None if allowed is None else _with_last_row(allowed, value=True)
     return TreatmentCourse(
         horizon=course.horizon,
         length_public=length_public,
@@ -240,6 +250,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
         rewards=read_only(tables["rewards"]),
         outcomes={"deaths": read_only(tables["deaths"])},
         backup=Backup(course),
+        admissible=allowed,
     )
 
 
@@ -253,7 +264,7 @@ def require_any_record(study: ScenarioStudy) -> None:
         )
 
 
-def _with_last_row(table: FloatArray, value: float) -> FloatArray:
-    longer = np.empty((len(table) + 1, table.shape[1]), order="F")
+def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
+    longer = np.empty((len(table) + 1, table.shape[1]), dtype=table.dtype, order="F")
     longer[:-1], longer[-1] = table, value
     return longer

@@ -147,9 +147,50 @@ relative_risk = { old = [1, 3] }
 f1 = 0.5
 death = 10
 """
+# An event beside death; what the pill does depends on age and on the other flag.
+EVENTS = """\
+title = "A stroke"
+[features]
+fever = {}
+old = { levels = ["no", "yes"], shares = [0.6, 0.4] }
+clots = {}
+
+[[rules]]
+set = { fever = 0.3, clots = 0.2, death = 0.1 }
+
+[natural_clearing]
+fever = 0.4
+clots = 0.1
+[onset]
+fever = 0.5
+clots = 0.25
+[treatments.none]
+[treatments.pill]
+clears = { fever = 0.5 }
+side_effects = { clots = 0.1 }
+hazard_ratio = { death = 0.5, stroke = 2 }
+contraindicated = [{ clots = 1, old = "yes" }]
+[[treatments.pill.rules]]
+when = { clots = 1 }
+multiply = { clears.fever = 0.25, cost = 0 }
+[[treatments.pill.rules]]
+when = { old = "yes", fever = 0 }
+add = { side_effects.clots = 0.25, hazard_ratio.stroke = 1.5 }
+[events.stroke]
+baseline = 0.125
+hazard = { clots = 2 }
+relative_risk = { fever = [1, 1.5] }
+[death]
+baseline = 0.5
+hazard = { fever = 1.5 }
+[weights]
+fever = 0.5
+stroke = 3
+death = 10
+"""
 # What treatments do depends on the fixed part and on transient flags, and there are events.
 LANGUAGE = (Path(__file__).parents[1] / "envs" / "data" / "language.toml").read_text(encoding="utf-8")
-SCENARIOS = {"chain": CHAIN, "fixed-hazard": FIXED_HAZARD, "nine": NINE, "language": LANGUAGE}
+SCENARIOS = {"chain": CHAIN, "fixed-hazard": FIXED_HAZARD, "nine": NINE, "events": EVENTS, "language": LANGUAGE}
 
 
 def scenario(name: str, folder: Path) -> envs.Scenario:
