@@ -18,7 +18,7 @@ import pandas as pd
 from experiment_report import Asked, run, table_section
 from matplotlib.axes import Axes
 from scipy.stats import beta, chi2
-from stroke_fit import PRIOR_SPREAD, fit
+from stroke_fit import design_of, fit, precision_of
 from stroke_scenario import TITLES as ARM_TITLES
 from stroke_trial import (
     ARMS,
@@ -47,6 +47,7 @@ GROUPS = 5  # fifths of the untreated risk of the fitted half
 TAIL = 0.025  # beyond each end of a 95 % band
 FIGURE = "predicted-and-observed"
 LEVEL = 0.05  # of one test for a departure
+OTHERS = range(2, 22)  # seeds of other halves
 N_SHOWN = 8  # departures and pairs of features on the page
 TITLES = {**{event: title for event, (title, _) in EVENTS.items()}, "death": "death"}
 
@@ -66,32 +67,8 @@ class Calibration:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """The patients who were kept out, by outcome, arm and group of risk, the lowest first.
-
-        Columns: outcome, arm, group, patients, observed, predicted, low, high. Between low and high, inclusive, the
-        observed number of events lies with probability >= 95 % if the scenario is right: it is the sum of independent
-        events that each have their own probability.
-        """
-        arms, place = self.patients["arm"].to_numpy(), list(ARMS)
-        rows = []
-        for position, outcome in enumerate(OUTCOMES):
-            untreated = self.chances[:, 0, position]
-            cuts = np.quantile(untreated[self.fitted], np.arange(1, GROUPS) / GROUPS)
-            group = np.searchsorted(cuts, untreated, side="right")
-            for arm in ARMS:
-                for number in range(GROUPS):
-                    here = ~self.fitted & (arms == arm) & (group == number)
-                    chance = self.chances[here, place.index(arm), position]
-                    low, high = band(chance)
-                    seen = int(self.patients.loc[here, outcome].sum())
-                    rows.append((outcome, arm, number + 1, len(chance), seen, chance.sum(), low, high))
-        names = ["outcome", "arm", "group", "patients", "observed", "predicted", "low", "high"]
-        return pd.DataFrame(rows, columns=names)
-
-    @property
-    def inside(self) -> pd.Series:
-        """Which cells are within their band."""
-        return self.cells["observed"].between(self.cells["low"], self.cells["high"])
+        """The patients who were kept out, by outcome, arm and group of risk; see `cells_of`."""
+        return cells_of(self.patients, self.fitted, self.chances)
 
     @cached_property
     def arms(self) -> pd.DataFrame:
@@ -122,6 +99,47 @@ class Calibration:
         return pd.Series(found).sort_values(ascending=False)
 
 
+def cells_of(patients: pd.DataFrame, fitted: FloatArray, chances: FloatArray) -> pd.DataFrame:
+    """The patients who were not fitted, by outcome, arm and group of risk, the lowest first.
+
+    Columns: outcome, arm, group, patients, observed, predicted, low, high, inside. Between low and high, inclusive, the
+    observed number of events lies with probability >= 95 % if the chances, (n, treatments, outcomes), are right: it is
+    the sum of independent events that each have their own.
+    """
+    arms, rows = patients["arm"].to_numpy(), []
+    for position, outcome in enumerate(OUTCOMES):
+        untreated = chances[:, 0, position]
+        cuts = np.quantile(untreated[fitted], np.arange(1, GROUPS) / GROUPS)
+        group = np.searchsorted(cuts, untreated, side="right")
+        for place, arm in enumerate(ARMS):
+            for number in range(GROUPS):
+                here = ~fitted & (arms == arm) & (group == number)
+                own = chances[here, place, position]
+                low, high = band(own)
+                seen = int(patients.loc[here, outcome].sum())
+                rows.append((outcome, arm, number + 1, len(own), seen, own.sum(), low, high, low <= seen <= high))
+    names = ["outcome", "arm", "group", "patients", "observed", "predicted", "low", "high", "inside"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def other_halves(patients: pd.DataFrame, seeds: Sequence[int]) -> list[int]:
+    """How many groups are within their bands for other random halves, each fitted as that of the scenario was."""
+    levels, inside = indicators(patients), []
+    arms = [np.array([drug in drugs for drug in ARMS["a3"]]) for drugs in ARMS.values()]
+    by_arm = [design_of(levels, np.broadcast_to(arm, (len(levels), len(arm)))) for arm in arms]
+    design = design_of(levels, given(patients))
+    for seed in seeds:
+        half = fitted_half(patients, seed)
+        chances = np.empty((len(patients), len(ARMS), len(OUTCOMES)))
+        for position, outcome in enumerate(OUTCOMES):
+            happened = patients.loc[half, outcome].to_numpy(dtype=np.float64)
+            found = fit(design[half], happened, precision_of(design))
+            for place, each in enumerate(by_arm):
+                chances[:, place, position] = -np.expm1(-np.exp(each @ found.estimates))
+        inside.append(int(cells_of(patients, half, chances)["inside"].sum()))
+    return inside
+
+
 def calibration(scenario: str = "stroke") -> Calibration:
     """Of a scenario file, on the patients beside this script."""
     patients = read_patients()
@@ -140,10 +158,9 @@ def departures(patients: pd.DataFrame, half: FloatArray, outcomes: Sequence[str]
 
     Columns: outcome, drug, feature, p. In each test the ratio of one drug may differ between the levels of one feature.
     """
-    treated, levels = given(patients)[half], indicators(patients)[half]
-    design = np.column_stack([np.ones(len(levels)), treated, levels])
-    precision = np.repeat([0.0, PRIOR_SPREAD**-2], [3, levels.shape[1]])
-    rows = []
+    treated = given(patients)[half]
+    design = design_of(indicators(patients)[half], treated)
+    precision, rows = precision_of(design), []
     for outcome in outcomes:
         happened = patients.loc[half, outcome].to_numpy(dtype=np.float64)
         without = fit(design, happened, precision)
@@ -207,17 +224,19 @@ def in_both_halves(found: Calibration) -> pd.DataFrame:
     return seen.assign(**{"other half": departures(found.patients, ~found.fitted)["p"]})
 
 
-def findings(found: Calibration, seen: pd.DataFrame) -> SourceFindings:
-    """All that is to be said; `seen` from `in_both_halves`."""
-    cells, inside = found.cells, int(found.inside.sum())
+def findings(found: Calibration, seen: pd.DataFrame, others: Sequence[int]) -> SourceFindings:
+    """All that is to be said; `seen` from `in_both_halves`, `others` from `other_halves`."""
+    cells = found.cells
     both = int((seen[["fitted half", "other half"]].max(axis=1) < LEVEL).sum())
     least = float(seen["fitted half"].min())
     one, two = found.apart(1), found.apart(2)
     return SourceFindings(
         lead=(
-            f"Of {len(cells)} groups of patients to whom nothing was fitted, {inside} have a number of events within "
-            "the 95 % band that the scenario predicts for them. The groups are the arms by fifths of risk, for each "
+            f"Of {len(cells)} groups of patients to whom nothing was fitted, {cells['inside'].sum()} have a number of "
+            "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of risk, for each "
             f"of {len(OUTCOMES)} outcomes; they have {int((~found.fitted).sum()):,} patients of the trial in all.",
+            f"Which half is fitted matters a little: with {len(others)} other random halves, fitted and compared alike, "
+            f"between {min(others)} and {max(others)} groups are within their bands, {np.mean(others):.0f} on average.",
             "Whether the ratio of a treatment depends on a feature was asked for each outcome, treatment and feature: "
             f"{len(seen)} tests in each half. The smallest p in the fitted half is {least:.2g}; by chance alone the "
             f"smallest of so many is no larger with probability {1 - (1 - least) ** len(seen):.2g}. "
@@ -292,10 +311,11 @@ def find(progress: Progress) -> SourceFindings:
     """What the scenario's own patients say about it."""
     progress.expect(2)
     found = calibration()
-    progress.advance()
     seen = in_both_halves(found)
     progress.advance()
-    return findings(found, seen)
+    others = other_halves(found.patients, OTHERS)
+    progress.advance()
+    return findings(found, seen, others)
 
 
 def ask(seed: int = SEED) -> Asked:

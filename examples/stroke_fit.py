@@ -17,6 +17,7 @@ from stroke_trial import ARMS, DEATH, EVENTS, FEATURES, OUTCOMES, FloatArray, gi
 
 # Standard deviation of the normal prior of a log relative risk: 95 % of them within a quarter and four.
 PRIOR_SPREAD = np.log(2)
+TOLERANCE = 1e-9  # of a logarithm
 # What each state at six months loses (0 recovered, 1 dead): the stated value, and the ends of the range. Means of
 # 1 - utility of the modified Rankin scale: 1 and 2 are not recovered but independent, 3 to 5 dependent.
 LOSSES = {
@@ -25,6 +26,20 @@ LOSSES = {
     "severe": {"recovered": 0.0, "not recovered": 0.24, "dependent": 1.0, "dead": 1.0},
 }
 Z = 1.96  # of a 95 % interval
+
+
+# Columns of a design before the indicators of levels: the constant, and a drug each.
+N_FIXED = 1 + len(ARMS["a3"])
+
+
+def design_of(levels: FloatArray, treated: NDArray[np.bool_]) -> FloatArray:
+    """What hazards are fitted to: a constant, who got each drug, (n, 2), and the indicators of all levels."""
+    return np.column_stack([np.ones(len(levels)), treated, levels])
+
+
+def precision_of(design: FloatArray) -> FloatArray:
+    """Of the priors: none for the constant and for treatments."""
+    return np.repeat([0.0, PRIOR_SPREAD**-2], [N_FIXED, design.shape[1] - N_FIXED])
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,12 @@ def fit(design: FloatArray, happened: FloatArray, precision: FloatArray) -> Fit:
     precision : array, (p,)
         1 / variance of the priors; 0 where there is none.
     """
+
+    def log_posterior(coefficients: FloatArray) -> float:
+        hazard = np.exp(design @ coefficients)
+        likelihood = np.where(happened == 1, np.log(-np.expm1(-hazard)), -hazard).sum()
+        return float(likelihood - precision @ coefficients**2 / 2)
+
     found = np.zeros(design.shape[1])
     found[0] = np.log(-np.log1p(-happened.mean()))
     for _ in range(100):
@@ -58,13 +79,14 @@ def fit(design: FloatArray, happened: FloatArray, precision: FloatArray) -> Fit:
         score = design.T @ ((happened - chance) * hazard / chance) - precision * found
         information = (design.T * (hazard**2 * np.exp(-hazard) / chance)) @ design + np.diag(precision)
         step = np.linalg.solve(information, score)
-        found = found + step * min(1.0, 2.0 / np.abs(step).max())
-        if np.abs(step).max() < 1e-10:
-            break
-    else:
-        raise ArithmeticError("the fit does not converge")
-    likelihood = np.where(happened == 1, np.log(chance), -hazard).sum()
-    return Fit(found, np.linalg.inv(information), float(likelihood))
+        if np.abs(step).max() < TOLERANCE:
+            return Fit(found, np.linalg.inv(information), log_posterior(found) + float(precision @ found**2) / 2)
+        step *= min(1.0, 2.0 / np.abs(step).max())
+        # A step that goes too far is shortened.
+        while log_posterior(found + step) < log_posterior(found) and np.abs(step).max() > TOLERANCE:
+            step /= 2
+        found = found + step
+    raise ArithmeticError("the fit does not converge")
 
 
 @dataclass(frozen=True)
@@ -97,14 +119,13 @@ class Hazard:
 
 def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) -> Hazard:
     """The hazard of an outcome, fitted on a half."""
-    n_fixed = 1 + len(ARMS["a3"])
-    design = np.column_stack([np.ones(len(patients)), given(patients), indicators(patients)])
+    design = design_of(indicators(patients), given(patients))
     happened = patients[outcome].to_numpy(dtype=np.float64)
-    precision = np.repeat([0.0, PRIOR_SPREAD**-2], [n_fixed, design.shape[1] - n_fixed])
+    precision = precision_of(design)
     found = fit(design[half], happened[half], precision)
     both = np.column_stack([design, design[:, 1] * design[:, 2]])
     with_both = fit(both[half], happened[half], np.append(precision, 0.0))
-    risks, reference, start = {}, np.zeros(design.shape[1]), n_fixed
+    risks, reference, start = {}, np.zeros(design.shape[1]), N_FIXED
     reference[0] = 1
     for feature in FEATURES:
         levels = levels_of(feature)

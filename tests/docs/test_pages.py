@@ -10,7 +10,16 @@ import policysim as ps
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-HOW_TOS = ("what-epsilon-means", "asking", "own-study", "own-disease", "trials", "days", "environment", "counts-and-columns")
+HOW_TOS = (
+    "what-epsilon-means",
+    "asking",
+    "own-study",
+    "own-disease",
+    "trials",
+    "days",
+    "environment",
+    "counts-and-columns",
+)
 PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in HOW_TOS)]
 
 
