@@ -39,7 +39,7 @@ def read_events(
         event = EventModel(
             title=entry.text("title", name.replace("_", " ")),
             baseline=entry.number("baseline", 0.0, low=0, high=MOST, intervals=intervals),
-            hazard=entry.numbers("hazard", flags, "flag that can clear", low=0, high=MOST, intervals=intervals),
+            hazard=entry.numbers("hazard", flags, "flag", low=0, high=MOST, intervals=intervals),
             relative_risk=_read_risks(entry.table("relative_risk"), features, intervals),
             acute=read_condition(entry.table("acute"), features),
         )

@@ -233,10 +233,11 @@ def findings(found: Calibration, seen: pd.DataFrame, others: Sequence[int]) -> S
     return SourceFindings(
         lead=(
             f"Of {len(cells)} groups of patients to whom nothing was fitted, {cells['inside'].sum()} have a number of "
-            "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of risk, for each "
-            f"of {len(OUTCOMES)} outcomes; they have {int((~found.fitted).sum()):,} patients of the trial in all.",
-            f"Which half is fitted matters a little: with {len(others)} other random halves, fitted and compared alike, "
-            f"between {min(others)} and {max(others)} groups are within their bands, {np.mean(others):.0f} on average.",
+            "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of risk, "
+            f"for each of {len(OUTCOMES)} outcomes; they have {int((~found.fitted).sum()):,} patients in all.",
+            f"Which half is fitted matters a little: with {len(others)} other random halves, fitted and compared "
+            f"alike, between {min(others)} and {max(others)} groups are within their bands, {np.mean(others):.0f} on "
+            "average.",
             "Whether the ratio of a treatment depends on a feature was asked for each outcome, treatment and feature: "
             f"{len(seen)} tests in each half. The smallest p in the fitted half is {least:.2g}; by chance alone the "
             f"smallest of so many is no larger with probability {1 - (1 - least) ** len(seen):.2g}. "
