@@ -233,8 +233,8 @@ def findings(found: Calibration, seen: pd.DataFrame, others: Sequence[int]) -> S
     return SourceFindings(
         lead=(
             f"Of {len(cells)} groups of patients to whom nothing was fitted, {cells['inside'].sum()} have a number of "
-            "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of risk, "
-            f"for each of {len(OUTCOMES)} outcomes; they have {int((~found.fitted).sum()):,} patients in all.",
+            "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of "
+            f"risk, for each of {len(OUTCOMES)} outcomes; they have {int((~found.fitted).sum()):,} patients in all.",
             f"Which half is fitted matters a little: with {len(others)} other random halves, fitted and compared "
             f"alike, between {min(others)} and {max(others)} groups are within their bands, {np.mean(others):.0f} on "
             "average.",

@@ -120,8 +120,7 @@ def asked(files):
             load_study(file)
         load_scenario(LANGUAGE)
     # A condition is read as it stands: its keys are features, and nothing is asked for by name.
-    # So are shares of levels.
-    found[SCENARIO] |= {f"{table}.FEATURE" for table in (*CONDITIONS, "rules[].shares")}
+    found[SCENARIO] |= {f"{table}.FEATURE" for table in CONDITIONS}
     found[STUDY] |= {"data"}  # looked for before anything is asked
     return {part: keys - {None} for part, keys in found.items()}
 
