@@ -45,8 +45,7 @@ APART = {1: 0.002, 2: 0.04}
 PARENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     (AGE,): ("sex", "stroke_type", PRESSURE),
     ("stroke_type",): ("consciousness", HOURS),
-    ("stroke_type", "consciousness"): ("leg_weakness", "hemianopia"),
-    ("stroke_type", "leg_weakness"): ("face_weakness",),
+    ("stroke_type", "consciousness"): ("arm_weakness", "hemianopia"),
 }
 # The product of a number by age and one by type of stroke: both would make twenty rules.
 BY_PRODUCT, FACTORS = "atrial_fibrillation", (AGE, "stroke_type")
@@ -76,10 +75,11 @@ title = "Acute stroke, aspirin and heparin (care of the 1990s)"
 # Of the effects of treatments; rules have their own.
 source = "the International Stroke Trial, care of the 1990s"
 
-# Features in the order of the record, all known at randomisation; shares of all patients [T]. Weakness: present, or not
-# assessable. Records that no patient had are still possible: shares given other features are drawn towards those of all
-# patients with the weight of {smoothing} patients. Total variation between this prior and the patients: at most {one:g}
-# for each feature, at most {two:g} for each pair of features.
+# Features in the order of the record, all known at randomisation; shares of all patients [T]. Of eight deficits, arm
+# weakness (arm or hand, present or not assessable) and hemianopia tell about death beside the other features: chosen in
+# steps by the Bayesian information criterion [F]. Records that no patient had are still possible: shares given other
+# features are drawn towards those of all patients with the weight of {smoothing} patients. Total variation between this
+# prior and the patients: at most {one:g} for each feature, at most {two:g} for each pair of features.
 [features]
 """
 PRIOR = """\
@@ -119,11 +119,12 @@ DEATHS = """\
 baseline = 1
 """
 WEIGHTS = """\
-# In deaths within 14 days. What was lost at six months, of all patients whose state is known [T]: {losses};
+# In deaths within 14 days. What was lost at six months, of all patients whose state is known [T]:
+# {losses}:
 # 1 minus utility, the mean of the Rankin grades that a state holds [U]. Least squares of it on the outcomes within 14
 # days and on all features; a weight is the coefficient of the event over that of death: what the event costs beside
 # the deaths that it causes. Intervals: 95 %, and from dependent {mild:g}, not recovered {mild_not:g} (the mildest
-# grades) to {severe:g}, {severe_not:g} (the worst).
+# grades) to {severe:g} and {severe_not:g} (the worst).
 [weights]
 """
 

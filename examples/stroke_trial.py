@@ -31,8 +31,7 @@ CODES: dict[str, tuple[str, dict[str, str]]] = {
 }
 FLAGS: dict[str, tuple[str, str]] = {  # flag -> its column, and the codes that count as present
     "atrial_fibrillation": ("atrial_fibrillation", "Y"),
-    "leg_weakness": ("leg_or_foot", "YC"),
-    "face_weakness": ("face", "YC"),
+    "arm_weakness": ("arm_or_hand", "YC"),
 }
 # In the order of the record.
 FEATURES = (
@@ -42,10 +41,14 @@ FEATURES = (
     "consciousness",
     "stroke_type",
     "atrial_fibrillation",
-    "leg_weakness",
-    "face_weakness",
+    "arm_weakness",
     "hemianopia",
     PRESSURE,
+)
+# What was looked for at randomisation: Y, N, or C for what cannot be assessed. Two of them are features.
+DEFICITS = (
+    *("face", "arm_or_hand", "leg_or_foot", "dysphasia"),
+    *("hemianopia", "visuospatial", "brainstem", "other_deficit"),
 )
 DEATH = "death"
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {  # event -> its title, and the columns it is read from
@@ -59,14 +62,19 @@ ASPIRIN, HEPARIN = "a1", "a2"
 ARMS = {"a0": (), ASPIRIN: (ASPIRIN,), HEPARIN: (HEPARIN,), "a3": (ASPIRIN, HEPARIN)}
 
 
-def read_patients(path: Path = DATA) -> pd.DataFrame:
-    """The patients whose features are all known, as records: arm, the features, the outcomes (0, 1), outcome_6m.
+def read_columns(path: Path = DATA) -> pd.DataFrame:
+    """The trial's own columns, of the patients whose features are all known.
 
     Left out are the 984 of the pilot phase, whose atrial fibrillation was not recorded, and the 57 with another type of
     stroke.
     """
     raw = pd.read_parquet(path)
-    raw = raw[raw["atrial_fibrillation"].notna() & (raw["stroke_type"] != "OTH")].reset_index(drop=True)
+    return raw[raw["atrial_fibrillation"].notna() & (raw["stroke_type"] != "OTH")].reset_index(drop=True)
+
+
+def read_patients(path: Path = DATA) -> pd.DataFrame:
+    """These patients as records of the scenario: arm, the features, the outcomes (0, 1), outcome_6m."""
+    raw = read_columns(path)
     columns: dict[str, object] = {"arm": raw["arm"]}
     for name, (column, ends) in BANDS.items():
         place = np.searchsorted(list(ends.values()), raw[column], side="right")

@@ -11,9 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stroke_calibration import LEVEL, band, calibration, departures, findings, other_halves
-from stroke_fit import LOSSES, fit, fit_hazard, fit_weights
+from stroke_fit import LOSSES, fit, fit_hazard, fit_weights, telling_deficits
 from stroke_scenario import APART, SCENARIO, main, product_of_shares
-from stroke_trial import ARMS, DATA, DEATH, EVENTS, FEATURES, OUTCOMES, SEED, fitted_half, levels_of, read_patients
+from stroke_trial import (
+    ARMS,
+    DATA,
+    DEATH,
+    EVENTS,
+    FEATURES,
+    OUTCOMES,
+    SEED,
+    fitted_half,
+    levels_of,
+    read_columns,
+    read_patients,
+)
 from threadpoolctl import threadpool_limits
 
 import policysim as ps
@@ -84,8 +96,7 @@ def test_patients_whose_features_are_unknown_are_left_out(patients):
     ],
 )
 def test_bands_hold_what_they_say(patients, feature, column, ends):
-    raw = pd.read_parquet(DATA)
-    values = raw.loc[raw["atrial_fibrillation"].notna() & (raw["stroke_type"] != "OTH"), column].to_numpy()
+    values = read_columns()[column].to_numpy()
     largest = pd.Series(values).groupby(patients[feature].to_numpy()).max()
     smallest = pd.Series(values).groupby(patients[feature].to_numpy()).min()
     for (level, end), following in zip(ends.items(), levels_of(feature)[1:], strict=True):
@@ -253,6 +264,10 @@ def test_death_without_treatment_is_that_of_the_fit(found, patients, half):
         risk *= patients[feature].map(dict(zip(levels_of(feature), risks, strict=True))).to_numpy()
     fitted = -np.expm1(-hazard.baseline.value * risk)
     assert found.chances[:, 0, OUTCOMES.index(DEATH)] == pytest.approx(fitted, rel=0.01)
+
+
+def test_the_deficits_are_those_that_tell_about_death(patients, half):
+    assert telling_deficits(read_columns(), patients, half) == ["arm_or_hand", "hemianopia"]
 
 
 def test_nobody_who_got_both_departs_from_the_product(patients, half):
