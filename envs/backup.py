@@ -216,8 +216,9 @@ class Backup:
         return self._n_fixed
 
     @property
-    def _recovered(self) -> tuple[int, ...]:
-        return (0,) * self._n_flags
+    def _recovered(self) -> tuple[int | slice, ...]:
+        """Where no flag is left; nowhere if there are no flags, since nobody recovers then."""
+        return (0,) * self._n_flags or (slice(0, 0),)
 
     @cached_property
     def _read(self) -> list[int]:

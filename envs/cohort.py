@@ -56,13 +56,23 @@ def changed(table: FloatArray, operation: str, number: float) -> FloatArray:
     return {"set": table * 0 + number, "add": table + number, "multiply": table * number}[operation]
 
 
+def level_shares(scenario: Scenario, feature: str) -> FloatArray:
+    """P(level) of a feature that is no flag, given the features that its rules read; broadcasts over the grid."""
+    space = scenario.space
+    table = space.along(feature, scenario.shares[feature])
+    for rule in scenario.rules:
+        if feature in rule.shares:
+            table = np.where(matches(space, rule.when), space.along(feature, rule.shares[feature]), table)
+    return table
+
+
 def prior(scenario: Scenario) -> FloatArray:
     """The probability of every record, (n_records,): a product of small conditional factors."""
     space = scenario.space
     grid = np.ones((1,) * len(space.shape))
     for feature in space.features:
         if feature.name in scenario.shares:
-            factor = space.along(feature.name, scenario.shares[feature.name])
+            factor = level_shares(scenario, feature.name)
         else:
             present = admission_probability(scenario, feature.name)
             factor = np.where(space.along(feature.name, [0, 1]) > 0, present, 1 - present)

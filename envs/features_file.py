@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ UNREAD: tuple[Level, ...] = ("?", "??")
 def read_features(
     table: Table,
 ) -> tuple[list[Feature], dict[str, tuple[float, ...]], dict[str, tuple[float, ...]]]:
-    """The features, the shares of those that do not depend on others, and the means of those that have them."""
+    """The features, the shares of those that are no flags, and the means of those that have them."""
     features: list[Feature] = []
     shares: dict[str, tuple[float, ...]] = {}
     means: dict[str, tuple[float, ...]] = {}
@@ -44,7 +44,7 @@ def read_features(
         if "gamma" in entry:
             shares[name], means[name] = _read_gamma(entry.table("gamma"), levels)
         else:
-            shares[name] = _read_shares(entry, levels)
+            shares[name] = read_shares(entry, "shares", levels)
         entry.close()
     if not features:
         table.fail("features are missing: at least one is needed")
@@ -63,16 +63,17 @@ def _read_words(entry: Table, levels: list[Level]) -> tuple[str, ...]:
     return tuple(words) if len(entry.mistakes.found) == noted and len(words) == len(levels) else ()
 
 
-def _read_shares(entry: Table, levels: list[Level]) -> tuple[float, ...]:
+def read_shares(entry: Table, key: str, levels: Sequence[Level]) -> tuple[float, ...]:
+    """A probability for each level; equal ones where they are wrong."""
     n_levels = len(levels)
     noted = len(entry.mistakes.found)
-    shares = entry.list_of("shares", lambda v: is_number(v, 0, 1), "a probability in [0, 1]")
+    shares = entry.list_of(key, lambda v: is_number(v, 0, 1), "a probability in [0, 1]")
     if len(entry.mistakes.found) > noted or tuple(levels) == UNREAD:
         pass
     elif len(shares) != n_levels:
-        entry.fail(f"must be one probability per level ({n_levels}), got {len(shares)}", "shares")
+        entry.fail(f"must be one probability per level ({n_levels}), got {len(shares)}", key)
     elif abs(sum(shares) - 1) > SHARE_TOLERANCE:
-        entry.fail(f"must sum to 1, got {sum(shares):g}", "shares")
+        entry.fail(f"must sum to 1, got {sum(shares):g}", key)
     else:
         return tuple(float(share) for share in shares)
     return tuple([1 / n_levels] * n_levels)

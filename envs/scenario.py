@@ -26,7 +26,7 @@ ILLUSTRATIVE = "illustrative"
 
 @dataclass(frozen=True)
 class Rule:
-    """One step in making the probabilities of flags at admission.
+    """One step in making the probabilities of records at admission.
 
     Attributes
     ----------
@@ -40,6 +40,8 @@ class Rule:
         See `per`.
     source : str
         Where the figures are from, or "illustrative".
+    shares : mapping of feature to one probability per level
+        New shares of features that are no flags.
     """
 
     when: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
@@ -47,11 +49,12 @@ class Rule:
     per: tuple[str, float] | None = None
     flags: tuple[str, ...] = ()
     source: str = ""
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def targets(self) -> tuple[str, ...]:
         """Everything that this rule changes."""
-        return (*self.changes, *self.flags)
+        return (*self.changes, *self.flags, *self.shares)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -186,11 +189,11 @@ class Scenario:
     space : RecordSpace
         The records.
     shares : mapping of feature to one probability per level
-        For the features that do not depend on others.
+        For the features that are no flags, where no rule says otherwise.
     means : mapping of feature to one number per level
         The mean of the quantity that was cut into levels (years, for age).
     rules : tuple of Rule
-        Make the probabilities of the flags, and of death without treatment, in this order.
+        Make the probabilities of the flags, of levels, and of death without treatment, in this order.
     natural_clearing : mapping of flag to probability
         That it clears without treatment; its keys are the outcomes beside death.
     onset : mapping of flag to share

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from envs.cohort import admission_probability
-from envs.features_file import read_condition, read_features
+from envs.features_file import read_condition, read_features, read_shares
 from envs.hazards_file import read_death, read_events
 from envs.records import Feature, RecordSpace
 from envs.scenario import DEATH, ILLUSTRATIVE, OPERATIONS, Rule, Scenario
@@ -68,7 +68,8 @@ def _read(table: Table, name: str) -> Scenario:
     outcomes = [*natural, *events, DEATH]
     weights = table.numbers("weights", outcomes, "outcome", low=0, intervals=intervals)
     for section in ("natural_clearing", "weights"):
-        if section not in table:
+        # Where nothing can clear, events are what is observed.
+        if section not in table and not (events and section == "natural_clearing"):
             table.fail(f"{section} is missing: it must be a table of numbers")
     table.close()
     return Scenario(
@@ -113,14 +114,27 @@ def _read_rule(table: Table, features: list[Feature], flags: list[str], means: M
         per = (feature, unit)
         scaled = table.list_of("flags", targets.__contains__, f"one of {', '.join(targets)}")
     source = table.text("source", ILLUSTRATIVE)
+    shares = _read_rule_shares(table.table("shares"), features)
     table.close()
-    if not changes and not per:
-        table.fail("does nothing: it needs set, add, multiply or per")
-    return Rule(when, changes, per, tuple(scaled), source)
+    if not (changes or per or "shares" in table):
+        table.fail("does nothing: it needs set, add, multiply, shares or per")
+    return Rule(when, changes, per, tuple(scaled), source, shares)
+
+
+def _read_rule_shares(table: Table, features: list[Feature]) -> dict[str, tuple[float, ...]]:
+    """New shares of features that are no flags."""
+    levels = {feature.name: feature.levels for feature in features if not feature.flag}
+    found: dict[str, tuple[float, ...]] = {}
+    for name in table.values:
+        if name in levels:
+            found[name] = read_shares(table, name, levels[name])
+        else:
+            table.fail(unknown("feature with levels", name, list(levels)), name)
+    return found
 
 
 def _check_order(table: Table, rules: tuple[Rule, ...]) -> None:
-    """Every flag needs its features made before it: no circle."""
+    """Every feature needs those that its rules read made before it: no circle."""
     needs: dict[str, set[str]] = {}
     for rule in rules:
         for target in rule.targets:

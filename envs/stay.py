@@ -170,7 +170,9 @@ class Ward:
         if idle is not None:
             outcomes &= ~idle
         flags, died = outcomes[: len(self._dynamics.flag_axes)], outcomes[-1]
-        over = ~flags.any(axis=0) | died | last
+        # Where no flag can clear, nobody recovers.
+        recovered = ~flags.any(axis=0) if len(flags) else False
+        over = recovered | died | last
         # Nothing is gone in the morning that was there in the evening: take away what has appeared in between.
         record, axes = moved.codes.T, self._dynamics.flag_axes
         present = record[axes].astype(np.bool_) & (flags | ~over)

@@ -54,7 +54,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     ## Episode End
     The episode terminates with death, with full recovery (nothing that the treatment can change is present in the
-    evening), or with the last day. It is never truncated.
+    evening; nobody recovers where there is nothing of this kind), or with the last day. It is never truncated.
 
     ## Information
     `reset` and `step` return

@@ -8,8 +8,8 @@ are in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))]. A 
 A day of a longer treatment is this one decision, with the hazards of death and events spread evenly over the days:
 flags clear or appear under the treatment, then death and events come or not. In the night after it, a flag that is
 absent appears with `Scenario.onset` times its probability at admission, given the record of that evening. The
-patient's stay ends with death, with full recovery (no flag is left in the evening) or with the last day; nothing here
-knows which day it is.
+patient's stay ends with death, with full recovery (none of the flags that can clear is left in the evening; without
+such flags nobody recovers) or with the last day; nothing here knows which day it is.
 """
 
 from __future__ import annotations

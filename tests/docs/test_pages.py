@@ -10,7 +10,16 @@ import policysim as ps
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-HOW_TOS = ("what-epsilon-means", "asking", "own-study", "trials", "days", "environment", "counts-and-columns")
+HOW_TOS = (
+    "what-epsilon-means",
+    "asking",
+    "own-study",
+    "own-disease",
+    "trials",
+    "days",
+    "environment",
+    "counts-and-columns",
+)
 PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in HOW_TOS)]
 
 
@@ -55,6 +64,14 @@ def links(page):
 def test_links_lead_to_files_that_are_there(page):
     missing = [to for to in links(page) if "://" not in to and not (page.parent / to).exists()]
     assert missing == []
+
+
+def test_the_scenario_and_study_of_a_new_disease_are_the_files_that_ship():
+    text = (ROOT / "docs" / "own-disease.md").read_text(encoding="utf-8")
+    *scenario, study = re.findall(r"^```toml\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    folder = ROOT / "examples" / "own-disease"
+    assert study == (folder / "study.toml").read_text(encoding="utf-8")
+    assert "\n".join(scenario) == (folder / "scenario.toml").read_text(encoding="utf-8")
 
 
 def one_line(text):

@@ -30,6 +30,7 @@ CHOSEN = {
     "data.treatments": "VALUE",
     "data.outcome": "COLUMN",
     "rules[].when": "FEATURE",
+    "rules[].shares": "FEATURE",
     "weights": "OUTCOME",
     "natural_clearing": "FLAG",
     "onset": "FLAG",

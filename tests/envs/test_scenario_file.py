@@ -170,7 +170,7 @@ def test_a_rule_that_does_nothing_is_refused(small_path, tmp_path):
     text = edited(small_path.read_text(encoding="utf-8"), [(old, 'vaccine = "v1" }')])
     path = tmp_path / "s.toml"
     line = line_of(text, 'vaccine = "v1"') - 1
-    message = "rules[4]: does nothing: it needs set, add, multiply or per"
+    message = "rules[4]: does nothing: it needs set, add, multiply, shares or per"
     assert refusal(path, text) == f"{path.as_posix()}:{line}: {message}"
 
 

@@ -190,7 +190,38 @@ death = 10
 """
 # What treatments do depends on the fixed part and on transient flags, and there are events.
 LANGUAGE = (Path(__file__).parents[1] / "envs" / "data" / "language.toml").read_text(encoding="utf-8")
-SCENARIOS = {"chain": CHAIN, "fixed-hazard": FIXED_HAZARD, "nine": NINE, "events": EVENTS, "language": LANGUAGE}
+# Nothing clears: there are hazards alone, and nobody recovers.
+HAZARDS_ALONE = """\
+title = "Hazards alone"
+[features]
+old = { levels = ["no", "yes"], shares = [0.6, 0.4] }
+frail = {}
+
+[[rules]]
+set = { frail = 0.2, death = 0.1 }
+[[rules]]
+when = { old = "yes" }
+set = { frail = 0.5 }
+[treatments.none]
+[treatments.pill]
+hazard_ratio = { stroke = 0.5, death = 1.25 }
+[events.stroke]
+baseline = 0.25
+relative_risk = { old = [1, 2], frail = [1, 1.5] }
+[death]
+relative_risk = { frail = [1, 4] }
+[weights]
+stroke = 1
+death = 4
+"""
+SCENARIOS = {
+    "chain": CHAIN,
+    "fixed-hazard": FIXED_HAZARD,
+    "nine": NINE,
+    "events": EVENTS,
+    "language": LANGUAGE,
+    "hazards-alone": HAZARDS_ALONE,
+}
 
 
 def scenario(name: str, folder: Path) -> envs.Scenario:
@@ -206,7 +237,7 @@ class ByHand:
     def __init__(self, scenario, days):
         self.scenario, self.days, self.flags = scenario, days, scenario.transient
         # Every evening: (2^n, n) of 0 and 1; the first is that of full recovery.
-        self.evenings = np.array(list(itertools.product((0, 1), repeat=len(self.flags))))
+        self.evenings = np.array(list(itertools.product((0, 1), repeat=len(self.flags))), dtype=int)
         self.severity = np.broadcast_to(envs.ResponseModel(scenario).severity, scenario.space.shape).ravel()
 
     def records(self):
@@ -220,7 +251,7 @@ class ByHand:
         shape, axes = self.scenario.space.shape, [self.scenario.space.axis(flag) for flag in self.flags]
         strides = [int(np.prod(shape[axis + 1 :])) for axis in axes]
         return self.scenario.space.record({**values, **dict.fromkeys(self.flags, 0)}) + self.evenings @ np.array(
-            strides
+            strides, dtype=int
         )
 
     def at_admission(self, values, target):
@@ -315,7 +346,8 @@ class ByHand:
             for action, name in enumerate(self.scenario.actions):
                 likely, dies = self.day(values, name)
                 goes_on = likely * (1 - dies)
-                goes_on[0] = 0.0
+                if self.flags:
+                    goes_on[0] = 0.0
                 result[action, record, onward] = goes_on @ nights[onward[0]]
         return result
 

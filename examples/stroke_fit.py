@@ -1,0 +1,204 @@
+"""Hazards and weights of the scenario `stroke`, fitted to patients of the International Stroke Trial.
+
+The hazards are those of the language of scenarios: P(event) = 1 - exp(-baseline R ratio), R the product of the relative
+risks by features and the ratio that of the treatment. This is complementary log-log regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import chi2
+from stroke_trial import ARMS, DEATH, DEFICITS, EVENTS, FEATURES, OUTCOMES, FloatArray, given, indicators, levels_of
+
+# Standard deviation of the normal prior of a log relative risk: 95 % of them within a quarter and four.
+PRIOR_SPREAD = np.log(2)
+TOLERANCE = 1e-9  # of a logarithm
+# What each state at six months loses (0 recovered, 1 dead): the stated value, and the ends of the range. Means of
+# 1 - utility of the modified Rankin scale: 1 and 2 are not recovered but independent, 3 to 5 dependent.
+LOSSES = {
+    "stated": {"recovered": 0.0, "not recovered": 0.165, "dependent": 0.673, "dead": 1.0},
+    "mild": {"recovered": 0.0, "not recovered": 0.09, "dependent": 0.35, "dead": 1.0},
+    "severe": {"recovered": 0.0, "not recovered": 0.24, "dependent": 1.0, "dead": 1.0},
+}
+Z = 1.96  # of a 95 % interval
+
+
+# Columns of a design before the indicators of levels: the constant, and a drug each.
+N_FIXED = 1 + len(ARMS["a3"])
+
+
+def design_of(levels: FloatArray, treated: NDArray[np.bool_]) -> FloatArray:
+    """What hazards are fitted to: a constant, who got each drug, (n, 2), and the indicators of all levels."""
+    return np.column_stack([np.ones(len(levels)), treated, levels])
+
+
+def precision_of(design: FloatArray) -> FloatArray:
+    """Of the priors: none for the constant and for treatments."""
+    return np.repeat([0.0, PRIOR_SPREAD**-2], [N_FIXED, design.shape[1] - N_FIXED])
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Complementary log-log regression: estimates, their covariance, and the log-likelihood that they attain."""
+
+    estimates: FloatArray
+    covariance: FloatArray
+    log_likelihood: float
+
+
+def fit(design: FloatArray, happened: FloatArray, precision: FloatArray) -> Fit:
+    """P = 1 - exp(-exp(design @ b)) by Fisher's scoring, with independent normal priors of mean 0 on b.
+
+    The score of a patient is (y - P) h / P and the information h² exp(-h) / P, with h = exp(design @ b).
+
+    Parameters
+    ----------
+    design : array, (n, p)
+        Its first column is constant.
+    happened : array, (n,)
+        0 or 1.
+    precision : array, (p,)
+        1 / variance of the priors; 0 where there is none.
+    """
+
+    def log_posterior(coefficients: FloatArray) -> float:
+        hazard = np.exp(design @ coefficients)
+        likelihood = np.where(happened == 1, np.log(-np.expm1(-hazard)), -hazard).sum()
+        return float(likelihood - precision @ coefficients**2 / 2)
+
+    found = np.zeros(design.shape[1])
+    found[0] = np.log(-np.log1p(-happened.mean()))
+    for _ in range(100):
+        hazard = np.exp(design @ found)
+        chance = -np.expm1(-hazard)
+        score = design.T @ ((happened - chance) * hazard / chance) - precision * found
+        information = (design.T * (hazard**2 * np.exp(-hazard) / chance)) @ design + np.diag(precision)
+        step = np.linalg.solve(information, score)
+        if np.abs(step).max() < TOLERANCE:
+            return Fit(found, np.linalg.inv(information), log_posterior(found) + float(precision @ found**2) / 2)
+        step *= min(1.0, 2.0 / np.abs(step).max())
+        # A step that goes too far is shortened.
+        while log_posterior(found + step) < log_posterior(found) and np.abs(step).max() > TOLERANCE:
+            step /= 2
+        found = found + step
+    raise ArithmeticError("the fit does not converge")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def exp(cls, log: float, variance: float) -> Estimate:
+        """From a logarithm and its variance."""
+        return cls(*np.exp(log + np.sqrt(variance) * np.array([0, -Z, Z])))
+
+    def __str__(self) -> str:
+        """As the file has it."""
+        return f"{{ value = {self.value:.3g}, interval = [{self.low:.3g}, {self.high:.3g}] }}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """What was fitted to an outcome: baseline of the most common levels, ratios of treatments, relative risks."""
+
+    baseline: Estimate
+    ratios: Mapping[str, Estimate]
+    risks: Mapping[str, list[float]]
+    combined: float  # p-value of a departure from the product of the two ratios in those who got both
+
+
+def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) -> Hazard:
+    """The hazard of an outcome, fitted on a half."""
+    design = design_of(indicators(patients), given(patients))
+    happened = patients[outcome].to_numpy(dtype=np.float64)
+    precision = precision_of(design)
+    found = fit(design[half], happened[half], precision)
+    both = np.column_stack([design, design[:, 1] * design[:, 2]])
+    with_both = fit(both[half], happened[half], np.append(precision, 0.0))
+    risks, reference, start = {}, np.zeros(design.shape[1]), N_FIXED
+    reference[0] = 1
+    for feature in FEATURES:
+        levels = levels_of(feature)
+        logs = found.estimates[start : start + len(levels)]
+        most_common = int(design[:, start : start + len(levels)].sum(axis=0).argmax())
+        reference[start + most_common] = 1
+        risks[feature] = np.exp(logs - logs[most_common]).tolist()
+        start += len(levels)
+    return Hazard(
+        baseline=Estimate.exp(float(reference @ found.estimates), float(reference @ found.covariance @ reference)),
+        ratios={
+            drug: Estimate.exp(float(found.estimates[1 + place]), float(found.covariance[1 + place, 1 + place]))
+            for place, drug in enumerate(ARMS["a3"])
+        },
+        risks=risks,
+        combined=float(chi2.sf(max(0.0, 2 * (with_both.log_likelihood - found.log_likelihood)), 1)),
+    )
+
+
+def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame, half: NDArray[np.bool_]) -> list[str]:
+    """The deficits that tell about death beside the other features, chosen in steps in a half.
+
+    Each step takes the deficit whose three answers raise the likelihood most, while twice the gain is more than 2 log
+    of the number of deaths: the Bayesian information criterion for events (Volinsky & Raftery 2000).
+
+    Parameters
+    ----------
+    columns : DataFrame
+        The trial's own.
+    patients : DataFrame
+        The same patients as records.
+    half : array of bool, (n,)
+    """
+    others = indicators(patients, [feature for feature in FEATURES if feature not in ("arm_weakness", "hemianopia")])
+    happened = patients.loc[half, DEATH].to_numpy(dtype=np.float64)
+
+    def likelihood(chosen: Sequence[str]) -> float:
+        answers = [(columns[name] == answer).to_numpy(dtype=np.float64) for name in chosen for answer in "NYC"]
+        design = design_of(np.column_stack([others, *answers]), given(patients))[half]
+        return fit(design, happened, precision_of(design)).log_likelihood
+
+    taken: list[str] = []
+    while True:
+        found = {name: likelihood([*taken, name]) for name in DEFICITS if name not in taken}
+        best = max(found, key=lambda name: found[name])
+        if 2 * (found[best] - likelihood(taken)) <= 2 * np.log(happened.sum()):
+            return taken
+        taken.append(best)
+
+
+def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
+    """What an event costs beside a death within 14 days, which costs 1.
+
+    Least squares of what was lost at six months on all outcomes and the features, as in the utility, where outcomes add
+    up. A weight is the coefficient of the event over that of death; the interval holds the 95 % intervals of all
+    `LOSSES` (delta method, with variances that do not assume equal ones).
+    """
+    known = patients[patients["outcome_6m"].notna()]
+    design = np.column_stack([known[list(OUTCOMES)].to_numpy(dtype=np.float64), indicators(known)])
+    solver = np.linalg.pinv(design)
+    found: dict[str, list[Estimate]] = {event: [] for event in EVENTS}
+    for losses in LOSSES.values():
+        lost = known["outcome_6m"].map(losses).to_numpy(dtype=np.float64)
+        estimates = solver @ lost
+        covariance = (solver * (lost - design @ estimates) ** 2) @ solver.T
+        death = OUTCOMES.index(DEATH)
+        for place, event in enumerate(EVENTS):
+            weight = float(estimates[place] / estimates[death])
+            slope = np.zeros(len(estimates))
+            slope[[place, death]] = np.array([1, -weight]) / estimates[death]
+            error = Z * float(np.sqrt(slope @ covariance @ slope))
+            found[event].append(Estimate(weight, weight - error, weight + error))
+    return {
+        event: Estimate(each[0].value, min(e.low for e in each), max(e.high for e in each))
+        for event, each in found.items()
+    }
