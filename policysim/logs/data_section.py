@@ -13,7 +13,9 @@ from policysim.logs.log_source import (
     CHECK,
     EQUAL,
     ESTIMATE,
+    JOINT,
     LOGISTIC,
+    MISSING_BY_LEVEL,
     MISSING_CHOICES,
     MOST_RECORDS,
     OUTCOME_MODELS,
@@ -47,7 +49,8 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
     files = _files(table, folder)
-    treatment = _column(table, "treatment", optional=ACTIONS in files)
+    joined = _joined(table)
+    treatment = JOINT.join(joined) or _column(table, "treatment", optional=ACTIONS in files)
     treatments = _treatments(table.table("treatments"))
     propensity = _column(table, "propensity")
     outcome = _outcome(table)
@@ -62,6 +65,8 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         id=_column(table, "id", optional=True),
         outcome_model=_choice(table, "model", OUTCOME_MODELS),
         features=_features(table),
+        joined=joined,
+        header=table.flag("header", default=True),
         outcome_checked=_checked(table, outcome),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
@@ -99,6 +104,19 @@ def _column(table: Table, key: str, *, optional: bool = False) -> str:
     if key in table and table.values[key] == "":
         table.fail("must not be empty", key)
     return name
+
+
+def _joined(table: Table) -> tuple[str, ...]:
+    """The columns that make the treatment together; () where it is one column."""
+    if not isinstance(table.values.get("treatment"), list):
+        return ()
+    names = table.list_of("treatment", lambda name: isinstance(name, str) and name != "", "a column", [])
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            table.fail(f"names {name!r} twice", "treatment", position)
+    if len(names) == 1:
+        table.fail(f"one column needs no list: treatment = {names[0]!r}", "treatment")
+    return tuple(names)
 
 
 def _choice(table: Table, key: str, choices: Sequence[str]) -> str:
@@ -181,6 +199,9 @@ def _binning(name: str, entry: Table) -> Binning:
         entry.fail("must be { levels = [...] } or { cuts = [...] }")
     levels = entry.list_of("levels", _is_level, "a number or text in quotes", [])
     cuts = entry.list_of("cuts", lambda value: is_number(value, -FINITE, FINITE), "a finite number", [])
+    gaps = entry.flag("missing", default=False)
+    if gaps and "levels" in entry:
+        entry.fail(MISSING_BY_LEVEL, "missing")
     entry.close()
     if len(entry.mistakes.found) == before:
         for key, values, wrong in (("levels", levels, levels_wrong(levels)), ("cuts", cuts, cuts_wrong(cuts))):
@@ -190,7 +211,7 @@ def _binning(name: str, entry: Table) -> Binning:
             entry.fail("needs at least two levels", "levels")
     if len(entry.mistakes.found) > before:
         return Binning(name, PLACEHOLDER)
-    return Binning(name, tuple(levels), tuple(cuts))
+    return Binning(name, tuple(levels), tuple(cuts), gaps)
 
 
 def _is_level(value: object) -> bool:
@@ -209,7 +230,7 @@ def _check_model(table: Table, source: LogSource) -> None:
 
 def _refuse_two_uses(table: Table, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
-    uses = {source.treatment: "treatment", source.id: "id"}
+    uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
     for column in source.outcome:
         if column in uses and column:

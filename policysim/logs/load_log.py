@@ -48,7 +48,9 @@ class Log:
     missing : tuple of int
         Of all rows that were read: those without an outcome, for each treatment.
     n_read : int
-        Rows that were read; more than are used where rows without an outcome are excluded.
+        Rows that were read; more than are used where rows without an outcome or a treatment are excluded.
+    n_untreated : int
+        Rows without a treatment, which are excluded.
     outcomes : mapping of str to array, (n_rows,)
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
     raw : DataFrame, n_rows, optional
@@ -62,6 +64,7 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
+    n_untreated: int = 0
 
     @cached_property
     def covariates(self) -> pd.DataFrame:
@@ -89,7 +92,8 @@ def load_log(source: LogSource) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    tables = LogTables({role: read_table(path) for role, path in source.files.items()}, source.id)
+    tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
+    tables = tables.with_joined(source.joined) if source.joined else tables
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = _records(tables.features, source, bad)
@@ -112,6 +116,7 @@ def load_log(source: LogSource) -> Log:
             {name: numbers(tables.features[name])[kept] for name, binning in source.features.items() if binning.cuts},
             index=range(len(kept)),
         ),
+        n_untreated=int(np.count_nonzero(decisions.actions < 0)),
     )
 
 
@@ -172,7 +177,7 @@ class LoggedDecisions:
     Attributes
     ----------
     actions : array, (n_rows,)
-        Positions in `names`.
+        Positions in `names`; -1 in rows without a treatment, which are to be left out.
     names : tuple of str
         All treatments.
     propensities : array, (n_rows,), or None
@@ -203,11 +208,15 @@ class LoggedDecisions:
         """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
         if self.propensities is None:
             return None
-        return observed_propensities(self.propensities, self.actions, ~np.isnan(self.rewards), len(self.names))
+        treated = self.actions >= 0
+        return observed_propensities(
+            self.propensities[treated], self.actions[treated], ~np.isnan(self.rewards[treated]), len(self.names)
+        )
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
-        return tuple(np.bincount(self.actions[self.missing], minlength=len(self.names)).tolist())
+        rows = self.missing & (self.actions >= 0)
+        return tuple(np.bincount(self.actions[rows], minlength=len(self.names)).tolist())
 
 
 def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedDecisions:
@@ -218,11 +227,11 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
     DataError
         For all bad rows, those already in `bad` included.
     """
-    actions, outcomes = tables.actions, tables.outcomes
+    table, outcomes = tables.actions, tables.outcomes
     tables.require(
         [
-            *([(actions, columns.treatment)] if columns.treatment else []),
-            *([(actions, columns.propensity)] if columns.names_propensity else []),
+            *([(table, columns.treatment)] if columns.treatment else []),
+            *([(table, columns.propensity)] if columns.names_propensity else []),
             *((outcomes, column) for column in columns.outcome),
         ]
     )
@@ -230,17 +239,18 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
     propensities = None
     if columns.propensity != ESTIMATE:
         propensities = (
-            read_propensities(actions, columns.propensity, bad)
+            read_propensities(table, columns.propensity, bad)
             if columns.names_propensity
-            else equal_propensities(len(actions), len(taken.names))
+            else equal_propensities(len(table), len(taken.names))
         )
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
     of_actions, of_outcomes = tables.matched(bad)
+    actions = taken.codes[of_actions]
     return LoggedDecisions(
-        actions=taken.codes[of_actions],
+        actions=actions,
         names=taken.names,
         propensities=None if propensities is None else propensities[of_actions],
-        rewards=rewards[of_outcomes],
+        rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
     )
@@ -248,7 +258,7 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
 
 def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
     if columns.treatment:
-        return taken_in_column(tables.actions, columns.treatment, columns.treatments, bad)
+        return taken_in_column(tables.actions, columns.treatment, columns.treatments, columns.missing, bad)
     others = (tables.id, columns.propensity, PROPENSITY)
     if not columns.treatments:
         _refuse_shared(tables, others)
@@ -256,8 +266,11 @@ def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
 
 
 def _refuse_shared(tables: LogTables, others: Sequence[str]) -> None:
-    """DataError for a column of another table among the treatments: it is more likely the patients' ids."""
-    for table in (tables.features, tables.outcomes):
+    """DataError for a column of another table among the treatments: it is more likely the patients' ids.
+
+    Names that are only places say nothing.
+    """
+    for table in (tables.features, tables.outcomes) if tables.actions.header else ():
         shared = [name for name in tables.actions.frame.columns if name in table.frame.columns and name not in others]
         if shared:
             raise DataError(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 TABLE = "table"
 THREE_TABLES = FEATURES, ACTIONS, OUTCOMES = ("features", "actions", "outcomes")
 
+# Between the names, and the values, of columns that make the treatment together.
+JOINT = ", "
+
 EQUAL, ESTIMATE = "equal", "estimate"
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
@@ -46,7 +49,8 @@ class LogSource:
     files : mapping of str to Path
         {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet.
     treatment : str
-        The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each.
+        The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each. Of several
+        columns that make it together (`joined`), their names with commas between.
     treatments : tuple of (str, str)
         Each treatment's value (or column) and name, in the order of a policy's columns; empty: those that
         occur, sorted.
@@ -59,12 +63,17 @@ class LogSource:
         default, see `default_range`), each outcome must be within [0, 1].
     missing : str
         What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
+        Rows without a treatment are excluded with "exclude", and refused otherwise.
     id : str
         The column that holds the patients' ids, by which three tables are joined; "" for none.
     outcome_model : str
         One of `OUTCOME_MODELS`.
     features : mapping of str to Binning
         The declared domain, in the order of a record.
+    joined : tuple of str
+        The columns whose combination is the treatment, as in a factorial trial; () where one column holds it.
+    header : bool
+        Whether CSV files begin with the names of their columns; else these are their places, "0" first.
     outcome_checked : tuple of str
         Outcomes that somebody has looked at: they are taken whatever their names and values suggest.
     study : Path or None
@@ -83,6 +92,8 @@ class LogSource:
     id: str
     outcome_model: str
     features: Mapping[str, Binning]
+    joined: tuple[str, ...] = ()
+    header: bool = True
     outcome_checked: tuple[str, ...] = ()
     study: Path | None = None
     unread: int = 0
@@ -105,6 +116,9 @@ def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
     return sum((w for w in weights if w < 0), 0.0), sum((w for w in weights if w > 0), 0.0)
 
 
+# The level of missing values.
+NO_VALUE = "NA"
+MISSING_BY_LEVEL = f'missing = true goes with cuts; among levels, "{NO_VALUE}" stands for missing values'
 # A feature's levels that a message lists.
 LEVELS_SHOWN = 12
 
@@ -122,6 +136,8 @@ class Binning:
         which have no level otherwise.
     cuts : tuple of float
         In place of levels: rising numbers. Cuts (28, 34) make three half-open bins, "< 28", "28 to < 34" and "≥ 34".
+    missing : bool
+        With cuts: whether missing values have a level of their own, "NA", the last.
 
     Examples
     --------
@@ -129,18 +145,23 @@ class Binning:
     >>> age = Binning("age", cuts=(28, 34))
     >>> age.feature.levels
     ('< 28', '28 to < 34', '≥ 34')
-    >>> age.codes(pd.Series(["27.9", "28", "70", "old"])).tolist()
-    [0, 1, 2, -1]
+    >>> age.codes(pd.Series(["27.9", "28", "70", "old", ""])).tolist()
+    [0, 1, 2, -1, -1]
+    >>> Binning("age", cuts=(28, 34), missing=True).codes(pd.Series(["70", "old", ""])).tolist()
+    [2, -1, 3]
     """
 
     name: str
     levels: tuple[str | float, ...] = ()
     cuts: tuple[float, ...] = ()
+    missing: bool = False
 
     def __post_init__(self) -> None:
         """Check the levels or the cuts."""
         if bool(self.levels) == bool(self.cuts):
             raise ValueError(f"feature {self.name!r} needs levels or cuts, and not both.")
+        if self.missing and self.levels:
+            raise ValueError(f"feature {self.name!r}: {MISSING_BY_LEVEL}.")
         for position, reason in levels_wrong(self.levels) if self.levels else cuts_wrong(self.cuts):
             raise ValueError(f"feature {self.name!r}: {(self.levels or self.cuts)[position]!r} {reason}.")
         if len(self.levels) == 1:
@@ -149,26 +170,31 @@ class Binning:
     @cached_property
     def feature(self) -> Feature:
         """The feature of a record; bins are named by their ends."""
-        return Feature(self.name, tuple(map(_as_level, self.levels)) if self.levels else _bins(self.cuts))
+        if self.levels:
+            return Feature(self.name, tuple(map(_as_level, self.levels)))
+        return Feature(self.name, (*_bins(self.cuts), *([NO_VALUE] if self.missing else [])))
 
     @property
     def allowed(self) -> str:
         """What a value must be, in words."""
         if self.cuts:
-            return "must be a finite number"
+            return f"must be a finite number{' or missing' if self.missing else ''}"
         shown = [str(level) for level in self.feature.levels[:LEVELS_SHOWN]]
         rest = len(self.levels) - len(shown)
         return f"must be one of {', '.join(shown)}" + (f" and {rest} more" if rest else "")
 
     def codes(self, column: pd.Series) -> IntArray:
         """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
-        from policysim.files.data_table import codes_among, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
+        from policysim.files.data_table import codes_among, missing, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
 
         if self.levels:
             return codes_among(column, list(map(level_key, self.levels)))
         values = numbers(column)
         bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
-        return np.where(np.isfinite(values), bins, -1)
+        codes = np.where(np.isfinite(values), bins, -1)
+        if self.missing:
+            codes[missing(column, np.isnan(values))] = len(self.cuts) + 1
+        return codes
 
 
 def levels_wrong(levels: Sequence[str | float]) -> list[tuple[int, str]]:

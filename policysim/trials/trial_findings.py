@@ -53,8 +53,9 @@ class LoggedFindings:
         The one that it is about.
     unread : str
         How many guesses of the study file are still marked as such; "" if none is.
-    n_read, n_missing, n_used : int
-        Rows of the log, those without an outcome, and those that the estimates rest on.
+    n_read, n_untreated, n_missing, n_used : int
+        Rows of the log, those without a treatment, which are left out, those of the others without an outcome, and
+        those that the estimates rest on.
     arms : list of dict
         For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
     caveats : list of str
@@ -76,6 +77,7 @@ class LoggedFindings:
     epsilon: float
     unread: str
     n_read: int
+    n_untreated: int
     n_missing: int
     n_used: int
     arms: list[dict[Hashable, Any]]
@@ -101,6 +103,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         epsilon=study.epsilon,
         unread=unread_words(study),
         n_read=log.n_read,
+        n_untreated=log.n_untreated,
         n_missing=sum(log.missing),
         n_used=log.data.n_rows,
         arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],

@@ -167,6 +167,7 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("epsilon", "", findings.epsilon),
         ("right_guesses", "", findings.right_guesses),
         ("patients", "read", findings.n_read),
+        *([("patients", "without a treatment", findings.n_untreated)] if findings.n_untreated else []),
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),

@@ -52,11 +52,12 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
 
 
 def rows_words(study: LoggedStudy, findings: LoggedFindings) -> str:
-    """How many patients, and what is done with those without an outcome."""
+    """How many patients, and what is done with those without a treatment or an outcome."""
     without = f"{findings.n_missing:,} without an outcome" if findings.n_missing else "all with an outcome"
     what = f" ({MISSING[study.log.missing]})" if findings.n_missing else ""
+    untreated = f"{findings.n_untreated:,} without a treatment (left out), " if findings.n_untreated else ""
     return (
-        f"{findings.n_read:,} patients in the log, {without}{what}; {findings.n_used:,} are used. "
+        f"{findings.n_read:,} patients in the log, {untreated}{without}{what}; {findings.n_used:,} are used. "
         f"{study.space.size:,} possible records by the declared features."
     )
 
