@@ -18,7 +18,7 @@ from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.question.words import ALL, rounded, with_interval
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
-from policysim.trials.log_caveats import LogCaveats, log_caveats
+from policysim.trials.log_caveats import LogCaveats, censoring_words, log_caveats, outcome_words
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 NO_DOUBT = LogCaveats()
@@ -61,6 +61,10 @@ class LoggedFindings:
         What may be wrong with the log.
     not_covered, provided : str
         Of that, what lets no interval show anything, and on what they depend; "" if nothing.
+    outcome : str
+        What the outcome is, where it is not a column alone.
+    censoring : str
+        How many patients of each arm are not followed to the horizon; "" if there is none.
     one_for_all : str
         The arm that is estimated best: what differences are against.
     gain : tuple of float
@@ -82,6 +86,8 @@ class LoggedFindings:
     caveats: list[str]
     not_covered: str
     provided: str
+    outcome: str
+    censoring: str
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
@@ -107,6 +113,8 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         caveats=doubts.said,
         not_covered=doubts.not_covered,
         provided=doubts.provided,
+        outcome=outcome_words(study.log),
+        censoring=censoring_words(log, study.log),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
@@ -146,7 +154,8 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
         known = np.isfinite(values)
         without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
         data = log.data
-        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names)
+        observed = data.observed if np.array_equal(values, data.rewards) else None
+        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names, observed)
         limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
         if np.array_equal(values, data.rewards):
             limits = source.utility_range
