@@ -176,7 +176,11 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
+        ("standard error of that gain", "", findings.power.standard_error),
+        ("least gain seen with 80 % power", "", findings.power.least_gain),
+        *(("patients needed", f"for a gain of {gain:g}", count) for gain, count in findings.power.patients.items()),
         *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
+        *(("break_even_gain", row.policy, row.break_even_gain) for row in findings.rows),
         ("sensitivity", "", found.value),
         ("range", "", found.range),
         *(

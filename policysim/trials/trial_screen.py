@@ -48,7 +48,12 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
         *wrap(how_estimated(findings)),
         "",
     ]
-    for sentence in (*findings.answer, percentages(findings), odds(findings.epsilon, findings.right_guesses)):
+    for sentence in (
+        *findings.answer,
+        *findings.power_words,
+        percentages(findings),
+        odds(findings.epsilon, findings.right_guesses),
+    ):
         lines += wrap(sentence)
     return lines
 

@@ -128,7 +128,7 @@ def test_an_outcome_to_fill_in_is_refused_with_its_line_until_it_is_filled_in(fo
 
 def row(policy, surely):
     nothing = (0.0, 0.0, 0.0)
-    return LoggedRow(policy, nothing, nothing, nothing, nothing, 1.0, surely)
+    return LoggedRow(policy, nothing, nothing, nothing, nothing, 1.0, surely, 0.1)
 
 
 def test_only_a_sure_gain_is_told_with_its_epsilon():
