@@ -22,6 +22,7 @@ from policysim.logs.log_source import (
     TABLE,
     THREE_TABLES,
     Binning,
+    FollowUp,
     LogSource,
     cuts_wrong,
     default_range,
@@ -31,6 +32,7 @@ from policysim.logs.log_source import (
 ENDINGS = (".csv", ".parquet")
 # Stands for a feature whose declaration cannot be used, so that its name is known.
 PLACEHOLDER = (0, 1)
+FOLLOW_UP = ("time", "event", "horizon")
 
 
 def read_data_section(table: Table, folder: Path) -> LogSource:
@@ -53,14 +55,15 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
     treatment = JOINT.join(joined) or _column(table, "treatment", optional=ACTIONS in files)
     treatments = _treatments(table.table("treatments"))
     propensity = _column(table, "propensity")
-    outcome = _outcome(table)
+    follow_up = _follow_up(table)
+    outcome = _shown(table) if follow_up else _outcome(table)
     source = LogSource(
         files=files,
         treatment=treatment,
         treatments=treatments,
         propensity=propensity,
         outcome=outcome,
-        utility_range=_range(table, outcome),
+        utility_range=_unit_range(table) if follow_up else _range(table, outcome),
         missing=_choice(table, "missing", MISSING_CHOICES),
         id=_column(table, "id", optional=True),
         outcome_model=_choice(table, "model", OUTCOME_MODELS),
@@ -70,6 +73,8 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         outcome_checked=_checked(table, outcome),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
+        follow_up=follow_up,
+        outcome_title=_column(table, "outcome_title", optional=True),
     )
     _refuse_two_uses(table, source)
     _check_model(table, source)
@@ -161,6 +166,42 @@ def _outcome(table: Table) -> dict[str, float]:
     return outcome
 
 
+def _follow_up(table: Table) -> FollowUp | None:
+    """Time, event and horizon, which go together; None without any of them."""
+    time, event = _column(table, "time", optional=True), _column(table, "event", optional=True)
+    horizon = table.number("horizon", 1.0)
+    there = [key for key in FOLLOW_UP if key in table]
+    for key in FOLLOW_UP:
+        if there and key not in there:
+            table.fail(f"{key} is missing: time, event and horizon go together")
+    if not horizon > 0:
+        table.fail(f"must be > 0, got {horizon:g}", "horizon")
+    return FollowUp(time, event, horizon) if there else None
+
+
+def _shown(table: Table) -> dict[str, float]:
+    """Columns that are shown beside being free of the event, which is the outcome."""
+    section = table.table("outcome")
+    outcome = {column: section.number(column) for column in section.values}
+    for column, weight in outcome.items():
+        if weight:
+            table.fail(
+                "must be 0: with time, event and horizon the outcome is to be free of the event at the horizon, and "
+                "other columns are only shown",
+                "outcome",
+                column,
+            )
+    return dict.fromkeys(outcome, 0.0)
+
+
+def _unit_range(table: Table) -> tuple[float, float]:
+    """The range of an outcome of 0 and 1."""
+    table.known.add("range")
+    if table.values.get("range", [0, 1]) != [0, 1]:
+        table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
+    return 0.0, 1.0
+
+
 def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
     """Outcomes that are taken whatever they look like."""
     listed = table.list_of("outcome_checked", lambda value: value in outcome, f"one of {', '.join(outcome)}", [])
@@ -220,7 +261,7 @@ def _is_level(value: object) -> bool:
 
 def _check_model(table: Table, source: LogSource) -> None:
     """A logistic regression predicts one outcome of 0 and 1."""
-    weights = [weight for weight in source.outcome.values() if weight]
+    weights = [1] if source.follow_up else [weight for weight in source.outcome.values() if weight]
     if source.outcome_model == LOGISTIC and weights and weights != [1]:
         table.fail(
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
@@ -232,6 +273,11 @@ def _refuse_two_uses(table: Table, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
     uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
+    if source.follow_up:
+        for key, column in (("time", source.follow_up.time), ("event", source.follow_up.event)):
+            if column in uses and column:
+                table.fail(f"{column!r} is the {uses[column]} already: name another column", key)
+            uses |= {column: key}
     for column in source.outcome:
         if column in uses and column:
             table.fail(f"{column!r} is the {uses[column]} already: name a column of results", "outcome", column)

@@ -57,7 +57,7 @@ class LogSource:
     propensity : str
         "equal" (1/k for k treatments), "estimate", or the column that holds the probability of the logged treatment.
     outcome : mapping of str to float
-        Column and weight; the reward is the weighted sum.
+        Column and weight; the reward is the weighted sum. All weights are 0 where the outcome is `follow_up`.
     utility_range : tuple of float
         The lowest and the highest reward that are possible. Where it is the range of outcomes within [0, 1] (the
         default, see `default_range`), each outcome must be within [0, 1].
@@ -80,6 +80,10 @@ class LogSource:
         The study's file, for messages.
     unread : int
         Lines of it that are still marked as guesses (`# CHECK`).
+    follow_up : FollowUp or None
+        Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
+    outcome_title : str
+        What the outcome is, in words; "" if the study does not say.
     """
 
     files: Mapping[str, Path]
@@ -97,11 +101,43 @@ class LogSource:
     outcome_checked: tuple[str, ...] = ()
     study: Path | None = None
     unread: int = 0
+    follow_up: FollowUp | None = None
+    outcome_title: str = ""
 
     @cached_property
     def space(self) -> RecordSpace:
         """The records: all combinations of declared levels and bins, whichever of them occur."""
         return RecordSpace(tuple(binning.feature for binning in self.features.values()))
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """An outcome that takes time, and that is not seen of patients whose follow-up ends before (who are censored).
+
+    Attributes
+    ----------
+    time : str
+        The column of times, in any unit: to the event, or to the end of follow-up.
+    event : str
+        The column that tells which of the two: 1 (the event) or 0 (censored).
+    horizon : float
+        > 0, in the unit of `time`: the outcome is to be free of the event at this time.
+    """
+
+    time: str
+    event: str
+    horizon: float
+
+    @property
+    def title(self) -> str:
+        """The outcome in words.
+
+        Examples
+        --------
+        >>> FollowUp("days", "relapse", 365.0).title
+        'free of relapse at days = 365'
+        """
+        return f"free of {self.event} at {self.time} = {self.horizon:g}"
 
 
 def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:

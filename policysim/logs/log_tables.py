@@ -67,6 +67,19 @@ class LogTables:
         if absent:
             raise DataError("\n".join(absent))
 
+    def refuse_shared(self, but: Sequence[str]) -> None:
+        """DataError for a column of another table among the actions: it is more likely the patients' ids.
+
+        Names that are only places say nothing.
+        """
+        for table in (self.features, self.outcomes) if self.actions.header else ():
+            shared = [name for name in self.actions.columns if name in table.columns and name not in but]
+            if shared:
+                raise DataError(
+                    f"{self.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
+                    "declare the treatments"
+                )
+
     def matched(self, bad: BadRows) -> tuple[IntArray, IntArray]:
         """The rows of actions and of outcomes that belong to each row of the features.
 

@@ -48,14 +48,19 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
         raise InputFileError("\n".join(_said(source, name, reason) for name, reason in found))
 
 
+def place_in_study(source: LogSource, *key: str) -> str:
+    """Where a key of [data] stands, as a message begins: "trial.toml:7: "; "" without a file."""
+    if source.study is None:
+        return ""
+    lines = line_numbers(source.study.read_text(encoding="utf-8-sig"))
+    there: tuple[str | int, ...] = ("data", *key)
+    while there and there not in lines:
+        there = there[:-1]
+    return f"{source.study.as_posix()}:{lines.get(there, 1)}: "
+
+
 def _said(source: LogSource, name: str, reason: str) -> str:
-    place = ""
-    if source.study is not None:
-        lines = line_numbers(source.study.read_text(encoding="utf-8-sig"))
-        key: tuple[str | int, ...] = ("data", "outcome", name)
-        while key and key not in lines:
-            key = key[:-1]
-        place = f"{source.study.as_posix()}:{lines.get(key, 1)}: "
+    place = place_in_study(source, "outcome", name)
     checked = toml_list([*source.outcome_checked, name])
     return one_line(
         f"{place}data.outcome: {toml_text(name)} {reason}; if it is the outcome all the same, write "

@@ -119,6 +119,29 @@ def written(tmp_path, run_init, read_study, content, name="trial.csv"):
     return read_study(path), path.read_text(encoding="utf-8")
 
 
+def test_time_and_event_make_a_study_that_runs_with_holes_in_overlap(tmp_path, capsys):
+    rng = np.random.default_rng(9)
+    n = 800
+    age = rng.integers(40, 90, n)
+    arm = np.where(age >= 75, 0, rng.integers(0, 2, n))  # nobody of 75 or older got arm 1
+    months, left = rng.exponential(20, n), rng.uniform(5, 40, n)
+    trial = pd.DataFrame({"rownames": np.arange(1, n + 1), "rx": arm, "age": age, "sex": rng.integers(0, 2, n)})
+    trial["time"], trial["status"] = np.minimum(months, left).round(1), (months <= left) * 1
+    data, study = tmp_path / "trial.csv", tmp_path / "trial.toml"
+    trial.to_csv(data, index=False)
+    assert main(["init", str(data)]) == 2
+    assert "--time time --event status" in capsys.readouterr().err
+    assert main(["init", str(data), "--time", "time", "--event", "status"]) == 0
+    section = tomllib.loads(study.read_text(encoding="utf-8"))["data"]
+    assert (section["id"], section["time"], section["event"]) == ("rownames", "time", "status")
+    assert list(section["features"]) == ["age", "sex"]
+    at_risk = [int((trial["time"][arm == one] >= section["horizon"]).sum()) for one in (0, 1)]
+    assert min(at_risk) >= 10
+    capsys.readouterr()
+    assert main(["compare", str(study), "--policy", "optimal", "--out", str(tmp_path / "out")]) == 0
+    assert "nobody got arm 1" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_was_measured_again_is_not_said_to_be_the_outcome(tmp_path, acids, run_init):
     acids.drop(columns="cens").to_csv(tmp_path / "acids.csv", index=False)
     with pytest.raises(UsageError) as error:
