@@ -21,8 +21,9 @@ import policysim as ps
 from envs.cohort import PatientSampler
 from envs.treatment_response import ResponseModel
 from policies.policy import draw_actions
+from policysim.logs.censoring import pseudo_outcomes
 from policysim.logs.load_log import load_log
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
@@ -234,6 +235,7 @@ def coverage(repetitions, workers):
     for name, block in {
         "kept": "\n".join(markdown(world, tables[world]) for world in KEPT),
         "beyond": "\n".join(markdown(world, tables[world]) for world in BEYOND),
+        "followed": followed(repetitions, workers),
     }.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         text = text[: text.index(start) + len(start)] + block + text[text.index(end) :]
@@ -280,6 +282,79 @@ def holes(draws, n=2000):
                 right = [each for each in found if each.action == 2 and (each.rows & rows).sum() >= 0.8 * each.patients]
                 counts[shape] += bool(found if hole == "none" else right)
         print(f"{hole:<24}", counts, flush=True)
+
+
+FOLLOWED = {  # the share censored, and the hazards of three arms up to the horizon 1 of a young patient who is not ill
+    "20 % censored": (0.2, (0.8, 0.6, 0.5)),
+    "40 % censored": (0.4, (0.8, 0.6, 0.5)),
+    "rare events": (0.0, (0.06, 0.045, 0.03)),
+    "rare events, 20 % censored": (0.2, (0.06, 0.045, 0.03)),
+    "rare events, 40 % censored": (0.4, (0.06, 0.045, 0.03)),
+}
+RISKS = np.array([[1.0, 1.6], [0.8, 1.2]]) / 1.15  # of each: young or old, not ill or ill
+
+
+def draw_followed(censored, hazards, n, rng):
+    """A trial of three arms by lot with a horizon of 1: the log, covariates, and the share that is censored.
+
+    The last arm is the best but for old patients who are ill, of whom it doubles the hazard; censoring is exponential,
+    twice as fast in the first arm.
+    """
+    old, ill, actions = rng.integers(2, size=n), rng.integers(2, size=n), rng.permutation(n) % 3
+    rates = RISKS[old, ill][:, None] * np.array(hazards)
+    rates[:, 2] *= 1 + (old & ill)
+    times = rng.exponential(1 / rates[np.arange(n), actions])
+    # At rate c the share 1 - e^-c is censored before 1 were there no events; about so many are with few.
+    rate = -np.log1p(-censored * (1.25 if hazards[0] > 0.5 else 1)) * np.array([1.5, 0.75, 0.75])[actions]
+    ends = rng.exponential(1 / np.maximum(rate, 1e-9))
+    until, happened = np.minimum(times, ends), times <= ends
+    rewards, states, weights = np.zeros((3, n))
+    for arm in range(3):
+        rows = actions == arm
+        rewards[rows], known = pseudo_outcomes(until[rows], happened[rows], 1.0)
+        states[rows], weights[rows] = known.rewards, known.weights
+    log = LoggedData(actions, rewards, np.full(n, 1 / 3), ("a", "b", "c"), Observed(states, weights))
+    lost = (~happened & (until < 1)).mean()
+    return log, np.column_stack([old, ill]).astype(float), lost
+
+
+def repeat_followed(task):
+    """Coverage of some trials of one kind: a row (policy, covered, width, censored) for each policy."""
+    kind, n, repetitions, seed = task
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(repetitions):
+        log, x, lost = draw_followed(*FOLLOWED[kind], n, rng)
+        fitted = cross_fit(log, x, seed=len(rows))
+        for name, policy in policies_of(x).items():
+            low, high = estimate_value(log, policy, fitted=fitted).interval
+            # The value to the population: all four kinds of patients are as many.
+            cells = np.array([[a, b] for a in (0, 1) for b in (0, 1)], dtype=float)
+            rates = RISKS[cells[:, 0].astype(int), cells[:, 1].astype(int)][:, None] * np.array(FOLLOWED[kind][1])
+            rates[3, 2] *= 2
+            value = (policies_of(cells)[name] * np.exp(-rates)).sum(axis=1).mean()
+            rows.append((name, low <= value <= high, high - low, lost))
+    return pd.DataFrame(rows, columns=["policy", "covered", "width", "censored"])
+
+
+def policies_of(x):
+    """Three policies for covariates, (m, 2) -> (m, 3) each."""
+    each = np.eye(3)[np.where(x.sum(axis=1) == 2, 1, 2)]
+    one = np.broadcast_to(np.eye(3)[2], each.shape)
+    return {"one for all": one, "by lot": np.full(each.shape, 1 / 3), "the best for each": each}
+
+
+def followed(repetitions, workers, n=500):
+    """Print and give the table of coverage under censoring and of rare outcomes."""
+    lines = ["| 500 patients | censored | one for all | by lot | the best for each |", "|---|---:|---:|---:|---:|"]
+    with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
+        for number, kind in enumerate(FOLLOWED):
+            seeds = np.random.SeedSequence([19, number]).spawn(max(1, repetitions // TOGETHER))
+            rows = pd.concat(pool.map(repeat_followed, [(kind, n, min(TOGETHER, repetitions), s) for s in seeds]))
+            covered = 100 * rows.groupby("policy", sort=False)["covered"].mean()
+            cells = [f"{each:.1f}" if LEAST <= each <= MOST else f"**{each:.1f}**" for each in covered]
+            lines.append(f"| {kind} | {100 * rows['censored'].mean():.0f} % | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return "\n".join([*lines, ""])
 
 
 def compared(repetitions, n=500, arms=(0.93, 0.95, 0.97)):
@@ -364,10 +439,13 @@ def main():
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--holes", action="store_true", help="holes in overlap, --repetitions logs of each kind")
+    parser.add_argument("--followed", action="store_true", help="censored and rare outcomes: a part of --coverage")
     parser.add_argument("--compare", action="store_true", help="policysim compare on a rare outcome, 10 splits each")
     options = parser.parse_args()
     if options.holes:
         holes(options.repetitions)
+    elif options.followed:
+        followed(options.repetitions, options.workers)
     elif options.compare:
         compared(options.repetitions)
     elif options.coverage:

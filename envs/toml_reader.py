@@ -129,6 +129,10 @@ class Table:
         valid = lambda value: type(value) is int and value >= 0  # noqa: E731 - a rule in one line
         return self._read(name, default, default, valid, "a whole number >= 0")
 
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        return self._read(name, default, default, lambda value: isinstance(value, bool), "true or false")
+
     def numbers(
         self,
         name: str,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json
+from policysim.cli.options import add_json, names
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -30,11 +30,28 @@ def add(commands: Commands) -> None:
         "init",
         help="write a study.toml for a file of treated patients, with # CHECK on every guess",
         description="Look at a CSV or Parquet file with one row per treated patient, and write a commented study.toml "
-        "that compare can run. Every guess is marked # CHECK.",
+        "that compare can run. Every guess is marked # CHECK. Where the columns do not show which is the treatment or "
+        "the outcome, it asks for the option that says so.",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
     parser.add_argument(
         "--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)"
+    )
+    parser.add_argument(
+        "--treatment",
+        type=names,
+        action="extend",
+        metavar="COLUMN",
+        help="the treatment; or one,two: columns that make it together, as in a factorial trial, or one for each arm",
+    )
+    parser.add_argument("--outcome", metavar="COLUMN", help="the outcome: numbers, such as 0 and 1")
+    parser.add_argument("--time", metavar="COLUMN", help="with --event: the time to it, or to the end of follow-up")
+    parser.add_argument(
+        "--event", metavar="COLUMN", help="with --time: 1 for the event, 0 where follow-up ended before"
+    )
+    parser.add_argument("--id", metavar="COLUMN", help="the patients' ids")
+    parser.add_argument(
+        "--no-header", action="store_true", help="the first line is a patient; columns are named 0, 1, 2 and so on"
     )
     add_json(parser)
 
@@ -46,25 +63,33 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.output import print_json, progress_bar, write_files
     from policysim.logs.guess_columns import summarise
     from policysim.logs.guess_features import guess_features
-    from policysim.logs.guess_roles import guess_roles
+    from policysim.logs.guess_roles import Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question import say
 
     out = _checked_out(chosen.out or chosen.data.with_suffix(".toml"))
     with progress_bar("column") as progress:
-        table = read_table(chosen.data)
+        table = read_table(chosen.data, header=not chosen.no_header)
         progress.expect(len(table.frame.columns))
         columns = []
         for name in table.frame.columns:
             columns.append(summarise(table[name], str(name)))
             progress.advance()
-    roles = guess_roles(columns, table.name)
+    named = Named(
+        treatment=tuple(chosen.treatment or ()),
+        outcome=chosen.outcome or "",
+        id=chosen.id or "",
+        time=chosen.time or "",
+        event=chosen.event or "",
+    )
+    roles = guess_roles(columns, table.name, named)
     features = guess_features(roles.rest)
     if not features.chosen:
         raise DataError(
             f"{table.name}: no column is left that can be a feature: it needs 2 or more values before treatment"
         )
-    text = study_text(_relative(chosen.data, out), chosen.data.stem, out.as_posix(), roles, features)
+    file = _relative(chosen.data, out)
+    text = study_text(file, chosen.data.stem, out.as_posix(), roles, features, header=table.header)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
         print_json(_document(out, roles, features))
@@ -93,10 +118,12 @@ def _relative(data: Path, out: Path) -> str:
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.output import toml_text
 
+    missing = roles.treatment.n_missing
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
-        _outcome_words(out, roles),
+        *([f"{missing:,} of {roles.treatment.n_rows:,} patients have no treatment: left out."] if missing else []),
+        _outcome_words(roles),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
@@ -104,12 +131,14 @@ def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[
     ]
 
 
-def _outcome_words(out: Path, roles: Roles) -> str:
+def _outcome_words(roles: Roles) -> str:
     from policysim.files.output import toml_text
 
-    if roles.outcome is None:
-        return f"Outcome: no column is named like one; name it in {out.as_posix()} before you compare."
-    return f"Outcome {toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better."
+    if roles.followed:
+        event, time = toml_text(roles.followed.event.name), toml_text(roles.followed.time.name)
+        return f"Outcome: free of {event} at {time} = {roles.followed.horizon:g}."
+    name = toml_text(roles.outcome.name) if roles.outcome else ""
+    return f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
 
 
 def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
@@ -118,11 +147,14 @@ def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
     return {
         "study": out.as_posix(),
         "id": roles.id.name if roles.id else None,
-        "treatment": roles.treatment.name,
-        "treatments": dict(treatment_names(roles.treatment)),
+        "treatment": [part.name for part in roles.joined] or roles.treatment.name,
+        "treatments": dict(treatment_names(roles)),
+        "missing_treatments": roles.treatment.n_missing,
         "propensity": roles.propensity,
         "outcome": {roles.outcome.name: -1.0 if roles.harmful else 1.0} if roles.outcome else {},
-        "outcome_candidates": [column.name for column in roles.candidates],
+        "time": roles.followed.time.name if roles.followed else None,
+        "event": roles.followed.event.name if roles.followed else None,
+        "horizon": roles.followed.horizon if roles.followed else None,
         "missing_outcomes": roles.outcome.n_missing if roles.outcome else None,
         "features": [candidate.binning.name for candidate in features.chosen],
         "further_features": [candidate.binning.name for candidate in features.further],

@@ -37,6 +37,7 @@ PAGE_BUFFER = 1 << 20
 
 # What the CSV reader says of a row that is longer or shorter than the header.
 RAGGED = re.compile(r"Expected \d+ columns, got \d+")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,18 @@ class ColumnsFile:
         How much there is to read, in `unit`s: what `batches` tells its progress.
     unit : str
         "B" (CSV) or "row" (Parquet).
+    header : bool
+        Whether the first line of a CSV file names the columns; else their names are their places, "0" first.
+    first_cell : str
+        The first cell of that line.
     """
 
     path: Path
     schema: pa.Schema
     size: int
     unit: str
+    header: bool = True
+    first_cell: str = ""
 
     def batches(self, columns: Sequence[str] | None = None, progress: Progress = SILENT) -> Iterator[Any]:
         """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
@@ -73,7 +80,7 @@ class ColumnsFile:
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it."""
-        return places_of(self.path, rows)
+        return places_of(self.path, rows, header=self.header)
 
 
 class Writer(Protocol):
@@ -83,21 +90,25 @@ class Writer(Protocol):
         """Append rows."""
 
 
-def open_columns(path: Path) -> ColumnsFile:
-    """Read the header of a .csv or .parquet file; DataError if it cannot be used."""
+def open_columns(path: Path, *, header: bool = True) -> ColumnsFile:
+    """Read the header of a .csv or .parquet file, if there is one; DataError if it cannot be used."""
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
         if ending == ".csv":
-            names = _csv_header(path)
+            first = _csv_header(path)
+            names = first if header else [str(place) for place in range(len(first))]
             schema = pa.schema([(column, pa.string()) for column in names])
-            found = ColumnsFile(path, schema, path.stat().st_size, "B")
+            found = ColumnsFile(path, schema, path.stat().st_size, "B", header, first[0])
         else:
             with pq.ParquetFile(path) as file:
-                found = ColumnsFile(path, file.schema_arrow, file.metadata.num_rows, "row")
+                schema = file.schema_arrow
+                found = ColumnsFile(path, schema, file.metadata.num_rows, "row", first_cell=(*schema.names, "")[0])
     names = found.schema.names
     for position, column in enumerate(names):
         if column in names[:position]:
-            raise DataError(f"{name}: two columns are named {column!r}")
+            numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, names))
+            hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
+            raise DataError(f"{name}: two columns are named {column!r}{hint if numbers else ''}")
     return found
 
 
@@ -122,18 +133,22 @@ def check_ending(path: Path) -> str:
     return ending
 
 
-def places_of(path: Path, rows: Sequence[int]) -> list[str]:
+def places_of(path: Path, rows: Sequence[int], *, header: bool = True) -> list[str]:
     """Each row of a file as messages name it: file, line (CSV) and row, both counted from 1."""
     name = path.as_posix()
-    lines = [f":{line}" for line in lines_of(path, rows)] if check_ending(path) == ".csv" else [""] * len(rows)
+    lines = (
+        [f":{line}" for line in lines_of(path, rows, header=header)]
+        if check_ending(path) == ".csv"
+        else [""] * len(rows)
+    )
     return [f"{name}{line}: row {row + 1}" for line, row in zip(lines, rows, strict=True)]
 
 
-def lines_of(path: Path, rows: Sequence[int]) -> list[int]:
-    """The lines on which rows of a CSV file begin; the header is no row."""
+def lines_of(path: Path, rows: Sequence[int], *, header: bool = True) -> list[int]:
+    """The lines on which rows of a CSV file begin; a header is no row."""
     wanted = dict.fromkeys(rows, 1)
     last = max(rows, default=-1)
-    for row, (line, _) in zip(range(-1, last + 1), _numbered_rows(path), strict=False):
+    for row, (line, _) in zip(range(-1 if header else 0, last + 1), _numbered_rows(path), strict=False):
         if row in wanted:
             wanted[row] = line
     return [wanted[row] for row in rows]
@@ -154,10 +169,10 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def _refuse_ragged(file: ColumnsFile) -> None:
-    """DataError for all rows that are longer or shorter than the header; the reader knows only of the first."""
-    sizes = np.array([size for _, size in _numbered_rows(file.path)][1:], dtype=np.intp)
+    """DataError for all rows that are longer or shorter than the first line; the reader knows only of one."""
+    sizes = np.array([size for _, size in _numbered_rows(file.path)][int(file.header) :], dtype=np.intp)
     n_columns, bad = len(file.schema.names), BadRows()
-    must = f"must have {n_columns} columns as the header has"
+    must = f"must have {n_columns} columns as the {'header' if file.header else 'first row'} has"
     bad.add(file, sizes != n_columns, "", lambda row: f"{must}, got {sizes[row]}")
     bad.raise_if_any()
 
@@ -199,7 +214,8 @@ def _csv_header(path: Path) -> list[str]:
 def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
     # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
     # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
-    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False)
+    own_names = {} if file.header else {"column_names": file.schema.names}
+    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False, **own_names)
     parsing = pa_csv.ParseOptions(newlines_in_values=True)
     converting = pa_csv.ConvertOptions(column_types=file.schema, include_columns=columns)
     left, last = file.size, None

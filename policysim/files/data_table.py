@@ -45,11 +45,14 @@ class DataTable:
         Text throughout, if it came from CSV.
     path : Path or None
         Of the file; None for a data frame.
+    header : bool
+        Whether its columns have names; else these are their places, and a file's first line is a row.
     """
 
     name: str
     frame: pd.DataFrame
     path: Path | None = None
+    header: bool = True
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -77,12 +80,14 @@ class DataTable:
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it: file, line (CSV) and row; rows of files count from 1, of data frames from 0."""
-        return places_of(self.path, rows) if self.path else [f"{self.name}: row {row}" for row in rows]
+        if self.path:
+            return places_of(self.path, rows, header=self.header)
+        return [f"{self.name}: row {row}" for row in rows]
 
     def short_place(self, row: int) -> str:
         """The line of a CSV file, or else the row."""
         if self.path and self.is_text:
-            return f"line {lines_of(self.path, [row])[0]}"
+            return f"line {lines_of(self.path, [row], header=self.header)[0]}"
         return f"row {row + 1 if self.path else row}"
 
     def with_bare_names(self) -> DataTable:
@@ -95,36 +100,64 @@ class DataTable:
 
 
 def read_table(
-    data: Path | str | pd.DataFrame, name: str = "log", *, may_be_empty: bool = False, progress: Progress = SILENT
+    data: Path | str | pd.DataFrame | NDArray[Any],
+    name: str = "log",
+    *,
+    header: bool = True,
+    may_be_empty: bool = False,
+    progress: Progress = SILENT,
 ) -> DataTable:
-    """Read a CSV or Parquet file, or take a data frame; a frame is called `name`, and `progress` is told of a file.
+    """Read a CSV or Parquet file, or take a data frame or an array; these are called `name`.
+
+    Columns of an array, and of a CSV file without a `header`, are named by their places, "0" first; names of a frame
+    that are no text become text. `progress` is told of a file.
 
     Raises
     ------
     DataError
-        For a file that cannot be read, or is not separated by commas, or without rows; or columns of the same name.
+        For a file that cannot be read, or is not separated by commas, or without rows; or columns of the same name; or
+        a header where there must be none.
     """
+    if isinstance(data, np.ndarray) and data.ndim in (1, 2):
+        data = pd.DataFrame(data)
     if isinstance(data, pd.DataFrame):
-        table = DataTable(name, data)
-        if not data.columns.is_unique:
-            raise DataError(f"{name}: columns must be distinct, got {', '.join(map(str, data.columns))}")
+        names, own = [str(column) for column in data.columns], list(data.columns)
+        table = DataTable(
+            name, data if names == own else data.set_axis(names, axis=1), header=own != [*range(len(own))]
+        )
+        if not table.frame.columns.is_unique:
+            raise DataError(f"{name}: columns must be distinct, got {', '.join(names)}")
     elif isinstance(data, str | Path):
-        table = _read_file(Path(data), progress)
+        table = _read_file(Path(data), progress, header=header)
     else:
-        raise DataError(f"{name} must be a path or a pandas DataFrame, got {type(data).__name__}")
+        raise DataError(f"{name} must be a path, a pandas DataFrame or a NumPy array, got {type(data).__name__}")
     if not len(table) and not may_be_empty:
-        raise DataError(f"{table.name}: has no rows below its header" if table.path else f"{name}: has no rows")
+        raise DataError(f"{table.name}: has no rows{' below its header' if header and table.path else ''}")
     return table
 
 
-def _read_file(path: Path, progress: Progress) -> DataTable:
-    file = open_columns(path)
+def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
+    file = open_columns(path, header=header)
     names = file.schema.names
     for sign, word in OTHER_SEPARATORS.items():
-        if len(names) == 1 and sign in names[0]:
+        if len(names) == 1 and sign in file.first_cell:
             raise DataError(f"{path.as_posix()}: columns are separated by {word}: save it with commas")
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
-    return DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path)
+    table = DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path, file.header)
+    if not file.header and len(table):
+        _refuse_header(table)
+    return table
+
+
+def _refuse_header(table: DataTable) -> None:
+    """DataError if the first row is a header: words without a number, above a column of numbers only."""
+    cells = [str(cell).strip() for cell in table.frame.iloc[0]]
+    if len(set(cells)) < len(cells) or any(isinstance(level_key(cell), float) or not cell for cell in cells):
+        return
+    below = table.frame.iloc[1:]
+    if len(below) and any(np.isfinite(numbers(below[name])).all() for name in table.columns):
+        said = f"is a header ({one_line(', '.join(cells))}) where header = false (--no-header) promised none"
+        raise DataError(f"{table.places([0])[0]}: {said}")
 
 
 def coded(column: pd.Series) -> tuple[IntArray, list[Key]]:

@@ -13,13 +13,16 @@ from policysim.logs.log_source import (
     CHECK,
     EQUAL,
     ESTIMATE,
+    JOINT,
     LOGISTIC,
+    MISSING_BY_LEVEL,
     MISSING_CHOICES,
     MOST_RECORDS,
     OUTCOME_MODELS,
     TABLE,
     THREE_TABLES,
     Binning,
+    FollowUp,
     LogSource,
     cuts_wrong,
     default_range,
@@ -29,6 +32,7 @@ from policysim.logs.log_source import (
 ENDINGS = (".csv", ".parquet")
 # Stands for a feature whose declaration cannot be used, so that its name is known.
 PLACEHOLDER = (0, 1)
+FOLLOW_UP = ("time", "event", "horizon")
 
 
 def read_data_section(table: Table, folder: Path) -> LogSource:
@@ -47,24 +51,30 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
     files = _files(table, folder)
-    treatment = _column(table, "treatment", optional=ACTIONS in files)
+    joined = _joined(table)
+    treatment = JOINT.join(joined) or _column(table, "treatment", optional=ACTIONS in files)
     treatments = _treatments(table.table("treatments"))
     propensity = _column(table, "propensity")
-    outcome = _outcome(table)
+    follow_up = _follow_up(table)
+    outcome = _shown(table) if follow_up else _outcome(table)
     source = LogSource(
         files=files,
         treatment=treatment,
         treatments=treatments,
         propensity=propensity,
         outcome=outcome,
-        utility_range=_range(table, outcome),
+        utility_range=_unit_range(table) if follow_up else _range(table, outcome),
         missing=_choice(table, "missing", MISSING_CHOICES),
         id=_column(table, "id", optional=True),
         outcome_model=_choice(table, "model", OUTCOME_MODELS),
         features=_features(table),
+        joined=joined,
+        header=table.flag("header", default=True),
         outcome_checked=_checked(table, outcome),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
+        follow_up=follow_up,
+        outcome_title=_column(table, "outcome_title", optional=True),
     )
     _refuse_two_uses(table, source)
     _check_model(table, source)
@@ -99,6 +109,19 @@ def _column(table: Table, key: str, *, optional: bool = False) -> str:
     if key in table and table.values[key] == "":
         table.fail("must not be empty", key)
     return name
+
+
+def _joined(table: Table) -> tuple[str, ...]:
+    """The columns that make the treatment together; () where it is one column."""
+    if not isinstance(table.values.get("treatment"), list):
+        return ()
+    names = table.list_of("treatment", lambda name: isinstance(name, str) and name != "", "a column", [])
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            table.fail(f"names {name!r} twice", "treatment", position)
+    if len(names) == 1:
+        table.fail(f"one column needs no list: treatment = {names[0]!r}", "treatment")
+    return tuple(names)
 
 
 def _choice(table: Table, key: str, choices: Sequence[str]) -> str:
@@ -143,6 +166,42 @@ def _outcome(table: Table) -> dict[str, float]:
     return outcome
 
 
+def _follow_up(table: Table) -> FollowUp | None:
+    """Time, event and horizon, which go together; None without any of them."""
+    time, event = _column(table, "time", optional=True), _column(table, "event", optional=True)
+    horizon = table.number("horizon", 1.0)
+    there = [key for key in FOLLOW_UP if key in table]
+    for key in FOLLOW_UP:
+        if there and key not in there:
+            table.fail(f"{key} is missing: time, event and horizon go together")
+    if not horizon > 0:
+        table.fail(f"must be > 0, got {horizon:g}", "horizon")
+    return FollowUp(time, event, horizon) if there else None
+
+
+def _shown(table: Table) -> dict[str, float]:
+    """Columns that are shown beside being free of the event, which is the outcome."""
+    section = table.table("outcome")
+    outcome = {column: section.number(column) for column in section.values}
+    for column, weight in outcome.items():
+        if weight:
+            table.fail(
+                "must be 0: with time, event and horizon the outcome is to be free of the event at the horizon, and "
+                "other columns are only shown",
+                "outcome",
+                column,
+            )
+    return dict.fromkeys(outcome, 0.0)
+
+
+def _unit_range(table: Table) -> tuple[float, float]:
+    """The range of an outcome of 0 and 1."""
+    table.known.add("range")
+    if table.values.get("range", [0, 1]) != [0, 1]:
+        table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
+    return 0.0, 1.0
+
+
 def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
     """Outcomes that are taken whatever they look like."""
     listed = table.list_of("outcome_checked", lambda value: value in outcome, f"one of {', '.join(outcome)}", [])
@@ -181,6 +240,9 @@ def _binning(name: str, entry: Table) -> Binning:
         entry.fail("must be { levels = [...] } or { cuts = [...] }")
     levels = entry.list_of("levels", _is_level, "a number or text in quotes", [])
     cuts = entry.list_of("cuts", lambda value: is_number(value, -FINITE, FINITE), "a finite number", [])
+    gaps = entry.flag("missing", default=False)
+    if gaps and "levels" in entry:
+        entry.fail(MISSING_BY_LEVEL, "missing")
     entry.close()
     if len(entry.mistakes.found) == before:
         for key, values, wrong in (("levels", levels, levels_wrong(levels)), ("cuts", cuts, cuts_wrong(cuts))):
@@ -190,7 +252,7 @@ def _binning(name: str, entry: Table) -> Binning:
             entry.fail("needs at least two levels", "levels")
     if len(entry.mistakes.found) > before:
         return Binning(name, PLACEHOLDER)
-    return Binning(name, tuple(levels), tuple(cuts))
+    return Binning(name, tuple(levels), tuple(cuts), gaps)
 
 
 def _is_level(value: object) -> bool:
@@ -199,7 +261,7 @@ def _is_level(value: object) -> bool:
 
 def _check_model(table: Table, source: LogSource) -> None:
     """A logistic regression predicts one outcome of 0 and 1."""
-    weights = [weight for weight in source.outcome.values() if weight]
+    weights = [1] if source.follow_up else [weight for weight in source.outcome.values() if weight]
     if source.outcome_model == LOGISTIC and weights and weights != [1]:
         table.fail(
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
@@ -209,8 +271,13 @@ def _check_model(table: Table, source: LogSource) -> None:
 
 def _refuse_two_uses(table: Table, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
-    uses = {source.treatment: "treatment", source.id: "id"}
+    uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
+    if source.follow_up:
+        for key, column in (("time", source.follow_up.time), ("event", source.follow_up.event)):
+            if column in uses and column:
+                table.fail(f"{column!r} is the {uses[column]} already: name another column", key)
+            uses |= {column: key}
     for column in source.outcome:
         if column in uses and column:
             table.fail(f"{column!r} is the {uses[column]} already: name a column of results", "outcome", column)

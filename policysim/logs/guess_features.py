@@ -11,9 +11,9 @@ import numpy as np
 from policies.arrays import IntArray
 from policysim.files.bad_rows import level_of
 from policysim.files.output import toml_text
-from policysim.logs import guess_columns as names
+from policysim.logs import column_names as names
 from policysim.logs.guess_columns import ColumnSummary
-from policysim.logs.log_source import Binning
+from policysim.logs.log_source import NO_VALUE, Binning
 
 MOST_LEVELS = 12
 # A small domain: each record then has a few patients, at least in large trials, and hiding it costs less.
@@ -127,6 +127,8 @@ def _unusable(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str | 
         return "the column has no name"
     if column.n_distinct < 2:
         return "the same value in all rows" if column.n_distinct else "no value in any row"
+    if column.is_distinct and (column.numbers_rows or names.is_id(column.name)):
+        return "numbers the rows" if column.numbers_rows else "named like an id"
     if column.n_distinct > MOST_LEVELS:
         return _uncuttable(column)
     before = True
@@ -144,16 +146,17 @@ def _uncuttable(column: ColumnSummary) -> str | None:
         return "named like an id"
     if not column.is_numeric:
         return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
-    return f"missing in {column.n_missing:,} rows: fill these first" if column.n_missing else None
+    return None
 
 
 def _candidate(column: ColumnSummary) -> Candidate:
     if column.n_distinct > MOST_LEVELS:
         cuts = round_cuts(column)
         bins = np.searchsorted(np.array(cuts), np.array(column.values, dtype=np.float64), side="right")
-        return Candidate(Binning(column.name, cuts=cuts), bins[column.codes], missing_level=False)
+        codes = np.where(column.codes < 0, len(cuts) + 1, bins[column.codes])
+        return Candidate(Binning(column.name, cuts=cuts, missing=column.n_missing > 0), codes, column.n_missing > 0)
     levels = tuple(map(level_of, column.values))
-    gaps = ("NA",) if column.n_missing else ()
+    gaps = (NO_VALUE,) if column.n_missing else ()
     codes = np.where(column.codes < 0, column.n_distinct, column.codes)
     return Candidate(Binning(column.name, (*levels, *gaps)), codes, missing_level=bool(gaps))
 

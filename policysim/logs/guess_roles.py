@@ -1,48 +1,66 @@
-"""What each column of a trial probably is: treatment, outcome, id, or known only after treatment."""
+"""What each column of a trial is: as the user says, or as its name and values show; where they cannot, it asks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import chdtrc
 
-from policysim.files.bad_rows import DataError, level_of
+from envs.toml_reader import unknown
+from policysim.files.bad_rows import DataError
 from policysim.files.output import toml_text
-from policysim.logs import guess_columns as names
-from policysim.logs.guess_columns import ColumnSummary
+from policysim.logs import column_names as names
+from policysim.logs.column_names import listed
+from policysim.logs.guess_columns import FEWEST_NUMBERED, MOST_TREATMENTS, ColumnSummary, summarise_joined
+from policysim.logs.guess_later import known_later
+from policysim.logs.guess_outcome import FollowedUp, find_outcome, followed_up
 from policysim.logs.log_source import EQUAL, ESTIMATE
-from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
+from policysim.question.protocol import UsageError
 
-MOST_TREATMENTS = 20
-# A column of whole numbers without a telling name needs so many rows to be taken for ids.
-FEWEST_IDS = 20
 # Allocation so uneven has this probability if it was equal: then it was not.
 IMPLAUSIBLE = 0.001
-COLUMNS_SHOWN = 30
-CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no")
+
+
+@dataclass(frozen=True)
+class Named:
+    """The columns that the user names; empty where nothing is said.
+
+    Attributes
+    ----------
+    treatment : tuple of str
+        One column, or several that make the treatment together.
+    outcome, id : str
+    time, event : str
+        The time to an event or to the end of follow-up, and which of the two it is.
+    """
+
+    treatment: tuple[str, ...] = ()
+    outcome: str = ""
+    id: str = ""
+    time: str = ""
+    event: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Roles:
-    """The guesses, each with what it rests on.
+    """What the columns are, each with what that rests on.
 
     Attributes
     ----------
     treatment : ColumnSummary
-    also_treatment : tuple of str
-        Other columns that it could be.
+    joined : tuple of ColumnSummary
+        The columns that make it together; () where it is one.
     propensity : str
         "equal", "estimate" or a column.
     equal_probability : float
         How probable counts as uneven as these are if allocation was equal (chi-square test).
     outcome : ColumnSummary or None
-        None: no name says which column it is, and a guess would be run as if it were right.
-    harmful : bool
-        Whether more of the outcome is worse.
-    candidates : tuple of ColumnSummary
-        Columns that could be the outcome, where none is chosen.
+        None: it is `followed`.
+    doubt : str
+        Why the outcome that the user names looks like none; "" if it does not.
+    followed : FollowedUp or None
+        Where the outcome is to be free of an event at a horizon.
     id : ColumnSummary or None
     later : tuple of (ColumnSummary, str)
         Columns that were probably known only after treatment, each with the reason.
@@ -51,82 +69,165 @@ class Roles:
     """
 
     treatment: ColumnSummary
-    also_treatment: tuple[str, ...]
+    joined: tuple[ColumnSummary, ...]
     propensity: str
     equal_probability: float
     outcome: ColumnSummary | None
-    harmful: bool
-    candidates: tuple[ColumnSummary, ...]
+    doubt: str
+    followed: FollowedUp | None
     id: ColumnSummary | None
     later: tuple[tuple[ColumnSummary, str], ...]
     rest: tuple[ColumnSummary, ...]
 
+    @property
+    def harmful(self) -> bool:
+        """Whether more of the outcome is worse, by its name."""
+        if self.outcome is None:
+            return False
+        return names.rank(self.outcome.name, names.BENEFIT) is None and _known(self.outcome, names.HARM)
 
-def guess_roles(columns: Sequence[ColumnSummary], source: str) -> Roles:
-    """Guess what the columns of a file called `source` are; DataError if none can be the treatment, or the outcome."""
-    treatment, others = _treatment(columns, source)
-    left = [column for column in columns if column is not treatment]
-    ids = _id(left)
+
+def guess_roles(columns: Sequence[ColumnSummary], source: str, named: Named = Named()) -> Roles:
+    """Say what the columns of a file called `source` are.
+
+    Raises
+    ------
+    UsageError
+        A line for each role that neither the user nor the columns make clear: the option to use, and the candidates.
+        Or for options that name no column, or one column twice, or what cannot be meant.
+    DataError
+        If no column can be the treatment, or the outcome.
+    """
+    said = _named_columns(columns, source, named)
+    parts = [said[name] for name in named.treatment]
+    left = [column for column in columns if column.name not in said]
+    ids = said[named.id] if named.id else _id(left)
     left = [column for column in left if column is not ids]
-    propensity = _ranked([c for c in left if _is_propensity(c)], names.PROPENSITY)
-    left = [column for column in left if column not in propensity[:1]]
-    outcome, candidates = _outcome(left, treatment, measured_again(c.name for c in columns), source)
+    treatment, asked = (_together(parts), "") if parts else _treatment(left, source)
+    left = [column for column in left if column is not treatment]
+    propensity = next(iter(_ranked([column for column in left if _is_propensity(column)])), None)
+    left = [column for column in left if column is not propensity]
+    outcome, doubt, followed = None, "", None
+    if named.time:
+        followed = followed_up(said[named.time], said[named.event], treatment, source)
+    else:
+        found = find_outcome(left, treatment, said.get(named.outcome), [column.name for column in columns], source)
+        outcome, doubt = found.column, found.doubt
+        asked = "\n".join(filter(None, (asked, found.question)))
+    if asked or treatment is None:
+        raise UsageError(asked)
     left = [column for column in left if column is not outcome]
-    later = _later(left, treatment, [column.name for column in columns])
     probability = _equal_probability(treatment)
+    chance = propensity.name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL
+    result = followed.event if followed else outcome
+    later = known_later(left, treatment, result, randomised=chance == EQUAL)
     return Roles(
         treatment=treatment,
-        also_treatment=tuple(column.name for column in others),
-        propensity=propensity[0].name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL,
+        joined=tuple(parts) if len(parts) > 1 else (),
+        propensity=chance,
         equal_probability=probability,
         outcome=outcome,
-        harmful=outcome is not None
-        and names.rank(outcome.name, names.BENEFIT) is None
-        and names.rank(outcome.name, names.HARM) is not None,
-        candidates=tuple(candidates),
+        doubt=doubt,
+        followed=followed,
         id=ids,
         later=tuple((column, later[column.name]) for column in left if column.name in later),
         rest=tuple(column for column in left if column.name not in later),
     )
 
 
-def reference_first(treatment: ColumnSummary) -> list[int]:
-    """The positions of the treatments' values, one that sounds like a control first."""
-    positions = range(treatment.n_distinct)
-    return sorted(positions, key=lambda i: names.rank(str(treatment.values[i]), CONTROLS) is None)
+def _named_columns(columns: Sequence[ColumnSummary], source: str, named: Named) -> dict[str, ColumnSummary]:
+    """The columns that the user names, each for one thing."""
+    by_name = {column.name: column for column in columns}
+    found: dict[str, ColumnSummary] = {}
+    uses = [("treatment", name) for name in named.treatment]
+    uses += [(use, getattr(named, use)) for use in ("outcome", "id", "time", "event") if getattr(named, use)]
+    for use, name in uses:
+        if name not in by_name:
+            raise UsageError(f"--{use}: {source} has {unknown('column', name, list(by_name)).replace('unknown', 'no')}")
+        if name in found:
+            other = next(other for other, taken in uses if taken == name)
+            raise UsageError(f"--{use} {name!r} is the --{other} already: one column is one thing")
+        found[name] = by_name[name]
+    if named.id and not found[named.id].is_distinct:
+        raise UsageError(f"--id: {toml_text(named.id)} does not have a value of its own in each row")
+    if bool(named.time) != bool(named.event):
+        raise UsageError("--time and --event go together: the time, and whether it is that of the event (1) or not (0)")
+    if named.time and named.outcome:
+        raise UsageError("--outcome does not go with --time and --event: the outcome is to be free of the event")
+    return found
 
 
-def _ranked(columns: Sequence[ColumnSummary], known: Sequence[str]) -> list[ColumnSummary]:
-    """Those whose names are known, the likeliest first."""
-    ranks = [(rank, place) for place, c in enumerate(columns) if (rank := names.rank(c.name, known)) is not None]
+def _known(column: ColumnSummary, known: Sequence[str]) -> bool:
+    return names.rank(column.name, known) is not None
+
+
+def _ranked(columns: Sequence[ColumnSummary]) -> list[ColumnSummary]:
+    """Those whose names are known for a propensity, the likeliest first."""
+    ranks = [(r, place) for place, c in enumerate(columns) if (r := names.rank(c.name, names.PROPENSITY)) is not None]
     return [columns[place] for _, place in sorted(ranks)]
 
 
-def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSummary, list[ColumnSummary]]:
-    """The likeliest name; a column that decides it, if that sounds like one too, says more."""
-    possible = [c for c in columns if 2 <= c.n_distinct <= MOST_TREATMENTS and not c.n_missing]
-    found = _ranked(possible, names.TREATMENT)
-    if not found:
-        raise DataError(
-            f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values, none missing, "
-            f"and a name such as {', '.join(names.TREATMENT[:3])}; columns: {_listed(columns)}"
+def _together(parts: Sequence[ColumnSummary]) -> ColumnSummary:
+    """The columns that the user calls the treatment, as one."""
+    treatment = summarise_joined(parts) if len(parts) > 1 else parts[0]
+    if not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
+        what = "combinations" if len(parts) > 1 else "distinct values"
+        raise UsageError(
+            f"--treatment: {toml_text(treatment.name)} has {treatment.n_distinct:,} {what}; a treatment needs 2 to "
+            f"{MOST_TREATMENTS}"
         )
-    chosen = found[0]
-    for column in found[1:]:
-        if column.n_distinct > chosen.n_distinct and column.decides(chosen):
-            chosen = column
-    return chosen, [column for column in found if column is not chosen]
+    return treatment
+
+
+def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSummary | None, str]:
+    """The one column with a telling name; or None, and the question which it is.
+
+    A whole name says more than one of its words, and of two such columns, one that decides the other.
+    """
+    possible = [column for column in columns if _may_be_treatment(column)]
+    if not possible:
+        raise DataError(
+            f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values; columns: "
+            f"{listed([column.name for column in columns])}"
+        )
+    telling = [column for column in possible if _known(column, names.TREATMENT)]
+    whole = [column for column in telling if column.name.strip().lower() in names.TREATMENT]
+    chosen = [column for column in whole or telling if not _decided(column, telling)]
+    chosen += [finer for finer in telling if finer not in chosen and any(_decides(finer, column) for column in chosen)]
+    chosen = [column for column in chosen if not _decided(column, chosen)]
+    if len(chosen) == 1:
+        return chosen[0], ""
+    first = [column.name for column in chosen or telling]
+    rest = [column.name for column in possible if column.name not in first]
+    return None, (
+        f"{source}: which column is the treatment? Name it: --treatment COLUMN (or columns that make it together: "
+        f"--treatment ONE,TWO); it could be {listed([*first, *rest])}"
+    )
+
+
+def _may_be_treatment(column: ColumnSummary) -> bool:
+    if not column.name or not 2 <= column.n_distinct <= MOST_TREATMENTS:
+        return False
+    return not (names.is_fixed(column.name) or names.is_before(column.name) or names.is_id(column.name))
+
+
+def _decided(column: ColumnSummary, others: Sequence[ColumnSummary]) -> bool:
+    return any(_decides(other, column) for other in others if other is not column)
+
+
+def _decides(finer: ColumnSummary, column: ColumnSummary) -> bool:
+    return finer.n_distinct > column.n_distinct and finer.decides(column)
 
 
 def _id(columns: Sequence[ColumnSummary]) -> ColumnSummary | None:
-    """A column of distinct whole numbers or texts, by its name; else of texts, or of numbers that count the rows."""
-    distinct = [c for c in columns if c.name and c.n_distinct == c.n_rows and (c.is_whole or not c.is_numeric)]
-    for column in distinct:
+    """A column of distinct whole numbers or texts, by its name; else of texts, or of numbers that number the rows."""
+    distinct = [c for c in columns if c.name and c.is_distinct and (c.is_whole or not c.is_numeric)]
+    surest = sorted(distinct, key=lambda c: not names.is_id(c.name))
+    for column in surest:
         if names.sounds_like_id(column.name):
             return column
     for column in distinct:
-        counts_rows = column.is_whole and bool(np.all(np.diff(column.codes) > 0))
-        if column.n_rows >= FEWEST_IDS and (counts_rows or not column.is_numeric):
+        if column.numbers_rows or (column.n_rows >= FEWEST_NUMBERED and not column.is_numeric):
             return column
     return None
 
@@ -135,91 +236,8 @@ def _is_propensity(column: ColumnSummary) -> bool:
     return column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
 
 
-def _outcome(
-    columns: Sequence[ColumnSummary], treatment: ColumnSummary, again: Mapping[str, str], source: str
-) -> tuple[ColumnSummary | None, list[ColumnSummary]]:
-    """The likeliest name, 0 and 1 before other numbers; without one, all that could be meant."""
-    numeric = [c for c in columns if c.is_numeric and c.n_distinct > 1 and c.name and not treatment.decides(c)]
-    known = (*names.BENEFIT, *names.HARM)
-    statuses = status_columns(columns)
-    possible = [c for c in numeric if not names.is_before(c.name) and not cannot_be_outcome(c, statuses, again)]
-    named = _ranked(possible, known)
-    named.sort(key=lambda c: not c.is_binary)
-    if named:
-        return named[0], []
-    _refuse_unusable([c for c in columns if not cannot_be_outcome(c, statuses, again)], known, treatment, source)
-    if not possible:
-        raise DataError(
-            f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1, and best a name such as "
-            f"{', '.join(names.BENEFIT[:3])} or {names.HARM[0]}; columns: {_listed(columns)}"
-        )
-    return None, possible
-
-
-def _refuse_unusable(
-    columns: Sequence[ColumnSummary], known: Sequence[str], treatment: ColumnSummary, source: str
-) -> None:
-    """DataError if a column is named like an outcome and can be none: no other one is taken in its place."""
-    named = [c for c in _ranked([c for c in columns if c.name], known) if not names.is_before(c.name)]
-    if named:
-        raise DataError(
-            f"{source}: {toml_text(named[0].name)} is named like the outcome, but {_why(named[0], treatment)}"
-        )
-
-
-def _why(column: ColumnSummary, treatment: ColumnSummary) -> str:
-    """Why a column can be no outcome."""
-    shown = ", ".join(toml_text(str(level_of(value))) for value in column.values[:2])
-    if column.n_distinct < 2:
-        return f"it has only one value, {shown}" if column.values else "it has no values"
-    if column.is_numeric:
-        return f"it reveals the treatment: {toml_text(treatment.name)} decides it"
-    if column.n_distinct == 2:
-        return f"it is text ({shown}): make it 0 and 1"
-    return f"it is text ({shown}, ...): make it numbers"
-
-
-def _later(columns: Sequence[ColumnSummary], treatment: ColumnSummary, all_names: Sequence[str]) -> dict[str, str]:
-    """Columns that no treatment may be chosen by, and why."""
-    found: dict[str, str] = {}
-    for column in columns:
-        reason = _reason(column, treatment, all_names)
-        if reason:
-            found[column.name] = reason
-    gaps = [column for column in columns if column.n_missing and column.name in found]
-    for column in columns:
-        for other in gaps:
-            if column.name not in found and column.n_distinct == 2 and _tells_gaps(column, other):
-                found[column.name] = f"shows in which rows {toml_text(other.name)} is missing"
-    return found
-
-
-def _reason(column: ColumnSummary, treatment: ColumnSummary, all_names: Sequence[str]) -> str | None:
-    if 1 < column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment)):
-        return f"reveals the treatment: one of it and {toml_text(treatment.name)} decides the other"
-    earlier = names.earlier_measurement(column.name, all_names)
-    if earlier:
-        return f"probably a later measurement of {toml_text(earlier)}"
-    if names.is_before(column.name):
-        return None
-    if names.sounds_like_treatment(column.name):
-        return "named after the treatment: it may reveal it, or come after it"
-    return "named like an outcome or a time after treatment" if names.sounds_later(column.name) else None
-
-
-def _tells_gaps(column: ColumnSummary, other: ColumnSummary) -> bool:
-    gaps = other.codes < 0
-    return not column.n_missing and len(np.unique(column.codes * 2 + gaps)) == 2
-
-
 def _equal_probability(treatment: ColumnSummary) -> float:
     """Pearson's chi-square test that all treatments were equally probable."""
-    expected = treatment.n_rows / treatment.n_distinct
+    expected = int(treatment.counts.sum()) / treatment.n_distinct
     statistic = float(((treatment.counts - expected) ** 2 / expected).sum())
     return float(chdtrc(treatment.n_distinct - 1, statistic))
-
-
-def _listed(columns: Sequence[ColumnSummary]) -> str:
-    shown = [toml_text(column.name) for column in columns[:COLUMNS_SHOWN]]
-    rest = len(columns) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")

@@ -5,7 +5,7 @@ What was decided for each patient of a log, how probably, and what came of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,9 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
+from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
 from policysim.logs.log_frame import PROPENSITY, LoggedData
-from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
+from policysim.logs.log_source import EQUAL, ESTIMATE, FollowUp, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
@@ -48,11 +49,15 @@ class Log:
     missing : tuple of int
         Of all rows that were read: those without an outcome, for each treatment.
     n_read : int
-        Rows that were read; more than are used where rows without an outcome are excluded.
+        Rows that were read; more than are used where rows without an outcome or a treatment are excluded.
+    n_untreated : int
+        Rows without a treatment, which are excluded.
     outcomes : mapping of str to array, (n_rows,)
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
     raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
+    censored : tuple of CensoredArm
+        Where follow-up may end early, how much of it is missing in each arm.
     """
 
     data: LoggedData
@@ -62,6 +67,8 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
+    censored: tuple[CensoredArm, ...] = ()
+    n_untreated: int = 0
 
     @cached_property
     def covariates(self) -> pd.DataFrame:
@@ -89,7 +96,8 @@ def load_log(source: LogSource) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    tables = LogTables({role: read_table(path) for role, path in source.files.items()}, source.id)
+    tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
+    tables = tables.with_joined(source.joined) if source.joined else tables
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = _records(tables.features, source, bad)
@@ -101,17 +109,25 @@ def load_log(source: LogSource) -> Log:
     propensities = decisions.known_propensities()
     if propensities is None:
         propensities = _estimated(source.space, records[kept], actions, decisions.names)
+    rewards, observed = decisions.rewards[kept], None
+    censored: tuple[CensoredArm, ...] = ()
+    outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
+    if source.follow_up and decisions.times:
+        rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names)
+        outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
-        data=LoggedData(actions, decisions.rewards[kept], propensities, decisions.names),
+        data=LoggedData(actions, rewards, propensities, decisions.names, observed),
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),
         n_read=len(records),
-        outcomes={name: column[kept] for name, column in decisions.outcomes.items()},
+        outcomes=outcomes,
+        censored=censored,
         raw=pd.DataFrame(
             {name: numbers(tables.features[name])[kept] for name, binning in source.features.items() if binning.cuts},
             index=range(len(kept)),
         ),
+        n_untreated=int(np.count_nonzero(decisions.actions < 0)),
     )
 
 
@@ -123,6 +139,7 @@ def _columns(source: LogSource) -> Columns:
         outcome=source.outcome,
         utility_range=source.utility_range,
         missing=source.missing,
+        follow_up=source.follow_up,
     )
 
 
@@ -158,6 +175,7 @@ class Columns:
     outcome: Mapping[str, float]
     utility_range: tuple[float, float] | None
     missing: str
+    follow_up: FollowUp | None = None
 
     @property
     def names_propensity(self) -> bool:
@@ -172,7 +190,7 @@ class LoggedDecisions:
     Attributes
     ----------
     actions : array, (n_rows,)
-        Positions in `names`.
+        Positions in `names`; -1 in rows without a treatment, which are to be left out.
     names : tuple of str
         All treatments.
     propensities : array, (n_rows,), or None
@@ -183,6 +201,8 @@ class LoggedDecisions:
         Whether an outcome is.
     outcomes : dict of str to array, (n_rows,)
         Each outcome; NaN where it is missing.
+    times : TimesToEvent or None
+        Where the outcome is to be free of an event: `rewards` are then 0, or NaN.
     """
 
     actions: IntArray
@@ -191,6 +211,7 @@ class LoggedDecisions:
     rewards: FloatArray
     missing: BoolArray
     outcomes: dict[str, FloatArray]
+    times: TimesToEvent | None = None
 
     def kept(self) -> IntArray:
         """The rows that have a reward; DataError if they are too few."""
@@ -203,11 +224,15 @@ class LoggedDecisions:
         """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
         if self.propensities is None:
             return None
-        return observed_propensities(self.propensities, self.actions, ~np.isnan(self.rewards), len(self.names))
+        treated = self.actions >= 0
+        return observed_propensities(
+            self.propensities[treated], self.actions[treated], ~np.isnan(self.rewards[treated]), len(self.names)
+        )
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
-        return tuple(np.bincount(self.actions[self.missing], minlength=len(self.names)).tolist())
+        rows = self.missing & (self.actions >= 0)
+        return tuple(np.bincount(self.actions[rows], minlength=len(self.names)).tolist())
 
 
 def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedDecisions:
@@ -218,49 +243,44 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
     DataError
         For all bad rows, those already in `bad` included.
     """
-    actions, outcomes = tables.actions, tables.outcomes
+    table, outcomes, follow_up = tables.actions, tables.outcomes, columns.follow_up
     tables.require(
         [
-            *([(actions, columns.treatment)] if columns.treatment else []),
-            *([(actions, columns.propensity)] if columns.names_propensity else []),
+            *([(table, columns.treatment)] if columns.treatment else []),
+            *([(table, columns.propensity)] if columns.names_propensity else []),
             *((outcomes, column) for column in columns.outcome),
+            *((outcomes, column) for column in ((follow_up.time, follow_up.event) if follow_up else ())),
         ]
     )
     taken = _taken(tables, columns, bad)
     propensities = None
     if columns.propensity != ESTIMATE:
         propensities = (
-            read_propensities(actions, columns.propensity, bad)
+            read_propensities(table, columns.propensity, bad)
             if columns.names_propensity
-            else equal_propensities(len(actions), len(taken.names))
+            else equal_propensities(len(table), len(taken.names))
         )
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
+    times = read_times(outcomes, follow_up, columns.missing, bad) if follow_up else None
+    if times:
+        rewards, missing = np.where(np.isnan(times.times), np.nan, 0.0), times.missing
     of_actions, of_outcomes = tables.matched(bad)
+    actions = taken.codes[of_actions]
     return LoggedDecisions(
-        actions=taken.codes[of_actions],
+        actions=actions,
         names=taken.names,
         propensities=None if propensities is None else propensities[of_actions],
-        rewards=rewards[of_outcomes],
+        rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
+        times=times.of(of_outcomes) if times else None,
     )
 
 
 def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
     if columns.treatment:
-        return taken_in_column(tables.actions, columns.treatment, columns.treatments, bad)
+        return taken_in_column(tables.actions, columns.treatment, columns.treatments, columns.missing, bad)
     others = (tables.id, columns.propensity, PROPENSITY)
     if not columns.treatments:
-        _refuse_shared(tables, others)
+        tables.refuse_shared(others)
     return taken_one_hot(tables.actions, one_hot_columns(tables.actions, columns.treatments, others), bad)
-
-
-def _refuse_shared(tables: LogTables, others: Sequence[str]) -> None:
-    """DataError for a column of another table among the treatments: it is more likely the patients' ids."""
-    for table in (tables.features, tables.outcomes):
-        shared = [name for name in tables.actions.frame.columns if name in table.frame.columns and name not in others]
-        if shared:
-            raise DataError(
-                f"{tables.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
-                "declare the treatments"
-            )

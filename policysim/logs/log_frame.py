@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
@@ -217,6 +217,26 @@ def is_real(column: pd.Series) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class Observed:
+    """What is known of each row's outcome where follow-up may end before it.
+
+    Attributes
+    ----------
+    rewards : array, (n_rows,)
+        The outcome where it is known.
+    weights : array, (n_rows,)
+        The inverse probability that it is known; 0 where it is not.
+    """
+
+    rewards: FloatArray
+    weights: FloatArray
+
+    def of(self, rows: IntArray | NDArray[np.bool_]) -> Observed:
+        """The same of some rows."""
+        return Observed(self.rewards[rows], self.weights[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class LoggedData:
     """A log as arrays, already checked (`log_frame.read_log_frame` does).
 
@@ -230,12 +250,16 @@ class LoggedData:
         The probability, > 0 and <= 1, with which the logging policy took that action for that patient.
     names : tuple of str
         The k actions, in the order of the columns of every policy.
+    observed : Observed or None
+        Where follow-up may end before the outcome: `rewards` are then numbers to be averaged (`pseudo_outcomes`), which
+        need not be outcomes that are possible, and outcome models are fitted to what is known.
     """
 
     actions: IntArray
     rewards: FloatArray
     propensities: FloatArray
     names: tuple[str, ...]
+    observed: Observed | None = None
 
     @property
     def n_rows(self) -> int:
@@ -246,6 +270,16 @@ class LoggedData:
     def n_actions(self) -> int:
         """Number of actions, k."""
         return len(self.names)
+
+    @property
+    def known(self) -> Observed:
+        """What outcome models are fitted to: the rewards, or what is known of them."""
+        return self.observed or Observed(self.rewards, np.ones(self.n_rows))
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        return bool(np.isin(self.known.rewards, (0.0, 1.0)).all())
 
     def of_taken(self, table: FloatArray) -> FloatArray:
         """The entry of each row's own action: (n_rows, k) -> (n_rows,)."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import IntArray
-from policysim.files.bad_rows import MISSING_WORDS, BadRows, DataError
-from policysim.files.data_table import DataTable, numbers
-from policysim.logs.log_source import ACTIONS, FEATURES, OUTCOMES, TABLE
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, BadRows, DataError, level_of
+from policysim.files.data_table import DataTable, coded, numbers
+from policysim.logs.log_source import ACTIONS, FEATURES, JOINT, OUTCOMES, TABLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,44 @@ class LogTables:
         """Whether the tables are three."""
         return TABLE not in self.by_role
 
+    def with_joined(self, columns: Sequence[str]) -> LogTables:
+        """The same with one more column of actions: the combination of several, named by them all.
+
+        Its values are theirs with a comma between, missing where one of them is. Columns of 0 and 1 of which exactly
+        one is 1 in each row are such columns, too.
+
+        Raises
+        ------
+        DataError
+            For columns that are not there, or if there is one of that name already.
+        """
+        table = self.actions
+        self.require([(table, column) for column in columns])
+        name = JOINT.join(columns)
+        if name in table.columns:
+            raise DataError(f"{table.name}: there is a column {name!r} already, beside those that make it: rename it")
+        made = replace(table, frame=table.frame.assign(**{name: joined([table[column] for column in columns])}))
+        return replace(self, by_role={role: made if old is table else old for role, old in self.by_role.items()})
+
     def require(self, wanted: Sequence[tuple[DataTable, str]]) -> None:
         """DataError for each column that is not in its table; all tables need the ids."""
         wanted = [*wanted, *((table, self.id) for table in self.by_role.values() if self.id)]
         absent = [message for table, column in wanted if (message := table.unknown_column(column))]
         if absent:
             raise DataError("\n".join(absent))
+
+    def refuse_shared(self, but: Sequence[str]) -> None:
+        """DataError for a column of another table among the actions: it is more likely the patients' ids.
+
+        Names that are only places say nothing.
+        """
+        for table in (self.features, self.outcomes) if self.actions.header else ():
+            shared = [name for name in self.actions.columns if name in table.columns and name not in but]
+            if shared:
+                raise DataError(
+                    f"{self.actions.name}: the column {shared[0]!r} is in {table.name}, too: name it as the id, or "
+                    "declare the treatments"
+                )
 
     def matched(self, bad: BadRows) -> tuple[IntArray, IntArray]:
         """The rows of actions and of outcomes that belong to each row of the features.
@@ -63,6 +95,24 @@ class LogTables:
 
     def _of(self, role: str) -> DataTable:
         return self.by_role[role if self.are_three else TABLE]
+
+
+def joined(columns: Sequence[pd.Series]) -> pd.Series:
+    """The combination of several columns as one of text; missing where one of them is.
+
+    Examples
+    --------
+    >>> joined([pd.Series([1, 0, 1.0]), pd.Series(["high", "none", None])]).tolist()
+    ['1, high', '0, none', None]
+    """
+    gaps = np.zeros(len(columns[0]), dtype=np.bool_)
+    texts = []
+    for column in columns:
+        codes, keys = coded(column)
+        texts.append(np.array([str(level_of(key)) for key in keys], dtype=object)[codes])
+        gaps |= np.array([key == MISSING for key in keys], dtype=np.bool_)[codes]
+    rows = [None if gap else JOINT.join(words) for gap, *words in zip(gaps, *texts, strict=True)]
+    return pd.Series(rows, index=columns[0].index, dtype=object)
 
 
 def check_ids(tables: Mapping[str, DataTable], column: str, bad: BadRows) -> dict[str, pd.Index]:

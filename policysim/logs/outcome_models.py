@@ -54,7 +54,14 @@ def check_outcome_model(name: str, rewards: FloatArray, table: DataTable | None 
 
 
 def fit_outcome_model(
-    name: str, covariates: FloatArray, actions: IntArray, rewards: FloatArray, n_actions: int, *, seed: int = 0
+    name: str,
+    covariates: FloatArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    n_actions: int,
+    *,
+    weights: FloatArray | None = None,
+    seed: int = 0,
 ) -> OutcomeModel:
     """Fit q(x, a) on rows: covariates (m, n_covariates), actions (m,), rewards (m,).
 
@@ -64,6 +71,8 @@ def fit_outcome_model(
         "linear": ridge regression, its penalty chosen by leave-one-out error. "logistic": penalised logistic
         regression, for rewards of 0 and 1. "gradient-boosting": scikit-learn's histogram gradient boosting.
         An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
+    weights : array, (m,), optional
+        How much each row counts, >= 0; rows of weight 0 have no part. By default all count the same.
     seed : int
         For gradient boosting.
 
@@ -76,14 +85,17 @@ def fit_outcome_model(
     centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
+    counts = np.ones(len(rewards)) if weights is None else weights
     regressions = []
     for action in range(n_actions):
-        rows = actions == action
+        rows = (actions == action) & (counts > 0)
         own = rewards[rows]
         if len(own) < FEWEST_ROWS or own.min() == own.max():
-            regressions.append(_constant(float(own.mean() if len(own) else rewards.mean())))
+            among = rows if len(own) else counts > 0
+            regressions.append(_constant(float(np.average(rewards[among], weights=counts[among]))))
         else:
-            regressions.append(_fit(name, scaled[rows], own, seed))
+            weighted = counts[rows] if (counts[rows] != 1).any() else None
+            regressions.append(_fit(name, scaled[rows], own, weighted, seed))
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
@@ -91,24 +103,28 @@ def _constant(value: float) -> Callable[[FloatArray], FloatArray]:
     return lambda covariates: np.full(len(covariates), value)
 
 
-def _fit(name: str, covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
+def _fit(
+    name: str, covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int
+) -> Callable[[FloatArray], FloatArray]:
     """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
     if name == LINEAR:
         with optional():
             from sklearn.linear_model import RidgeCV  # noqa: PLC0415
 
-        ridge = RidgeCV(PENALTIES).fit(covariates, rewards)
+        ridge = RidgeCV(PENALTIES).fit(covariates, rewards, weights)
         return lambda rows: np.asarray(ridge.predict(rows))
     if name == LOGISTIC:
         with optional():
             from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards)
+        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, weights)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
-    return _fit_trees(covariates, rewards, seed)
+    return _fit_trees(covariates, rewards, weights, seed)
 
 
-def _fit_trees(covariates: FloatArray, rewards: FloatArray, seed: int) -> Callable[[FloatArray], FloatArray]:
+def _fit_trees(
+    covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int
+) -> Callable[[FloatArray], FloatArray]:
     """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
     with optional():
         from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
@@ -119,5 +135,5 @@ def _fit_trees(covariates: FloatArray, rewards: FloatArray, seed: int) -> Callab
             return np.asarray(trees.predict(rows))
 
     with threadpool_limits(1):
-        trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards)
+        trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards, weights)
     return predict

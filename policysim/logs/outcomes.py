@@ -15,7 +15,7 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import IntArray
 from policysim.files.data_table import DataTable
 from policysim.files.output import toml_list, toml_text
-from policysim.logs import guess_columns as names
+from policysim.logs import column_names as names
 from policysim.logs.guess_columns import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
@@ -24,9 +24,6 @@ from policysim.logs.log_tables import LogTables
 FEWEST_IDS = 20
 # So many rows of the rarer value show that a feature decides an outcome.
 FEWEST_ROWS = 10
-DIGITS = "0123456789"
-# With a number above 0 behind them they say how long after treatment something was measured.
-PERIODS = frozenset({*names.UNITS, "hour", "hours", "day", "week", "wk", "month", "mo", "year", "yr"})
 
 
 def check_outcomes(source: LogSource, tables: LogTables) -> None:
@@ -51,14 +48,19 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
         raise InputFileError("\n".join(_said(source, name, reason) for name, reason in found))
 
 
+def place_in_study(source: LogSource, *key: str) -> str:
+    """Where a key of [data] stands, as a message begins: "trial.toml:7: "; "" without a file."""
+    if source.study is None:
+        return ""
+    lines = line_numbers(source.study.read_text(encoding="utf-8-sig"))
+    there: tuple[str | int, ...] = ("data", *key)
+    while there and there not in lines:
+        there = there[:-1]
+    return f"{source.study.as_posix()}:{lines.get(there, 1)}: "
+
+
 def _said(source: LogSource, name: str, reason: str) -> str:
-    place = ""
-    if source.study is not None:
-        lines = line_numbers(source.study.read_text(encoding="utf-8-sig"))
-        key: tuple[str | int, ...] = ("data", "outcome", name)
-        while key and key not in lines:
-            key = key[:-1]
-        place = f"{source.study.as_posix()}:{lines.get(key, 1)}: "
+    place = place_in_study(source, "outcome", name)
     checked = toml_list([*source.outcome_checked, name])
     return one_line(
         f"{place}data.outcome: {toml_text(name)} {reason}; if it is the outcome all the same, write "
@@ -75,7 +77,7 @@ def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str 
     if reason or tables.are_three:  # of which rows are not matched yet
         return reason
     for name in [name for name in source.features if name in tables.features.frame.columns]:
-        if _decides(summarise(tables.features[name], name), outcome):
+        if decides_outcome(summarise(tables.features[name], name), outcome):
             return f"cannot be the outcome: the feature {toml_text(name)} decides it, so treatment cannot change it"
     return None
 
@@ -110,7 +112,7 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
 def measured_again(columns: Iterable[str]) -> dict[str, str]:
     """Columns that were probably measured before treatment, each with a later measurement of it.
 
-    These are the pairs of `guess_columns.earlier_measurement`, the last of each, but for firsts that came after
+    These are the pairs of `column_names.earlier_measurement`, the last of each, but for firsts that came after
     treatment by their names: death28 beside death90, pain_day7 beside pain_day28, score10 between score1 and score12.
 
     Examples
@@ -124,21 +126,15 @@ def measured_again(columns: Iterable[str]) -> dict[str, str]:
     return {
         first: then
         for first, then in pairs.items()
-        if not firsts[first] and not _after(first) and not _between(first, then, every)
+        if not firsts[first] and not names.is_after(first) and not _between(first, then, every)
     }
-
-
-def _after(name: str) -> bool:
-    """Whether a name says that it was measured after treatment: an outcome's, or a time above 0."""
-    number = name[len(name.rstrip(DIGITS)) :]
-    return names.sounds_later(name) or (int(number) > 0 and not PERIODS.isdisjoint(names.words(name)))
 
 
 def _between(name: str, later: str, every: Sequence[str]) -> bool:
     """Whether a smaller number stands before it in a series with `later`; cd80 and cd820, of two lengths, are none."""
-    stem = name.rstrip(DIGITS)
+    stem = name.rstrip(names.DIGITS)
     ends = [other[len(stem) :] for other in every if other.startswith(stem) and other != stem]
-    smaller = any(not end.strip(DIGITS) and int(end) < int(name[len(stem) :]) for end in ends)
+    smaller = any(not end.strip(names.DIGITS) and int(end) < int(name[len(stem) :]) for end in ends)
     return len(name) == len(later) and smaller
 
 
@@ -162,7 +158,7 @@ def _counts_rows(column: ColumnSummary) -> bool:
     )
 
 
-def _decides(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
+def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
     """Whether an outcome follows from a feature: numbers rise or fall together, each word goes with one value."""
     known = (feature.codes >= 0) & (outcome.codes >= 0)
     before, after = feature.codes[known], outcome.codes[known]

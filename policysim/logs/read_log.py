@@ -1,25 +1,35 @@
-"""read_log: from files or data frames to a data frame that evaluate_log takes."""
+"""read_log: from files, data frames or arrays to a data frame that evaluate_log takes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
 from policysim.logs.load_log import Columns, LoggedDecisions, read_decisions
-from policysim.logs.log_frame import ACTION, COLUMNS, PROPENSITY, REWARD, covariate_matrix, known_before, one_of
-from policysim.logs.log_source import EQUAL, ESTIMATE, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
+from policysim.logs.log_frame import (
+    ACTION,
+    COLUMNS,
+    PROPENSITY,
+    REWARD,
+    covariate_matrix,
+    known_before,
+    one_of,
+    several,
+)
+from policysim.logs.log_source import EQUAL, ESTIMATE, JOINT, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
 from policysim.logs.log_tables import LogTables
 from policysim.logs.treatments import estimate_propensities
 
-Data: TypeAlias = str | Path | pd.DataFrame
+Data: TypeAlias = str | Path | pd.DataFrame | NDArray[Any]
 
 
 class NoPropensityError(DataError):
@@ -32,11 +42,12 @@ def read_log(
     features: Data | None = None,
     actions: Data | None = None,
     outcomes: Data | None = None,
-    treatment: str = ACTION,
-    outcome: str | Mapping[str, float] | None = None,
-    propensity: str | None = None,
+    treatment: str | int | Sequence[str | int] = ACTION,
+    outcome: str | int | Mapping[Any, float] | None = None,
+    propensity: str | int | None = None,
     treatments: Mapping[str, str] | None = None,
-    id: str | None = None,  # noqa: A002 - as the study file's key
+    id: str | int | None = None,  # noqa: A002 - as the study file's key
+    header: bool = True,
     missing: str = "refuse",
     range: tuple[float, float] | None = None,  # noqa: A002 - as the study file's key
 ) -> pd.DataFrame:
@@ -44,13 +55,15 @@ def read_log(
 
     Parameters
     ----------
-    table : path or DataFrame, optional
-        One table with a row for each decision; a path ends in .csv or .parquet.
-    features, actions, outcomes : path or DataFrame, optional
+    table : path, DataFrame or array, optional
+        One table with a row for each decision; a path ends in .csv or .parquet. Columns of an array, and of a CSV file
+        without a header, are named by their places, "0" first; 0 means the same as "0" wherever a column is named.
+    features, actions, outcomes : path, DataFrame or array, optional
         Three tables in place of one. They are joined by `id`, else row by row. `actions` holds the column `treatment`,
         or a column of 0 and 1 for each treatment; columns of the last two that are not named here are left out.
-    treatment : str
-        The column that holds the treatment.
+    treatment : str, or sequence of str
+        The column that holds the treatment. Several make it together, as in a factorial trial: their values, with ", "
+        between, are the treatment's. Columns of 0 and 1, one for each treatment, are such columns.
     outcome : str or mapping of str to float, optional
         The outcome, or outcomes and their weights: the reward is the weighted sum. By default the column `reward`.
     propensity : str, optional
@@ -61,11 +74,14 @@ def read_log(
         sorted, by their values.
     id : str, optional
         The column of patients' ids, which must be unique; it becomes the index.
+    header : bool
+        Whether the first line of a CSV file names its columns.
     missing : str
         What is done with rows without an outcome: "refuse" (they are bad rows), "exclude" (their number for each
         treatment is in `.attrs["missing"]`), or "worst" (they get the lowest reward of `range`). "exclude" is right if
         outcomes are missing by chance within each treatment: propensities become those of the rows that are left,
-        multiplied by the share of their treatment's rows that have an outcome over that of all rows.
+        multiplied by the share of their treatment's rows that have an outcome over that of all rows. Rows without a
+        treatment are left out with "exclude", and bad rows otherwise.
     range : tuple of float, optional
         The lowest and the highest possible reward; rows outside are bad. By default any finite reward will do.
 
@@ -94,18 +110,23 @@ def read_log(
     """
     one_of(missing, MISSING_CHOICES, "missing")
     limits = _checked_range(range, missing)
-    tables = _tables(table, dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True)), id or "")
+    three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
+    tables = _tables(table, three, "" if id is None else str(id), header=header)
+    together = several(treatment)
+    if together is not None:
+        tables = tables.with_joined([str(column) for column in together])
+    chance = None if propensity is None else str(propensity)
     columns = Columns(
-        treatment=_treatment_column(tables, treatment, {propensity, PROPENSITY}),
+        treatment=_treatment_column(tables, JOINT.join(map(str, together or [treatment])), {chance, PROPENSITY}),
         treatments=_treatments(treatments),
-        propensity=_propensity(tables, propensity),
+        propensity=_propensity(tables, chance),
         outcome=_outcome(outcome),
         utility_range=limits,
         missing=missing,
     )
     _refuse_two_uses(tables, columns)
     decisions = read_decisions(tables, columns, BadRows())
-    covariates = _covariates(tables, columns)
+    covariates = _covariates(tables, columns, [str(column) for column in together or ()])
     return _finished(decisions, covariates)
 
 
@@ -120,13 +141,13 @@ def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[floa
     return float(low), float(high)
 
 
-def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str) -> LogTables:
+def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, *, header: bool) -> LogTables:
     given = {role: data for role, data in three.items() if data is not None}
     if (table is None) != bool(given) or len(given) not in (0, len(three)):
         raise ValueError("read_log needs one table, or all three of features, actions and outcomes.")
     if table is not None:
         given = {TABLE: table}
-    return LogTables({role: read_table(data, role) for role, data in given.items()}, ids)
+    return LogTables({role: read_table(data, role, header=header) for role, data in given.items()}, ids)
 
 
 def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:
@@ -154,9 +175,9 @@ def _propensity(tables: LogTables, propensity: str | None) -> str:
     return propensity or PROPENSITY
 
 
-def _outcome(outcome: str | Mapping[str, float] | None) -> dict[str, float]:
-    if outcome is None or isinstance(outcome, str):
-        return {outcome or REWARD: 1.0}
+def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:
+    if not isinstance(outcome, Mapping):
+        return {REWARD if outcome is None else str(outcome): 1.0}
     usable = all(isinstance(w, Real) and not isinstance(w, bool) and math.isfinite(w) for w in outcome.values())
     if not usable or not any(outcome.values()):
         raise ValueError(f"outcome must be columns and finite weights, not all 0, got outcome={outcome!r}.")
@@ -178,13 +199,13 @@ def _refuse_two_uses(tables: LogTables, columns: Columns) -> None:
             raise ValueError(f"the column {column!r} cannot be both the {other} and the {use}.")
 
 
-def _covariates(tables: LogTables, columns: Columns) -> pd.DataFrame:
-    """All columns of the features that are nothing else; the ids are the index.
+def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) -> pd.DataFrame:
+    """All columns of the features that are nothing else; the ids are the index, and `together` make the treatment.
 
     A column with the name of a log's own is none: another was asked for in its place.
     """
     table = tables.features
-    used = {columns.treatment, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
+    used = {columns.treatment, *together, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
     clash = [name for name in COLUMNS if name in table.frame.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from policies.catalogue import WITHOUT_DEATHS
-from policysim.files.bad_rows import level_of
+from policysim.files.bad_rows import Key, level_of
 from policysim.files.output import toml_list, toml_number, toml_string, toml_text
+from policysim.logs.column_names import rank
 from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.guess_features import Candidate, Features, as_feature, round_range
-from policysim.logs.guess_roles import Roles, reference_first
-from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE
+from policysim.logs.guess_outcome import FollowedUp
+from policysim.logs.guess_roles import Roles
+from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT
 
+CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no")
+YES = ("1", "y", "yes")
+YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
 EPSILONS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
-def study_text(file: str, stem: str, study: str, roles: Roles, features: Features) -> str:
+def study_text(file: str, stem: str, study: str, roles: Roles, features: Features, *, header: bool = True) -> str:
     """The text of a study.
 
     Parameters
@@ -27,10 +34,12 @@ def study_text(file: str, stem: str, study: str, roles: Roles, features: Feature
         What they are called in the title.
     study : str
         The study's own path, for the command that comes next.
+    header : bool
+        Whether the file's first line names its columns.
     """
     sections = [
         _head(file, stem, roles),
-        _data(file, roles),
+        _data(file, roles, header=header),
         _treatments(roles),
         _features(features),
         _left_out(roles, features),
@@ -46,10 +55,28 @@ def toml_safe(text: str) -> str:
     return text if text.isprintable() else toml_string(text)
 
 
-def treatment_names(treatment: ColumnSummary) -> list[tuple[str, str]]:
-    """Value and name of each treatment; numbers get a word."""
-    values = [str(level_of(treatment.values[place])) for place in reference_first(treatment)]
-    return [(value, f"arm {value}" if treatment.is_numeric else value) for value in values]
+def treatment_names(roles: Roles) -> list[tuple[str, str]]:
+    """Value and name of each treatment, one that sounds like a control first; numbers get a word.
+
+    Of columns of yes and no that make it together, the name is that of those with a yes.
+    """
+    treatment = roles.treatment
+    pairs = []
+    for place, key in enumerate(treatment.values):
+        value = str(level_of(key))
+        name = f"arm {value}" if treatment.is_numeric else value
+        if roles.joined:
+            row = int(np.flatnonzero(treatment.codes == place)[0])
+            name = _combination([(part.name, part.values[part.codes[row]]) for part in roles.joined], roles.joined)
+        pairs.append((value, name))
+    return sorted(pairs, key=lambda pair: rank(pair[1], CONTROLS) is None)
+
+
+def _combination(given: Sequence[tuple[str, Key]], columns: Sequence[ColumnSummary]) -> str:
+    """A combination in words: aspirin + heparin; else each column's name and value."""
+    if all({str(level_of(value)).lower() for value in column.values} in YES_AND_NO for column in columns):
+        return " + ".join(name for name, value in given if str(level_of(value)).lower() in YES) or "none"
+    return JOINT.join(f"{name} {level_of(value)}" for name, value in given)
 
 
 def _head(file: str, stem: str, roles: Roles) -> list[str]:
@@ -60,19 +87,20 @@ def _head(file: str, stem: str, roles: Roles) -> list[str]:
     ]
 
 
-def _data(file: str, roles: Roles) -> list[str]:
-    lines = ["[data]", f"file = {toml_string(file)}"]
+def _data(file: str, roles: Roles, *, header: bool) -> list[str]:
+    lines = ["[data]", f"file = {toml_string(file)}", *([] if header else ["header = false"])]
     if roles.id:
         lines += _guess(f"id = {toml_string(roles.id.name)}", ["all values are distinct, as patients' ids must be"])
-    also = [f"or is it {', '.join(map(toml_text, roles.also_treatment))}?"] if roles.also_treatment else []
-    lines += _guess(f"treatment = {toml_string(roles.treatment.name)}", also)
+    treatment = toml_list([part.name for part in roles.joined]) if roles.joined else toml_string(roles.treatment.name)
+    lines += _guess(f"treatment = {treatment}", [])
     lines += _guess(f"propensity = {toml_string(roles.propensity)}", _why_propensity(roles))
-    return lines + _outcome(roles)
+    return [*lines, *(_followed(roles.followed, roles) if roles.followed else _outcome(roles)), *_missing(roles)]
 
 
 def _why_propensity(roles: Roles) -> list[str]:
     arms = roles.treatment
-    counts = ", ".join(f"{toml_safe(str(level_of(v)))}: {n:,}" for v, n in zip(arms.values, arms.counts, strict=True))
+    sep = "; " if roles.joined else ", "
+    counts = sep.join(f"{toml_safe(str(level_of(v)))}: {n:,}" for v, n in zip(arms.values, arms.counts, strict=True))
     chance = f"p {'< 0.001' if roles.equal_probability < 0.001 else f'= {roles.equal_probability:.2g}'}"
     facts = [f"patients by treatment: {counts}", f"chi-square test of equal allocation: {chance}"]
     if roles.propensity == EQUAL:
@@ -86,40 +114,62 @@ def _why_propensity(roles: Roles) -> list[str]:
     return ["this column must hold the probability with which the patient got the treatment that is logged", *facts]
 
 
+def _followed(followed: FollowedUp, roles: Roles) -> list[str]:
+    """The outcome "free of the event at the horizon"."""
+    values = [str(level_of(value)) for value in roles.treatment.values]
+    counts = dict(zip(values, followed.at_risk, strict=True))
+    at_risk = ", ".join(f"{toml_safe(name)} {counts[value]:,}" for value, name in treatment_names(roles))
+    return [
+        "# the outcome is to be free of the event at the horizon; 1 is the event, 0 that follow-up ended before",
+        f"time = {toml_string(followed.time.name)}  # CHECK",
+        f"event = {toml_string(followed.event.name)}  # CHECK",
+        *_guess(
+            f"horizon = {toml_number(followed.horizon)}",
+            [
+                f"the latest time, rounded down, to which enough patients of each arm are followed: {at_risk}",
+                "an earlier one that means something, such as a year, may be better; choose it before you see results",
+            ],
+        ),
+    ]
+
+
 def _outcome(roles: Roles) -> list[str]:
-    if roles.outcome is None:
-        return _guess("outcome = {}", _to_fill(roles))
-    outcome, low_high = roles.outcome, round_range(roles.outcome)
+    outcome = roles.outcome
+    if outcome is None:
+        return []
+    low_high = round_range(outcome)
     weight = -1.0 if roles.harmful else 1.0
     says = "1 sounds harmful: the weight is -1" if roles.harmful else "more is taken to be better"
     if "cens" in outcome.name.lower():
         says += "; in some files 1 means censored, that is no event: then the weight is 1"
     facts = [says, "several outcomes are weighted, such as { success = 1.0, death = -5.0 }; the reward is the sum"]
     lines = _guess(f"outcome = {{ {toml_text(outcome.name)} = {toml_number(weight)}.0 }}", facts)
+    if roles.doubt:
+        lines += _guess(f"outcome_checked = {toml_list([outcome.name])}", [toml_safe(roles.doubt)])
     if low_high != (0.0, 1.0):
         low, high = sorted(weight * end for end in low_high)
         why = [f"what the reward can be, from knowledge; the values are {outcome.low:g} to {outcome.high:g}"]
         lines += _guess(f"range = {toml_list([low, high])}", why)
-    if outcome.n_missing:
-        count = f"{outcome.n_missing:,} of {outcome.n_rows:,}"
-        why = [f'{count} rows have no outcome; "worst" gives them the lowest reward']
-        lines += _guess(f"missing = {toml_string(EXCLUDE)}", why)
     return lines
 
 
-def _to_fill(roles: Roles) -> list[str]:
-    """What to write where no name says which column is the outcome."""
-    return [
-        "FILL IN the outcome: no column is named like one, and policysim compare refuses to guess.",
-        f"it could be {', '.join(toml_text(column.name) for column in roles.candidates)}",
-        "write such as { success = 1.0 }, or { death = -1.0 } where 1 is harm, and leave it out of the features;",
-        "where its values are not within [0, 1], add range = [lowest, highest] of value times weight",
-        "a time that ends early for some patients (censoring) is none: use 0 and 1 at a fixed time",
+def _missing(roles: Roles) -> list[str]:
+    """What is done with rows that have no treatment or no outcome."""
+    followed = (roles.followed.time, roles.followed.event) if roles.followed else ()
+    reasons = [
+        f"{column.n_missing:,} of {column.n_rows:,} rows have no {toml_safe(toml_text(column.name))}"
+        for column in (roles.treatment, roles.outcome, *followed)
+        if column is not None and column.n_missing
     ]
+    if not reasons:
+        return []
+    if roles.outcome and roles.outcome.n_missing:
+        reasons.append('"worst" gives rows without an outcome the lowest reward')
+    return _guess(f"missing = {toml_string(EXCLUDE)}", reasons)
 
 
 def _treatments(roles: Roles) -> list[str]:
-    names = treatment_names(roles.treatment)
+    names = treatment_names(roles)
     pairs = [f"{toml_text(value)} = {toml_string(name)}" for value, name in names]
     return ["[data.treatments]", "# CHECK names as the report shall show them; the first is the reference.", *pairs]
 
@@ -143,8 +193,9 @@ def _features(features: Features) -> list[str]:
 def _declared(candidate: Candidate) -> str:
     binning = candidate.binning
     bins = f"levels = {toml_list(binning.feature.levels)}" if binning.levels else f"cuts = {toml_list(binning.cuts)}"
+    bins += ", missing = true" if binning.missing else ""
     counts = ", ".join(f"{count:,}" for count in candidate.counts)
-    gaps = '; "NA" stands for missing values' if candidate.missing_level else ""
+    gaps = '; "NA" stands for missing values' if candidate.missing_level and binning.levels else ""
     return f"{toml_text(binning.name)} = {{ {bins} }}  # CHECK patients: {counts}{gaps}"
 
 

@@ -26,7 +26,7 @@ class Taken:
     Attributes
     ----------
     codes : array, (n_rows,)
-        Positions in `names`.
+        Positions in `names`; -1 where the treatment is missing, if such rows are to be left out.
     names : tuple of str
         All treatments, in the order of a policy's columns.
     """
@@ -35,8 +35,13 @@ class Taken:
     names: tuple[str, ...]
 
 
-def taken_in_column(table: DataTable, column: str, declared: Sequence[tuple[str, str]], bad: BadRows) -> Taken:
-    """Treatments in one column, as declared (value and name) or else those that occur, sorted; others are bad rows."""
+def taken_in_column(
+    table: DataTable, column: str, declared: Sequence[tuple[str, str]], policy: str, bad: BadRows
+) -> Taken:
+    """Treatments in one column, as declared (value and name) or else those that occur, sorted; others are bad rows.
+
+    So are rows without one, unless `policy` leaves rows out where something is missing ("exclude").
+    """
     if declared:
         known = {level_key(value): name for value, name in declared}
     else:
@@ -52,7 +57,10 @@ def taken_in_column(table: DataTable, column: str, declared: Sequence[tuple[str,
     _refuse_one(table, column, names)
     codes = codes_among(table[column], list(known))
     values = [value for value, _ in declared] or list(names)
-    bad.add_values(table, codes < 0, column, table[column].array, f"must be one of the treatments {', '.join(values)}")
+    wrong = codes < 0
+    if policy == EXCLUDE:
+        wrong &= ~missing(table[column], wrong)
+    bad.add_values(table, wrong, column, table[column].array, f"must be one of the treatments {', '.join(values)}")
     return Taken(codes, names)
 
 

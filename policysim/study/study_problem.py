@@ -134,12 +134,14 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
     from policysim.logs.outcome_models import fit_outcome_model  # noqa: PLC0415 - a scenario reads no tables
 
     source, data = study.log, log.data
+    known = data.known.of(rows)
     model = fit_outcome_model(
         source.outcome_model,
         indicators(log.space, log.records[rows]),
         data.actions[rows],
-        data.rewards[rows],
+        known.rewards,
         data.n_actions,
+        weights=known.weights,
         seed=study.seed,
     )
     assumed = smoothed_prior(log.space, log.records[rows])

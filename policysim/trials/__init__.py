@@ -8,6 +8,7 @@ holes            groups of patients to whom the log never gives an action, in ra
 arms             the arms before any model, and a policy against the best of them
 splits           policies from one part of a log, evaluated on the other; means over repeated splits
 held_out         policies compared on held-out patients
+power            the least gain that a log shows, the patients it takes, and the gain a mechanism needs
 trial_findings, trial_screen, trial_drawings   what a comparison found, and what people see of it
 trial_question   the same as a question
 evaluated_log, evaluated_policy   a log and a policy made elsewhere, and what the one says about the other

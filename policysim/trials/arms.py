@@ -48,7 +48,9 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
     Of rewards of 0 and 1 it is Wilson's (1927): all shares p with (v - p)^2 <= z^2 p (1 - p) / m, which are within
     [0, 1]. With equal weights m = n; else m = v (1 - v) / variance, the number of rows that would have this variance,
-    or, where all rewards are the same, the effective sample size (sum w)^2 / sum w^2 (Kish 1965).
+    or, where all rewards are the same, the effective sample size (sum w)^2 / sum w^2 (Kish 1965). So it is, too, of
+    being free of an event under censoring (Rothman 1978, Estimation of confidence limits for the cumulative
+    probability of survival in life table analysis), where the variance is Greenwood's.
 
     Examples
     --------
@@ -59,18 +61,17 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     >>> arm_means(data)[["arm", "rows", "mean"]].values.tolist()
     [['none', 3, 2.0], ['pill', 1, 5.0]]
     """
-    binary = bool(np.isin(data.rewards, (0.0, 1.0)).all())
-    return pd.DataFrame([_row(data, arm, name, limits, binary) for arm, name in enumerate(data.names)])
+    return pd.DataFrame([_row(data, arm, name, limits) for arm, name in enumerate(data.names)])
 
 
-def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | None, binary: bool) -> dict[str, object]:
+def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | None) -> dict[str, object]:
     own = data.actions == arm
     rewards, weights = data.rewards[own], 1 / data.propensities[own]
     rows = len(rewards)
     found = moments(snips(weights, rewards)) if rows else Moments(0, np.nan, np.nan)
     low = high = np.nan
-    if rows > 1 and binary:
-        low, high = _wilson(found.mean, found.standard_error, weights)
+    if rows > 1 and data.is_binary:
+        low, high = _wilson(found.mean, found.standard_error, weights * data.known.weights[own])
     elif rows > 1 and found.standard_error > 0:
         reach = found.quantile * found.standard_error
         low, high = found.mean - reach, found.mean + reach

@@ -91,18 +91,21 @@ def cross_fit(
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
         raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
     check_seed(seed)
-    check_outcome_model(outcome_model, log.rewards)
+    known = log.known
+    check_outcome_model(outcome_model, known.rewards)
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds)
     predictions = np.empty((log.n_rows, log.n_actions))
     models, fewest = [], np.full(log.n_actions, log.n_rows)
     progress.expect(int(folds))
     for fold in range(int(folds)):
         rest = fold_of != fold
-        actions, rewards = log.actions[rest], log.rewards[rest]
-        model = fit_outcome_model(outcome_model, covariates[rest], actions, rewards, log.n_actions, seed=seed)
+        actions, mine = log.actions[rest], known.of(rest)
+        model = fit_outcome_model(
+            outcome_model, covariates[rest], actions, mine.rewards, log.n_actions, weights=mine.weights, seed=seed
+        )
         predictions[~rest] = model.predict(covariates[~rest])
         models.append(model)
-        np.minimum(fewest, np.bincount(actions, minlength=log.n_actions), out=fewest)
+        np.minimum(fewest, np.bincount(actions[mine.weights > 0], minlength=log.n_actions), out=fewest)
         progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
     return CrossFit(covariates, fold_of, tuple(models), predictions, thin)

@@ -24,6 +24,7 @@ from policysim.trials.arms import ArmDifference, arm_means, difference_from_best
 from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
+from policysim.trials.log_caveats import censoring_words, outcome_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class EvaluatedLog:
         Whether nobody knows the propensities, and they were estimated.
     looked_at : DataFrame or None
         Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
+    outcome, censoring : str
+        In words, what the outcome is where it is not a column alone, and who is not followed to the horizon.
     """
 
     table: DataTable
@@ -61,6 +64,8 @@ class EvaluatedLog:
     n_read: int
     estimated_propensities: bool = False
     looked_at: pd.DataFrame | None = None
+    outcome: str = ""
+    censoring: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,8 @@ def read_study_log(study: LoggedStudy) -> EvaluatedLog:
         n_read=log.n_read,
         estimated_propensities=study.log.propensity == ESTIMATE,
         looked_at=log.covariates,
+        outcome=outcome_words(study.log),
+        censoring=censoring_words(log, study.log),
     )
 
 
@@ -144,7 +151,7 @@ def extended(log: EvaluatedLog, actions: Sequence[str]) -> LoggedData:
                 f"{log.table.name}: the policy has no probability of the arm {name!r}; it has {', '.join(actions)}"
             )
     others = tuple(name for name in actions if name not in data.names)
-    return LoggedData(data.actions, data.rewards, data.propensities, data.names + others)
+    return replace(data, names=data.names + others)
 
 
 @dataclass(frozen=True)
@@ -230,7 +237,7 @@ def evaluate(
     fitted = None
     kind = estimator_named(estimator)
     if kind.needs_model:
-        check_outcome_model(outcome_model, data.rewards, log.table)
+        check_outcome_model(outcome_model, data.known.rewards, log.table)
         covariates = covariate_matrix(log.known[list(log.predictors)])
         folds = min(kind.folds, data.n_rows)
         fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed, progress=progress)

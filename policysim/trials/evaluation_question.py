@@ -39,7 +39,7 @@ PRIVATE = (
 
 def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
-    lines = [*wrap(rows_words(log)), "", *_arm_lines(found), ""]
+    lines = [*wrap(rows_words(log)), *wrap(log.outcome), "", *_arm_lines(found), *wrap(log.censoring), ""]
     lines += wrap(f"Policy: {target.title}.")
     if ESTIMATORS[found.estimate.estimator].needs_model:
         lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
@@ -56,10 +56,9 @@ def rows_words(log: EvaluatedLog) -> str:
     """How many rows, what is done with those without an outcome, and where propensities come from."""
     n_missing = sum(log.missing)
     by_arm = ", ".join(f"{name} {count:,}" for name, count in zip(log.data.names, log.missing, strict=False) if count)
+    wanted = "a time of follow-up" if log.censoring else "an outcome"
     what = (
-        f"{n_missing:,} without an outcome ({by_arm}), {MISSING[log.missing_rule]}"
-        if n_missing
-        else "all with an outcome"
+        f"{n_missing:,} without {wanted} ({by_arm}), {MISSING[log.missing_rule]}" if n_missing else f"all with {wanted}"
     )
     known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_rows:,} are used.{known}"
@@ -136,6 +135,8 @@ def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, ou
         "missing": dict(zip(log.data.names, log.missing, strict=True)),
         "missing_rule": log.missing_rule,
         "estimated_propensities": log.estimated_propensities,
+        "outcome": log.outcome,
+        "censoring": log.censoring,
         "arms": found.arms.to_dict(orient="records"),
         "policy": target.title,
         "outcome_model": outcome_model if models else None,

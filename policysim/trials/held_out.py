@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.policy import Policy
 from policies.reference import Greedy, Uniform
 from policysim.logs.load_log import Log
@@ -22,6 +22,7 @@ from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each
 from policysim.trials.arms import AgainstBest, against_best
+from policysim.trials.power import break_even_gain
 from policysim.trials.splits import REPEATS, HeldOut, Split, SplitMean, mean, minus, over_repeats, share, split_log
 
 # A number with the ends of its 95 % interval; there is none where a percentage is refused.
@@ -58,6 +59,8 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         loss : greedy's value minus this
         normalized_loss, benefit_kept : shares of what greedy gains over uniform and over the best single arm; NaN
             where the interval of that gain reaches 0: a share of what may be nothing
+        difference_se : standard error of the difference to that arm
+        break_even_gain : what greedy would have to gain for this policy to beat one arm for all (`power`)
         best_action_rate, worse_than_untreated : by the fitted scores of the other folds
         ess : effective sample size of the importance weights, (sum w)^2 / sum w^2
         best_arm : the arm of `difference`
@@ -126,6 +129,8 @@ def _rows(
             "benefit_kept": mine.triple(kept_over(best.arm)) if gains else REFUSED,
         }
         means = {name: float(np.mean([each.means[place][name] for each in measured])) for name in measured[0].means[0]}
+        parts = [means.pop(name) for name in (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)]
+        apart = mine.estimates[difference_to(best.arm)]
         rows.append(
             {
                 "policy": policy.name,
@@ -134,6 +139,8 @@ def _rows(
                 "level": group.level,
                 "share": group.rows.size / log.data.n_rows,
                 **{f"{name}{end}": number for name, triple in triples.items() for end, number in _ends(triple)},
+                "difference_se": apart.standard_error,
+                "break_even_gain": _break_even(mine.triple("value")[0] - apart.value, *parts),
                 **means,
                 "epsilon_spent": max(each.epsilon_spent for each in measured),
                 "guess_rate": float(np.max([each.guess_rate for each in measured])),
@@ -142,6 +149,12 @@ def _rows(
             }
         )
     return rows
+
+
+def _break_even(best: float, by_lot: float, follows: float, of_greedy: float, greedy_follows: float) -> float:
+    """See `power.break_even_gain`; what follows patients by less than rounding does not follow them."""
+    ratio = follows / greedy_follows if greedy_follows > ROUNDING * abs(of_greedy) else 0.0
+    return break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0)
 
 
 def _ends(triple: Triple) -> list[tuple[str, float]]:
@@ -193,6 +206,9 @@ def kept_over(arm: int) -> str:
 
 
 GAIN_OVER_UNIFORM = "gain over uniform"
+# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
+# that by the fitted scores.
+BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
 
 
 class Measure:
@@ -210,7 +226,8 @@ class Measure:
         self._split, self._groups = split, groups
         for problem in split.problems:
             _ = problem.sensitivity, problem.best_actions  # computed once, before threads share them
-        self._greedy, self._uniform = (split.evaluate(policy).contributions for policy in (Greedy(), Uniform()))
+        greedy, uniform = (split.evaluate(policy) for policy in (Greedy(), Uniform()))
+        self._greedy, self._uniform, self._first = greedy.contributions, uniform.contributions, greedy.probabilities
         self._arms = [split.arm(arm) for arm in range(split.log.data.n_actions)]
         self._best: IntArray = split.scores.argmax(axis=1)
         # "Untreated" is the first action.
@@ -242,12 +259,20 @@ class Measure:
 
     def _means(self, held_out: HeldOut, rows: IntArray) -> dict[str, float]:
         names = [f"p_{name}" for name in self._split.log.data.names]
+        parts = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
         if not rows.size:
-            return dict.fromkeys(["best_action_rate", "worse_than_untreated", *names, "ess"], np.nan)
+            return dict.fromkeys(["best_action_rate", "worse_than_untreated", *names, "ess", *parts], np.nan)
         chosen, weights = held_out.probabilities[rows], held_out.weights[rows]
         return {
             "best_action_rate": float(np.take_along_axis(chosen, self._best[rows, None], axis=1).mean()),
             "worse_than_untreated": float((chosen * self._worse[rows]).sum(axis=1).mean()),
             **dict(zip(names, chosen.mean(axis=0).tolist(), strict=True)),
             "ess": float(weights.sum() ** 2 / (weights @ weights)) if weights.any() else 0.0,
+            **dict(zip(parts, (*self._parts(chosen, rows), *self._parts(self._first[rows], rows)), strict=True)),
         }
+
+    def _parts(self, chosen: FloatArray, rows: IntArray) -> tuple[float, float]:
+        """What is worth drawing treatments with the same shares, and what following the patients adds by the scores."""
+        shares = chosen.mean(axis=0)
+        arms = [float(contributed[rows].mean()) for contributed in self._arms]
+        return float(shares @ arms), float(((chosen - shares) * self._split.scores[rows]).sum(axis=1).mean())

@@ -9,6 +9,7 @@ from scipy.stats import chi2_contingency, chisquare
 
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
+from policysim.question.words import percent
 from policysim.trials.caveats import SMALLEST_ESS
 from policysim.trials.estimators import importance_weights
 from policysim.trials.holes import where_caveats
@@ -19,6 +20,9 @@ ESTIMATED = (
     "Propensities are estimated from the declared features: whatever else decided who got which treatment "
     "(confounding) biases every number here, and no interval covers that."
 )
+
+# Of fewer patients that an arm still has at the horizon, a Kaplan-Meier estimate there is rough.
+FEWEST_FOLLOWED = 10
 
 # The same in a clause, for sentences that would otherwise call something shown.
 EXTRAPOLATED = "no interval covers what is extrapolated where overlap fails"
@@ -74,6 +78,12 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     weights = importance_weights(data, by_lot)
+    followed = [
+        f"Only {arm.followed:,} of {arm.patients:,} patients of {name} are followed to the horizon: what is said of it "
+        "rests on them."
+        for name, arm in zip(data.names, log.censored, strict=False)
+        if arm.followed < FEWEST_FOLLOWED and arm.censored
+    ]
     few = (
         f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
         "95 % intervals may cover less than they say."
@@ -82,7 +92,34 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
         confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
         allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
         overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
-        few=(few,) if weights.ess < SMALLEST_ESS else (),
+        few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
+    )
+
+
+def outcome_words(source: LogSource) -> str:
+    """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
+    columns = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
+    exactly = source.follow_up.title if source.follow_up else columns
+    if source.outcome_title:
+        return f"The outcome: {source.outcome_title} ({exactly})."
+    return f"The outcome: {exactly}." if source.follow_up else ""
+
+
+def censoring_words(log: Log, source: LogSource) -> str:
+    """How many patients of each arm are not followed to the horizon, and what is done about it; "" without one."""
+    if not source.follow_up:
+        return ""
+    horizon = f"{source.follow_up.time} = {source.follow_up.horizon:g}"
+    if not any(arm.censored for arm in log.censored):
+        return f"Every patient is followed to {horizon} or to the event."
+    arms = ", ".join(
+        f"{name} {arm.censored:,} of {arm.patients:,} ({percent(arm.censored / max(1, arm.patients))})"
+        for name, arm in zip(log.data.names, log.censored, strict=True)
+    )
+    return (
+        f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
+        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if within each arm those "
+        "who leave have the same prospects as those who stay."
     )
 
 

@@ -18,7 +18,8 @@ from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.question.words import ALL, rounded, with_interval
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
-from policysim.trials.log_caveats import LogCaveats, log_caveats
+from policysim.trials.log_caveats import LogCaveats, censoring_words, log_caveats, outcome_words
+from policysim.trials.power import Power, break_even_words, power_of, power_words
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 NO_DOUBT = LogCaveats()
@@ -31,7 +32,8 @@ class LoggedRow:
 
     `surely_from` is the least computed epsilon at which the interval of the difference to the best single treatment is
     above 0; inf where there is none, NaN for policies that do not depend on epsilon, and for all where errors that no
-    interval covers have left signs in the log (`LogCaveats.not_covered`).
+    interval covers have left signs in the log (`LogCaveats.not_covered`). `break_even_gain` is how much choosing for
+    each without privacy would have to gain for this policy to beat the best single treatment (`power`).
     """
 
     policy: str
@@ -41,6 +43,7 @@ class LoggedRow:
     benefit_kept: tuple[float, float, float]
     epsilon_spent: float
     surely_from: float
+    break_even_gain: float
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,19 @@ class LoggedFindings:
         The one that it is about.
     unread : str
         How many guesses of the study file are still marked as such; "" if none is.
-    n_read, n_missing, n_used : int
-        Rows of the log, those without an outcome, and those that the estimates rest on.
+    n_read, n_untreated, n_missing, n_used : int
+        Rows of the log, those without a treatment, which are left out, those of the others without an outcome, and
+        those that the estimates rest on.
     arms : list of dict
         For each outcome and arm: outcome, arm, rows, missing, mean, low, high.
     caveats : list of str
         What may be wrong with the log.
     not_covered, provided : str
         Of that, what lets no interval show anything, and on what they depend; "" if nothing.
+    outcome : str
+        What the outcome is, where it is not a column alone.
+    censoring : str
+        How many patients of each arm are not followed to the horizon; "" if there is none.
     one_for_all : str
         The arm that is estimated best: what differences are against.
     gain : tuple of float
@@ -71,22 +79,31 @@ class LoggedFindings:
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     answer : list of str
         The answer in three sentences.
+    power : Power
+        What a log of this size can show.
+    power_words : list of str
+        The same in sentences, with the gains at which the policies break even.
     """
 
     epsilon: float
     unread: str
     n_read: int
+    n_untreated: int
     n_missing: int
     n_used: int
     arms: list[dict[Hashable, Any]]
     caveats: list[str]
     not_covered: str
     provided: str
+    outcome: str
+    censoring: str
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
     right_guesses: float
     answer: list[str]
+    power: Power
+    power_words: list[str]
 
 
 def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
@@ -96,17 +113,22 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     one_for_all = str(table["best_arm"].iloc[0])
     gain = _triple(now[Greedy.name], "difference")
     doubts = log_caveats(log, study.log)
+    low, high = study.log.utility_range
+    power = power_of(float(now[Greedy.name]["difference_se"]), log.data.n_rows, high - low)
     rows = [_row(name, now[name], overall[overall["policy"] == name], doubts) for name in study.policies]
     return LoggedFindings(
         epsilon=study.epsilon,
         unread=unread_words(study),
         n_read=log.n_read,
+        n_untreated=log.n_untreated,
         n_missing=sum(log.missing),
         n_used=log.data.n_rows,
         arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
         caveats=doubts.said,
         not_covered=doubts.not_covered,
         provided=doubts.provided,
+        outcome=outcome_words(study.log),
+        censoring=censoring_words(log, study.log),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
@@ -115,6 +137,13 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
             _without_privacy(one_for_all, gain, doubts),
             _at_epsilon(study, rows, doubts),
             _from_which(rows, doubts),
+        ],
+        power=power,
+        power_words=[
+            power_words(power, log.data.n_rows),
+            *filter(
+                None, [break_even_words(study.epsilon, [(row.policy, row.break_even_gain) for row in individual(rows)])]
+            ),
         ],
     )
 
@@ -146,7 +175,8 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
         known = np.isfinite(values)
         without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
         data = log.data
-        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names)
+        observed = data.observed if np.array_equal(values, data.rewards) else None
+        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names, observed)
         limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
         if np.array_equal(values, data.rewards):
             limits = source.utility_range
@@ -176,6 +206,7 @@ def _row(name: str, now: pd.Series, curve: pd.DataFrame, doubts: LogCaveats) -> 
         benefit_kept=_triple(now, "benefit_kept"),
         epsilon_spent=float(now["epsilon_spent"]),
         surely_from=_first(curve, "difference_low") if can_be_sure else math.nan,
+        break_even_gain=float(now["break_even_gain"]),
     )
 
 

@@ -28,6 +28,12 @@ from policysim.trials.held_out import compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
+CENSORING = (
+    "The outcome of a patient is 1 or 0 over the probability, by Kaplan and Meier's estimator for the censoring of the "
+    "arm, that it is known, plus what a censored patient's follow-up tells; over an arm its mean is Kaplan and Meier's "
+    "estimate, with Greenwood's variance. The outcome models are fitted to known outcomes with the same weights."
+)
+
 
 @dataclass(frozen=True)
 class TrialQuestion(Question):
@@ -167,10 +173,15 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("epsilon", "", findings.epsilon),
         ("right_guesses", "", findings.right_guesses),
         ("patients", "read", findings.n_read),
+        *([("patients", "without a treatment", findings.n_untreated)] if findings.n_untreated else []),
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
+        ("standard error of that gain", "", findings.power.standard_error),
+        ("least gain seen with 80 % power", "", findings.power.least_gain),
+        *(("patients needed", f"for a gain of {gain:g}", count) for gain, count in findings.power.patients.items()),
         *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
+        *(("break_even_gain", row.policy, row.break_even_gain) for row in findings.rows),
         ("sensitivity", "", found.value),
         ("range", "", found.range),
         *(
@@ -201,12 +212,14 @@ def _group_rows(at_epsilon: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _method(study: LoggedStudy) -> dict[str, str]:
     source = study.log
-    outcome = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
+    columns = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
+    outcome = source.follow_up.title if source.follow_up else columns
     return {
         "Study": f"{study.name} (SHA-256 {study.digest}), seed {study.seed}.",
         "Data": "; ".join(f"{name} (SHA-256 {digest})" for name, digest in study.identity["data"].items()) + ".",
         "Outcome": f"{outcome}, within [{source.utility_range[0]:g}, {source.utility_range[1]:g}]; propensities: "
         f"{source.propensity}.",
+        **({"Censoring": CENSORING} if source.follow_up else {}),
         "Scores": f"The {source.outcome_model} outcome model of each arm on the declared features, clipped to the "
         "outcome's range. Domain and sensitivity are those of the declared levels, never of the rows that are there.",
         "Prior": "The share of each record among the patients, with √n imagined ones spread as if the features were "

@@ -35,8 +35,10 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
         study.title,
         *(wrap(findings.unread) if findings.unread else []),
         *wrap(rows_words(study, findings)),
+        *wrap(findings.outcome),
         "",
         *arm_lines(findings),
+        *wrap(findings.censoring),
         *(line for caveat in findings.caveats for line in wrap(f"Beware: {caveat}")),
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {PUBLIC_OF_LOG}."),
@@ -46,17 +48,24 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
         *wrap(how_estimated(findings)),
         "",
     ]
-    for sentence in (*findings.answer, percentages(findings), odds(findings.epsilon, findings.right_guesses)):
+    for sentence in (
+        *findings.answer,
+        *findings.power_words,
+        percentages(findings),
+        odds(findings.epsilon, findings.right_guesses),
+    ):
         lines += wrap(sentence)
     return lines
 
 
 def rows_words(study: LoggedStudy, findings: LoggedFindings) -> str:
-    """How many patients, and what is done with those without an outcome."""
-    without = f"{findings.n_missing:,} without an outcome" if findings.n_missing else "all with an outcome"
+    """How many patients, and what is done with those without a treatment or an outcome."""
+    known = "a time of follow-up" if findings.censoring else "an outcome"
+    without = f"{findings.n_missing:,} without {known}" if findings.n_missing else f"all with {known}"
     what = f" ({MISSING[study.log.missing]})" if findings.n_missing else ""
+    untreated = f"{findings.n_untreated:,} without a treatment (left out), " if findings.n_untreated else ""
     return (
-        f"{findings.n_read:,} patients in the log, {without}{what}; {findings.n_used:,} are used. "
+        f"{findings.n_read:,} patients in the log, {untreated}{without}{what}; {findings.n_used:,} are used. "
         f"{study.space.size:,} possible records by the declared features."
     )
 

@@ -108,10 +108,10 @@ def acids():
 
 @pytest.fixture
 def run_init():
-    """`policysim init DATA [--out FILE]`."""
+    """`policysim init DATA [--out FILE]` and other options."""
 
-    def run(data, out=None, *, json=False):
-        words = ["init", str(data), *(["--out", str(out)] if out else []), *(["--json"] if json else [])]
+    def run(data, out=None, *options, json=False):
+        words = ["init", str(data), *(["--out", str(out)] if out else []), *(["--json"] if json else []), *options]
         return init_command.run(parse(words, [init_command.add]))
 
     return run

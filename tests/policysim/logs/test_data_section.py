@@ -64,6 +64,43 @@ def test_defaults(read_section, section):
     assert source.utility_range == (0.0, 1.0)
 
 
+FOLLOWED = 'time = "days"\nevent = "relapse"\nhorizon = 365'
+
+
+def test_with_time_event_and_horizon_the_outcome_is_to_be_free_of_the_event(read_section, section):
+    source = read_section(section.replace("outcome = { success = 1.0 }", FOLLOWED))
+    assert source.follow_up == light.FollowUp("days", "relapse", 365.0)
+    assert source.follow_up.title == "free of relapse at days = 365"
+    assert (source.outcome, source.utility_range, source.outcome_title) == ({}, (0.0, 1.0), "")
+    shown = FOLLOWED + '\noutcome = { success = 0 }\nrange = [0, 1]\nmodel = "logistic"\noutcome_title = "well"'
+    source = read_section(section.replace("outcome = { success = 1.0 }", shown))
+    assert (source.outcome, source.outcome_model, source.outcome_title) == ({"success": 0.0}, "logistic", "well")
+    assert read_section(section).follow_up is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('time = "days"\n', "", "data: time is missing: time, event and horizon go together"),
+        ("horizon = 365", "", "data: horizon is missing: time, event and horizon go together"),
+        ("365", "0", "study.toml:8: data.horizon: must be > 0, got 0"),
+        ("365", "inf", "study.toml:8: data.horizon: must be a number, got inf"),
+        ("365", '"1y"', "study.toml:8: data.horizon: must be a number, got '1y'"),
+        ('"days"', '""', "study.toml:6: data.time: must not be empty"),
+        ('"days"', '"arm"', "study.toml:6: data.time: 'arm' is the treatment already: name another column"),
+        ('"relapse"', '"days"', "study.toml:7: data.event: 'days' is the time already: name another column"),
+        ('"relapse"', '"sex"', "'sex' is the event already: a feature must be known before treatment"),
+        ("365", "365\noutcome = { cured = 1 }", "study.toml:9: data.outcome.cured: must be 0: with time, event and"),
+        ("365", "365\nrange = [0, 2]", "study.toml:9: data.range: is [0, 1] with time, event and horizon: leave it"),
+    ],
+)
+def test_each_mistake_about_follow_up_is_told_with_its_line(read_section, section, *, old, new, said):
+    assert old in FOLLOWED
+    with pytest.raises(InputFileError) as error:
+        read_section(section.replace("outcome = { success = 1.0 }", FOLLOWED.replace(old, new)))
+    assert any(said in line for line in str(error.value).splitlines()), str(error.value)
+
+
 def test_three_files_may_have_an_action_in_each_column(read_section, section, tmp_path):
     three = '{ features = "f.csv", actions = "a.parquet", outcomes = "o.csv" }'
     source = read_section(section.replace('"trial.csv"', three).replace('treatment = "arm"\n', ""))

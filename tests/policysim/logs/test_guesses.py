@@ -11,9 +11,14 @@ from hypothesis import given
 from scipy.stats import chisquare
 
 from policysim.files.bad_rows import DataError
-from policysim.logs.guess_columns import summarise
+from policysim.logs.guess_columns import summarise, summarise_joined
 from policysim.logs.guess_features import guess_features, round_cuts, round_range
-from policysim.logs.guess_roles import guess_roles, reference_first
+from policysim.logs.guess_later import known_later
+from policysim.logs.guess_outcome import round_down
+from policysim.logs.guess_roles import Named, guess_roles
+from policysim.logs.log_tables import joined
+from policysim.logs.study_text import treatment_names
+from policysim.question.protocol import UsageError
 
 N = 400
 
@@ -26,7 +31,8 @@ def columns(**values):
 
 
 def roles(**values):
-    return guess_roles(columns(**{"arm": [0, 1], "success": [0, 1], **values}), "trial.csv")
+    made = columns(**{"arm": [0, 1], "success": [0, 1], **values})
+    return guess_roles(made, "trial.csv", Named(outcome="success"))
 
 
 def later(**values):
@@ -43,13 +49,14 @@ def test_the_column_that_decides_the_other_is_the_treatment():
     arms = np.arange(N) % 4
     coarse = [summarise(pd.Series((arms > 0).astype(int)), "treatment"), summarise(pd.Series(arms), "arms")]
     found = guess_roles([*coarse, *columns(success=[0, 1])], "trial.csv")
-    assert (found.treatment.name, found.also_treatment) == ("arms", ("treatment",))
+    assert found.treatment.name == "arms"
     assert {column.name for column, _ in found.later} == {"treatment"}
 
 
 def test_a_control_comes_first():
-    arm = summarise(pd.Series(["drug A", "drug B", "Placebo pill"] * 5), "arm")
-    assert [arm.values[place] for place in reference_first(arm)] == ["Placebo pill", "drug A", "drug B"]
+    arm = summarise(pd.Series(["drug A", "drug B", "Placebo pill"] * 20), "arm")
+    found = guess_roles([arm, summarise(pd.Series([0, 1, 1, 0] * 15), "success")], "trial.csv")
+    assert [name for _, name in treatment_names(found)] == ["Placebo pill", "drug A", "drug B"]
 
 
 def test_propensities_are_a_column_or_equal_or_estimated():
@@ -75,14 +82,64 @@ def test_propensities_are_a_column_or_equal_or_estimated():
 )
 def test_the_outcome_goes_by_its_name(name, values, harmful):
     found = guess_roles(columns(arm=[0, 1], sex=[0, 1], **{name: values}, site=[1, 2, 3]), "trial.csv")
-    assert (found.outcome.name, found.harmful, found.candidates) == (name, harmful, ())
+    assert (found.outcome.name, found.harmful) == (name, harmful)
 
 
-def test_outcomes_of_0_and_1_come_before_other_numbers_and_nothing_is_guessed():
-    assert roles(outcome=[1.5, 2, 3], success=[0, 1]).outcome.name == "success"
-    found = guess_roles(columns(arm=[0, 1], sex=[0, 1], bp=[90.5, 120, 130], site=["a", "b"]), "trial.csv")
-    assert found.outcome is None
-    assert [column.name for column in found.candidates] == ["bp"]
+def asked(made, **named):
+    """The lines of what init asks."""
+    with pytest.raises(UsageError) as error:
+        guess_roles(made, "trial.csv", Named(**named))
+    return str(error.value).splitlines()
+
+
+def test_where_no_name_or_several_say_which_is_the_outcome_it_is_asked_for():
+    (line,) = asked(columns(arm=[0, 1], sex=[0, 1], bp=[90.5, 120, 130], site=["a", "b"]))
+    assert line == "trial.csv: which column is the outcome? Name it: --outcome COLUMN; it could be bp"
+    (line,) = asked(columns(arm=[0, 1], outcome=[1.5, 2, 3], success=[0, 1], bp=[90.5, 120, 130]))
+    assert line.endswith("it could be outcome, success, bp")
+    found = guess_roles(columns(arm=[0, 1], outcome=[1.5, 2, 3], success=[0, 1]), "trial.csv", Named(outcome="success"))
+    assert (found.outcome.name, found.doubt) == ("success", "")
+    assert {column.name for column, _ in found.later} == {"outcome"}
+
+
+def test_where_no_name_or_several_say_which_is_the_treatment_it_is_asked_for():
+    made = columns(qsmk=[0, 1], age=list(range(30, 70)), sex=[0, 1], smoker=[1, 2, 3], wt82=list(range(50, 90)))
+    first, second = asked(made)
+    assert first.startswith("trial.csv: which column is the treatment? Name it: --treatment COLUMN")
+    assert first.endswith("it could be qsmk, smoker")
+    assert second.startswith("trial.csv: which column is the outcome?")
+    (line,) = asked([*columns(treat=[0, 1], rx=[0, 1, 2], success=[0, 1])])
+    assert line.endswith("it could be treat, rx, success")
+    assert guess_roles(made, "t.csv", Named(treatment=("qsmk",), outcome="wt82")).treatment.name == "qsmk"
+    # A whole name says more than a word of one: the arm of a patient is no treatment.
+    both = columns(arm=[0, 1], arm_or_hand=["Y", "N", "C"], success=[0, 1])
+    assert guess_roles(both, "t.csv").treatment.name == "arm"
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"treatment": ("arn",)}, "--treatment: trial.csv has no column 'arn'; did you mean 'arm'? known: arm, bp"),
+        ({"treatment": ("bp",)}, "--treatment: bp has 40 distinct values; a treatment needs 2 to 20"),
+        ({"treatment": ("arm", "bp")}, '--treatment: "arm, bp" has 80 combinations; a treatment needs 2 to 20'),
+        ({"outcome": "arm", "treatment": ("arm",)}, "--outcome 'arm' is the --treatment already: one column is one"),
+        ({"id": "bp"}, "--id: bp does not have a value of its own in each row"),
+        ({"time": "bp"}, "--time and --event go together"),
+        ({"time": "bp", "event": "cured", "outcome": "relapse"}, "--outcome does not go with --time and --event"),
+    ],
+)
+def test_what_is_named_is_checked(named, said):
+    (line,) = asked(columns(arm=[0, 1], bp=list(range(40)), cured=[0, 1], relapse=[0, 1]), **named)
+    assert line.startswith(said)
+
+
+def test_an_outcome_that_looks_like_none_is_taken_with_a_doubt():
+    made = columns(arm=[0, 1], time=list(range(40)), status=[0, 1], bp=[1, 2, 3])
+    assert "it is a time of follow-up" in guess_roles(made, "trial.csv", Named(outcome="time")).doubt
+    with pytest.raises(
+        DataError, match=r"^trial.csv: name cannot be the outcome: it is text \(x, y\): make it 0 and 1$"
+    ):
+        guess_roles(columns(arm=[0, 1], name=["x", "y"]), "trial.csv", Named(outcome="name"))
 
 
 @pytest.mark.parametrize(
@@ -101,22 +158,51 @@ def test_no_other_column_is_taken_in_place_of_an_outcome_that_cannot_be_used(val
         guess_roles(made, "trial.csv")
     # One that can be used is used, and names of what was known before are none of an outcome.
     assert guess_roles([*made, *columns(death=[0, 1, 1])], "trial.csv").outcome.name == "death"
-    before = columns(arm=[0, 1], prior_response=["no", "yes"], age=list(range(30, 70)))
+    before = columns(arm=["a", "b"], prior_response=["no", "yes"], age=list(range(30, 70)))
     with pytest.raises(DataError, match=r"^trial.csv: no column can be the outcome: one needs numbers"):
         guess_roles(before, "trial.csv")
 
 
-def test_in_a_survival_trial_no_outcome_is_guessed():
+def test_in_a_survival_trial_time_and_event_are_asked_for():
     """The columns of two public ones: neither the time, nor the age, nor the stage is an outcome."""
-    lung = columns(arm=[0, 1], time=list(range(5, 300, 7)), status=[1, 2, 2], age=list(range(40, 80)), karno=[60, 80])
-    found = guess_roles(lung, "lung.csv")
-    assert found.outcome is None
-    assert [column.name for column in found.candidates] == ["status", "karno"]
+    lung = columns(arm=[0, 1], time=list(range(5, 300, 7)), status=[0, 1, 1], age=list(range(40, 80)), karno=[60, 80])
+    (line,) = asked(lung)
+    assert "Name it: --time time --event status where follow-up ended early for some patients" in line
+    assert line.endswith("or --outcome COLUMN; it could be status, karno")
+    named = columns(arm=[0, 1], days_to_event=list(range(5, 300, 7)), event=[0, 1], stage=[1, 2, 3, 4])
+    assert "--time days_to_event --event event" in asked(named)[0]
     # What was measured again later is none, either.
     again = columns(arm=[0, 1], karno=[60, 80], cd40=list(range(40)), cd420=list(range(30, 70)))
-    assert [column.name for column in guess_roles(again, "trial.csv").candidates] == ["karno", "cd420"]
-    named = columns(arm=[0, 1], days_to_event=list(range(5, 300, 7)), event=[0, 1], stage=[1, 2, 3, 4])
-    assert guess_roles(named, "trial.csv").outcome.name == "event"
+    assert asked(again)[0].endswith("it could be karno, cd420")
+    # A name of its own beside them says which it is.
+    assert guess_roles([*lung, *columns(cured=[0, 1, 1])], "t.csv", Named(outcome="cured")).outcome.name == "cured"
+
+
+def test_the_horizon_is_the_latest_time_to_which_every_arm_is_followed():
+    arm = summarise(pd.Series([0] * 100 + [1] * 300), "arm")
+    time = summarise(pd.Series([*range(1, 101), *(2 * i for i in range(1, 301))]), "time")
+    event = summarise(pd.Series(np.arange(400) % 2), "event")
+    followed = guess_roles(
+        [arm, time, event, *columns(sex=[0, 1])], "t.csv", Named(time="time", event="event")
+    ).followed
+    # Of the first arm ten patients have 91 or more, of the second all of the last 30 have 542 or more.
+    assert (followed.horizon, followed.at_risk) == (91.0, (10, 255))
+    assert [round_down(value) for value in (1231.0, 0.57, 99.9, 1e-5, 0.0)] == [1200.0, 0.57, 99.0, 1e-5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("times", "events", "said"),
+    [
+        ([-1, 5], [0, 1], "trial.csv: time must be times, numbers >= 0, got -1"),
+        (["soon", "later"], [0, 1], "trial.csv: time must be times, numbers >= 0, got later"),
+        ([1, 2], [1, 2], "status must be 1 for the event and 0 where follow-up ended before, got 1, 2: make them 0"),
+        ([1, 2], ["dead", "alive"], "0 where follow-up ended before, got alive, dead: make them 0 and 1"),
+    ],
+)
+def test_times_and_events_that_cannot_be_any_are_refused(times, events, said):
+    with pytest.raises(DataError) as error:
+        guess_roles(columns(arm=[0, 1], time=times, status=events), "trial.csv", Named(time="time", event="status"))
+    assert said in str(error.value)
 
 
 def test_an_outcome_that_the_treatment_decides_is_refused():
@@ -189,8 +275,97 @@ def test_later_measurements_are_left_out():
     assert found == {
         "cd420": "probably a later measurement of cd40",
         "cd820": "probably a later measurement of cd80",
-        "bp_2": "probably a later measurement of bp_1",
     }
+
+
+def test_a_larger_number_behind_a_name_is_no_evidence_by_itself():
+    before = np.random.default_rng(3).normal(size=N).round(3)
+    noise = np.random.default_rng(4).normal(size=N).round(3)
+    arm = np.arange(N) % 2
+    made = {"arm": arm, "re74": before, "re75": before + noise, "re78": before - noise, "success": (noise > 0) * 1}
+    frame = pd.DataFrame(made)
+    summed = [summarise(frame[name], name) for name in frame]
+    assert guess_roles(summed, "t.csv").later == ()
+    # The outcome's own name with a larger number is.
+    chosen = guess_roles(summed[:4], "t.csv", Named(outcome="re75"))
+    assert {c.name: why for c, why in chosen.later} == {"re78": "named like the outcome re75, with a larger number"}
+    # And so is a difference that the treatment made, where allocation looks randomised.
+    treated = [*summed[:2], summarise(frame["re75"] + arm, "re75"), *summed[3:]]
+    assert [(c.name, why) for c, why in guess_roles(treated, "t.csv").later] == [
+        ("re75", "differs between the treatments, given re74 (p < 0.001)")
+    ]
+    uneven = [summarise(pd.Series((np.arange(N) % 3 > 0) * 1), "arm"), *treated[1:]]
+    assert guess_roles(uneven, "t.csv").later == ()
+
+
+def test_few_differences_arise_where_treatment_changed_nothing():
+    """The F test is exact for normal values: at 1 in 1,000, more than 3 of 400 tables would be a defect."""
+    rng = np.random.default_rng(5)
+    arm, success = summarise(pd.Series(np.arange(N) % 4), "arm"), summarise(pd.Series(np.arange(N) // 4 % 2), "success")
+    found = 0
+    for _ in range(400):
+        before = rng.normal(size=N)
+        pair = [summarise(pd.Series(v), name) for name, v in (("bp_1", before), ("bp_2", before + rng.normal(size=N)))]
+        found += bool(known_later([*pair], arm, success, randomised=True))
+    assert found <= 3
+
+
+@pytest.mark.parametrize("name", ["stroke_14d", "pain_week4", "weight_6m", "visit 30 days"])
+def test_a_number_of_days_or_weeks_is(name):
+    assert name in later(**{name: [1, 2, 3]})
+
+
+def test_a_level_that_excludes_a_randomised_treatment_reveals_it():
+    arms = np.arange(N) % 4
+    dose = np.where(arms < 2, "none", np.where(np.arange(N) % 8 < 4, "low", "high"))
+    made = [summarise(pd.Series(v), n) for n, v in (("arm", arms), ("dose", dose), ("success", arms * 0))]
+    made[2] = columns(success=[0, 1])[0]
+    (found,) = guess_roles(made, "t.csv").later
+    assert found[1].startswith("reveals the treatment, which was randomised: nobody with one of its values got")
+
+
+def test_gaps_that_go_with_the_outcome_are_evidence():
+    rng = np.random.default_rng(6)
+    death = rng.integers(0, 2, N)
+    year = np.where(death == 1, rng.integers(80, 93, N), np.nan)
+    gone = rng.random(N) < 0.1
+    weight, change = (np.where(gone, np.nan, rng.normal(size=N)) for _ in range(2))
+    made = {"arm": np.arange(N) % 2, "death": death, "yrdth": year, "wt82": weight, "gain": change}
+    summed = [summarise(pd.Series(value), name) for name, value in made.items()]
+    by_death = {c.name: why for c, why in guess_roles(summed, "t.csv", Named(outcome="death")).later}
+    assert by_death == {"yrdth": "missing by what the outcome death was"}
+    by_gain = {c.name: why for c, why in guess_roles(summed, "t.csv", Named(outcome="gain")).later}
+    assert by_gain == {
+        "death": "named like an outcome or a time after treatment",
+        "yrdth": "missing by what death was",
+        "wt82": "missing in the same rows as the outcome gain",
+    }
+
+
+def test_columns_that_make_the_treatment_together_are_named_by_their_yes():
+    aspirin, heparin = (np.array(["N", "Y"])[np.arange(N) // 2**place % 2] for place in range(2))
+    made = [summarise(pd.Series(v), n) for n, v in (("aspirin", aspirin), ("heparin", heparin))]
+    found = guess_roles([*made, *columns(success=[0, 1])], "t.csv", Named(treatment=("aspirin", "heparin")))
+    assert dict(treatment_names(found)) == {
+        "N, N": "none",
+        "N, Y": "heparin",
+        "Y, N": "aspirin",
+        "Y, Y": "aspirin + heparin",
+    }
+    assert next(iter(treatment_names(found))) == ("N, N", "none")
+    dose = summarise(pd.Series(np.array(["0", "5", "10"])[np.arange(N) % 3]), "dose")
+    found = guess_roles([made[0], dose, *columns(success=[0, 1])], "t.csv", Named(treatment=("aspirin", "dose")))
+    assert ("Y, 10", "aspirin Y, dose 10") in treatment_names(found)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.5, "a", "b c", ""])] * 3), min_size=2, max_size=12))
+def test_joined_columns_are_the_same_as_in_the_log(rows):
+    frame = pd.DataFrame(rows, columns=["x", "y", "z"]).astype(str)
+    found = summarise_joined([summarise(frame[name], name) for name in frame])
+    texts = joined([frame[name] for name in frame])
+    expected = [None if code < 0 else found.values[code] for code in found.codes]
+    assert expected == texts.tolist()
+    assert found.name == "x, y, z"
 
 
 def test_a_column_that_tells_gaps_in_a_later_one_is_left_out():
@@ -251,13 +426,25 @@ def test_levels_or_cuts_or_neither():
     }
 
 
-def test_missing_values_are_a_level_of_their_own_or_in_the_way():
+def test_missing_values_are_a_level_of_their_own():
     gaps = [summarise(pd.Series(["1", "", "2", "NA"] * 100), "few")]
     gaps += [summarise(pd.Series([*np.arange(300.0), *[np.nan] * 100]), "many")]
-    found = guess_features(gaps)
-    assert found.chosen[0].binning.levels == (1, 2, "NA")
-    assert found.chosen[0].counts == [100, 100, 200]
-    assert found.unusable == {"many": "missing in 100 rows: fill these first"}
+    few, many = guess_features(gaps).chosen
+    assert (few.binning.levels, few.counts) == ((1, 2, "NA"), [100, 100, 200])
+    assert many.binning.missing and many.binning.feature.levels[-1] == "NA"
+    assert many.counts[-1] == 100 and sum(many.counts) == 400
+    assert np.array_equal(many.codes, many.binning.codes(pd.Series([*np.arange(300.0), *[np.nan] * 100])))
+
+
+def test_what_numbers_the_rows_is_no_feature():
+    numbered = [summarise(pd.Series(np.arange(N) * 3 + 7), name) for name in ("rownames", "n", "Unnamed: 0")]
+    found = guess_features([*numbered, *columns(age=range(40), rownames=[f"r{i}" for i in range(N)])])
+    assert [candidate.binning.name for candidate in found.chosen] == ["age"]
+    assert set(found.unusable.values()) == {"numbers the rows", "named like an id"}
+    # The patients' own id is the id, and not the number of the row before it.
+    made = [*numbered, summarise(pd.Series(np.random.default_rng(0).permutation(N)), "patient")]
+    roles = guess_roles([*columns(arm=[0, 1], success=[0, 1]), *reversed(made)], "t.csv")
+    assert roles.id.name == "patient"
 
 
 def test_the_domain_stays_small_and_takes_what_is_new_first():

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from envs.toml_reader import InputFileError
 from policies.catalogue import CATALOGUE
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
@@ -24,7 +23,7 @@ from policysim.question.protocol import UsageError
 def study(tmp_path, acids, run_init):
     """The study that init writes for the trial of AIDS drugs."""
     acids.to_csv(tmp_path / "acids.csv", index=False)
-    assert run_init(tmp_path / "acids.csv") == 0
+    assert run_init(tmp_path / "acids.csv", None, "--outcome", "cens") == 0
     return tmp_path / "acids.toml"
 
 
@@ -93,7 +92,7 @@ def test_out_says_where_and_the_data_are_named_from_there(tmp_path, acids, run_i
     (tmp_path / "studies").mkdir()
     acids.drop(columns="").to_parquet(tmp_path / "data" / "acids.parquet")
     out = tmp_path / "studies" / "mine.toml"
-    run_init(tmp_path / "data" / "acids.parquet", out)
+    run_init(tmp_path / "data" / "acids.parquet", out, "--outcome", "cens")
     assert load_log(read_study(out)).n_read == 400
     assert 'file = "../data/acids.parquet"' in out.read_text(encoding="utf-8")
     assert capsys.readouterr().out.splitlines()[-1] == f"Type next: policysim compare {out.as_posix()}"
@@ -104,8 +103,9 @@ def test_out_says_where_and_the_data_are_named_from_there(tmp_path, acids, run_i
 
 def test_json_is_one_document(tmp_path, acids, run_init, capsys):
     acids.to_csv(tmp_path / "acids.csv", index=False)
-    run_init(tmp_path / "acids.csv", json=True)
+    run_init(tmp_path / "acids.csv", None, "--outcome", "cens", json=True)
     document = json.loads(capsys.readouterr().out)
+    assert (document["missing_treatments"], document["horizon"]) == (0, None)
     assert (document["treatment"], document["outcome"]) == ("arms", {"cens": -1.0})
     assert "cd420" in document["left_out"]
     assert document["records"] <= 5_000
@@ -119,13 +119,36 @@ def written(tmp_path, run_init, read_study, content, name="trial.csv"):
     return read_study(path), path.read_text(encoding="utf-8")
 
 
+def test_time_and_event_make_a_study_that_runs_with_holes_in_overlap(tmp_path, capsys):
+    rng = np.random.default_rng(9)
+    n = 800
+    age = rng.integers(40, 90, n)
+    arm = np.where(age >= 75, 0, rng.integers(0, 2, n))  # nobody of 75 or older got arm 1
+    months, left = rng.exponential(20, n), rng.uniform(5, 40, n)
+    trial = pd.DataFrame({"rownames": np.arange(1, n + 1), "rx": arm, "age": age, "sex": rng.integers(0, 2, n)})
+    trial["time"], trial["status"] = np.minimum(months, left).round(1), (months <= left) * 1
+    data, study = tmp_path / "trial.csv", tmp_path / "trial.toml"
+    trial.to_csv(data, index=False)
+    assert main(["init", str(data)]) == 2
+    assert "--time time --event status" in capsys.readouterr().err
+    assert main(["init", str(data), "--time", "time", "--event", "status"]) == 0
+    section = tomllib.loads(study.read_text(encoding="utf-8"))["data"]
+    assert (section["id"], section["time"], section["event"]) == ("rownames", "time", "status")
+    assert list(section["features"]) == ["age", "sex"]
+    at_risk = [int((trial["time"][arm == one] >= section["horizon"]).sum()) for one in (0, 1)]
+    assert min(at_risk) >= 10
+    capsys.readouterr()
+    assert main(["compare", str(study), "--policy", "optimal", "--out", str(tmp_path / "out")]) == 0
+    assert "nobody got arm 1" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_was_measured_again_is_not_said_to_be_the_outcome(tmp_path, acids, run_init):
     acids.drop(columns="cens").to_csv(tmp_path / "acids.csv", index=False)
-    assert run_init(tmp_path / "acids.csv") == 0
-    lines = (tmp_path / "acids.toml").read_text(encoding="utf-8").splitlines()
-    (line,) = [line for line in lines if line.startswith("# it could be ")]
-    offered = line.removeprefix("# it could be ").split(", ")
+    with pytest.raises(UsageError) as error:
+        run_init(tmp_path / "acids.csv")
+    offered = str(error.value).partition("it could be ")[2].split(", ")
     assert "cd420" in offered and "cd40" not in offered
+    assert not (tmp_path / "acids.toml").exists()
 
 
 def test_an_outcome_in_words_is_refused_and_no_file_written(tmp_path, capsys):
@@ -165,8 +188,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, run_init, read_study):
         ("", "is empty"),
         ("arm,success,age\n", "has no rows"),
         ("arm;success;age\n0;1;30\n", "separated by semicolons"),
-        ("sex,success,age\n0,1,30\n1,0,40\n", "no column can be the treatment: it needs 2 to 20 distinct values"),
-        ("arm,success,age\n0,1,30\n0,0,40\n", "no column can be the treatment"),
+        ("sex,age\n0,30\n1,40\n", "no column can be the treatment: it needs 2 to 20 distinct values"),
         ("arm,name,ward\n0,x,a\n1,y,b\n", "no column can be the outcome: one needs numbers"),
         ("arm,success,site\n0,1,a\n1,0,a\n", "no column is left that can be a feature"),
     ],
@@ -221,9 +243,9 @@ def test_what_is_written_can_be_read_with_its_data_whatever_the_table(tmp_path, 
         assert len(str(error).splitlines()) == 1
         assert not out.exists()
         return
-    if "outcome = {}" in out.read_text(encoding="utf-8"):
-        with pytest.raises(InputFileError, match=r"trial\.toml:\d+: data.outcome: needs a column with a weight"):
-            read_study(out)
+    except UsageError as error:
+        assert all("which column is the" in line for line in str(error).splitlines())
+        assert not out.exists()
         return
     source = read_study(out)
     log = load_log(source)

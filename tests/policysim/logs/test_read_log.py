@@ -118,7 +118,7 @@ def test_a_range_is_checked_if_it_is_declared(log_table):
         ({"outcome": {"propensity": 1.0}}, "the column 'propensity' cannot be both the propensity and the outcome"),
         ({"propensity": "action"}, "the column 'action' cannot be both the propensity and the treatment"),
         ({"id": "action"}, "the column 'action' cannot be both the "),
-        ({"table": 3}, "table must be a path or a pandas DataFrame, got int"),
+        ({"table": 3}, "table must be a path, a pandas DataFrame or a NumPy array, got int"),
         ({"table": "nowhere.csv"}, "nowhere.csv: cannot be read"),
         ({"table": "log.txt"}, "must end in .csv or .parquet"),
     ],

@@ -26,26 +26,31 @@ def log(study):
 def test_the_arms_are_those_of_the_trial(study, log):
     arms = arms_of(log, study.log)
     # Hammer et al. 1996, and the data's own description: 532, 522, 524, 561 patients.
-    for outcome, expected in {
-        "event": (0.340, 0.197, 0.208, 0.228),
-        "cd4_higher": (0.436, 0.653, 0.555, 0.556),
-    }.items():
-        mine = arms[arms["outcome"] == outcome]
-        assert mine["rows"].tolist() == [532, 522, 524, 561]
-        assert mine["mean"].round(3).tolist() == list(expected)
-
-
-def test_success_is_a_higher_count_and_no_event():
+    mine = arms[arms["outcome"] == "cd4_higher"]
+    assert mine["rows"].tolist() == [532, 522, 524, 561]
+    assert mine["mean"].round(3).tolist() == [0.436, 0.653, 0.555, 0.556]
     frame = pd.read_csv(FOLDER / "actg175.csv")
-    higher = frame["cd4_week20"] > frame["cd4_baseline"]
-    assert np.array_equal(frame["cd4_higher"] == 1, higher)
-    assert np.array_equal(frame["success"] == 1, higher & (frame["event"] == 0))
+    assert frame.groupby("arm")["event"].mean().round(3).tolist() == [0.340, 0.197, 0.208, 0.228]
+    assert np.array_equal(frame["cd4_higher"] == 1, frame["cd4_week20"] > frame["cd4_baseline"])
 
 
-def test_only_success_counts_and_the_other_outcomes_are_shown(study, log):
+def test_being_free_of_the_event_is_kaplan_and_meiers_estimate_in_each_arm(study, log):
     frame = pd.read_csv(FOLDER / "actg175.csv")
-    assert np.array_equal(log.data.rewards, frame["success"])
-    assert set(log.outcomes) == {"success", "event", "cd4_higher"}
+    arms = arms_of(log, study.log)
+    own = arms[arms["outcome"] == "free of event at days = 730"]
+    for (_, mine), found in zip(frame.groupby("arm"), own["mean"], strict=True):
+        free = 1.0
+        for day in sorted(set(mine.loc[(mine["event"] == 1) & (mine["days"] <= 730), "days"])):
+            free *= 1 - ((mine["days"] == day) & (mine["event"] == 1)).sum() / (mine["days"] >= day).sum()
+        assert found == pytest.approx(free, abs=1e-12)
+    # Without a look at time, or leaving out who is censored, it would be another number.
+    assert abs(own["mean"] - (1 - frame.groupby("arm")["event"].mean().to_numpy())).min() > 0.05
+    assert [(arm.patients, arm.censored) for arm in log.censored] == [(532, 58), (522, 44), (524, 46), (561, 50)]
+
+
+def test_only_the_state_at_the_horizon_counts_and_the_other_outcome_is_shown(study, log):
+    assert np.array_equal(log.data.rewards, log.outcomes["free of event at days = 730"])
+    assert set(log.outcomes) == {"free of event at days = 730", "cd4_higher"}
     assert study.log.utility_range == (0.0, 1.0)
 
 

@@ -69,6 +69,40 @@ def test_unread_guesses_are_said_first_on_screen_and_page_and_in_json(folder, ca
     assert not any("better_from" in row for row in document["findings"]["rows"])
 
 
+@pytest.mark.usefixtures("blank_drawings")
+def test_a_censored_outcome_is_defined_and_its_censoring_told_on_screen_page_and_in_json(folder, capsys):
+    data = pd.read_csv(folder / "trial.csv")
+    rng = np.random.default_rng(2)
+    times = {"days": rng.integers(1, 900, 240), "ill": data.pop("success")}
+    data.assign(**times).to_csv(folder / "trial.csv", index=False)
+    (folder / "trial.toml").write_text(
+        '[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "equal"\ntime = "days"\nevent = "ill"\n'
+        'horizon = 365\noutcome_title = "well after a year"\n[data.features]\nsex = { levels = [0, 1] }\n',
+        encoding="utf-8",
+    )
+    code, printed = compare(folder, capsys, "--policy", "randomized-response")
+    assert code == 0
+    said = " ".join(printed.out.split())
+    assert "240 patients in the log, all with a time of follow-up" in said
+    assert "The outcome: well after a year (free of ill at days = 365)." in said
+    lost = [((data["arm"] == arm) & (times["days"] < 365) & (times["ill"] == 0)).sum() for arm in (0, 1)]
+    assert f"Censored, that is followed for less than days = 365 without the event: 0 {lost[0]} of 120 (" in said
+    assert f"1 {lost[1]} of 120 (" in said
+    page = " ".join((folder / "out" / "report.html").read_text(encoding="utf-8").split())  # whatever kind of space
+    assert "The outcome: well after a year (free of ill at days = 365)." in page
+    assert "Censored, that is followed for less than days = 365 without the event" in page
+    (folder / "policy.csv").write_text("sex,p_0,p_1\n0,1,0\n1,0,1\n")
+    assert main(["evaluate", str(folder / "trial.toml"), "--table", str(folder / "policy.csv")]) == 0
+    evaluated = " ".join(capsys.readouterr().out.split())
+    assert "The outcome: well after a year (free of ill at days = 365)." in evaluated
+    assert "Censored, that is followed for less than days = 365 without the event" in evaluated
+    code, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
+    findings = json.loads(printed.out)["findings"]
+    assert code == 0
+    assert findings["outcome"].startswith("The outcome: well")
+    assert findings["censoring"].startswith("Censored, ")
+
+
 def test_an_outcome_to_fill_in_is_refused_with_its_line_until_it_is_filled_in(folder, capsys):
     rng = np.random.default_rng(1)
     data = pd.read_csv(folder / "trial.csv").drop(columns="success")
@@ -94,7 +128,7 @@ def test_an_outcome_to_fill_in_is_refused_with_its_line_until_it_is_filled_in(fo
 
 def row(policy, surely):
     nothing = (0.0, 0.0, 0.0)
-    return LoggedRow(policy, nothing, nothing, nothing, nothing, 1.0, surely)
+    return LoggedRow(policy, nothing, nothing, nothing, nothing, 1.0, surely, 0.1)
 
 
 def test_only_a_sure_gain_is_told_with_its_epsilon():

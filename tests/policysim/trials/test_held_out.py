@@ -87,6 +87,21 @@ def test_differences_and_losses_are_those_of_the_values(table):
         assert np.allclose(rows.loc["greedy", "value"] - rows["value"], rows["loss"], atol=1e-12)
 
 
+def test_break_even_gains_are_those_of_a_mixture_of_greedy_and_uniform(table):
+    # Response is greedy with probability l, else uniform: l gain = (1 - l) (best arm - mean of the arms) breaks even.
+    overall = table[table["group"] == "all"]
+    for epsilon in (0.5, 4.0):
+        rows = overall[overall["epsilon"] == epsilon].set_index("policy")
+        follows = np.expm1(epsilon) / (np.exp(epsilon) + 2)
+        lost = -rows.loc["uniform", "difference"]
+        expected = (1 - follows) / follows * lost
+        assert rows.loc["randomized-response", "break_even_gain"] == pytest.approx(expected, rel=1e-6)
+        assert rows.loc["greedy", "break_even_gain"] == pytest.approx(0, abs=1e-12)
+        assert np.isinf(rows.loc[["uniform", "best-fixed"], "break_even_gain"]).all()
+        gain, private = rows.loc[["greedy", "randomized-response"], "difference"]
+        assert private == pytest.approx(follows * (gain - expected), abs=1e-9)
+
+
 def test_a_strong_effect_is_found_and_percentages_are_given(table):
     # Truth: choosing by age gains 0.3 x min(share of old, share of young) over one arm for all; 0.1 at least here.
     greedy = table[(table["policy"] == "greedy") & (table["group"] == "all")].iloc[0]

@@ -1,0 +1,223 @@
+"""Outcomes that take time: free of an event at a horizon, where some patients were followed for less (are censored).
+
+Kaplan and Meier's estimator, and from it one number for each patient that may be averaged like any other outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from envs.toml_reader import InputFileError, one_line
+from policies.arrays import FloatArray, IntArray
+from policysim.files.bad_rows import BadRows
+from policysim.files.data_table import BoolArray, DataTable, missing, numbers
+from policysim.logs.log_frame import Observed
+from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, FollowUp, LogSource
+from policysim.logs.outcomes import place_in_study
+
+
+@dataclass(frozen=True, eq=False)
+class KaplanMeier:
+    """The estimator of Kaplan & Meier (1958) of the time to an event, and that of the time to censoring.
+
+    At equal times events come before censorings, so that a patient who is censored at t is known to be free at t.
+
+    Attributes
+    ----------
+    times : array, (m,)
+        The distinct times, rising.
+    at_risk, events, censored : array, (m,)
+        How many patients were followed to each time or longer, and how many had the event or were censored at it.
+    """
+
+    times: FloatArray
+    at_risk: FloatArray
+    events: FloatArray
+    censored: FloatArray
+
+    @classmethod
+    def of(cls, times: FloatArray, happened: BoolArray) -> KaplanMeier:
+        """From the time of each patient, (n,), and whether it is that of the event."""
+        distinct, place = np.unique(times, return_inverse=True)
+        events = np.bincount(place[happened], minlength=len(distinct))
+        every = np.bincount(place, minlength=len(distinct))
+        at_risk = every[::-1].cumsum()[::-1]
+        return cls(distinct, at_risk.astype(np.float64), events.astype(np.float64), (every - events).astype(np.float64))
+
+    @property
+    def free(self) -> FloatArray:
+        """P(no event up to and at each time), (m,): the product of 1 - events / at_risk."""
+        free: FloatArray = np.asarray(np.cumprod(1 - self.events / self.at_risk), dtype=np.float64)
+        return free
+
+    @property
+    def censoring_hazard(self) -> FloatArray:
+        """censored / (at_risk - events) at each time, (m,); 0 where nobody is left."""
+        left = self.at_risk - self.events
+        return np.divide(self.censored, left, out=np.zeros(len(left)), where=left > 0)
+
+    @property
+    def followed(self) -> FloatArray:
+        """P(not censored up to and at each time), (m,): the product of 1 - censored / (at_risk - events)."""
+        followed: FloatArray = np.asarray(np.cumprod(1 - self.censoring_hazard), dtype=np.float64)
+        return followed
+
+    def before(self, steps: FloatArray, times: FloatArray) -> FloatArray:
+        """A step function just before some times (its left limit); `steps` are its values from each of `.times` on."""
+        return np.append(1.0, steps)[np.searchsorted(self.times, times, side="left")]
+
+    def at(self, steps: FloatArray, times: FloatArray) -> FloatArray:
+        """A step function at some times."""
+        return np.append(1.0, steps)[np.searchsorted(self.times, times, side="right")]
+
+
+def pseudo_outcomes(times: FloatArray, happened: BoolArray, horizon: float) -> tuple[FloatArray, Observed]:
+    """Being free of the event at a horizon, made from what was seen of each patient of one arm.
+
+    Parameters
+    ----------
+    times : array, (n,)
+        Of the event, or of the end of follow-up.
+    happened : array of bool, (n,)
+        Which of the two.
+    horizon : float
+        Somebody is followed to it, or nobody is censored last.
+
+    Returns
+    -------
+    pseudo : array, (n,)
+        One number for each patient, whose mean is Kaplan and Meier's estimate; without censoring before the horizon, 1
+        or 0. It may be any number.
+    observed : Observed
+        For outcome models: 1 or 0 where it is known whether the patient is free, with the inverse probability of that
+        as weight; weight 0 elsewhere.
+
+    Notes
+    -----
+    With S the probability of being free and G that of not being censored, both by Kaplan and Meier, t the horizon and
+    u the patient's time, the patient's state is known if the event happened at u <= t, or if u >= t. Inverse
+    probability of censoring weights are then 1 / G just before min(u, t) (Robins & Rotnitzky 1992). To the weighted
+    state is added what a censored patient's follow-up tells, sum over times v < t of S(t) / S(v) dM(v) / G(v), with M
+    the martingale of censoring: over an arm this sums to 0, so that the mean is that of weighting alone, which is
+    Kaplan and Meier's (Satten & Datta 2001). The variance of the mean is then Greenwood's (1926), as the numbers are
+    the influence function of S(t) (Andersen, Klein & Rosthoj 2003 call them pseudo-observations). So whatever takes the
+    mean of outcomes, a doubly robust estimate included, may take the mean of these numbers (Rubin & van der Laan 2007),
+    if within the arm censoring has nothing to do with the time to the event, nor with what decides on the policy.
+    """
+    found = KaplanMeier.of(times, happened)
+    free, followed, hazard = found.free, found.followed, found.censoring_hazard
+    known = (happened & (times <= horizon)) | (times >= horizon)
+    is_free = known & ~(happened & (times <= horizon))
+    until = np.minimum(times, horizon)
+    weights = np.divide(1, found.before(followed, until), out=np.zeros(len(times)), where=known)
+    ahead = found.at(free, np.array([horizon])) if len(times) else np.ones(1)
+    early = (found.times < horizon) & (free > 0) & (followed > 0)
+    # S(t) / S(v) / G(v), for each time before the horizon.
+    gain = np.divide(ahead, free * followed, out=np.zeros(len(free)), where=early)
+    compensator = np.append(0.0, np.cumsum(gain * hazard))
+    # A patient is at risk of censoring at a time unless the event happens at it, or has happened.
+    exposed = np.searchsorted(found.times, times, side="right") - happened
+    own = np.where(happened, 0.0, gain[np.searchsorted(found.times, times)])
+    pseudo: FloatArray = weights * is_free + (own - compensator[exposed])
+    return pseudo, Observed(is_free.astype(np.float64), weights)
+
+
+@dataclass(frozen=True)
+class CensoredArm:
+    """How much of an arm's follow-up is missing.
+
+    Attributes
+    ----------
+    patients, censored, followed : int
+        All; those whose follow-up ends before the horizon without the event; those who are seen at the horizon, free
+        of the event until then.
+    """
+
+    patients: int
+    censored: int
+    followed: int
+
+
+@dataclass(frozen=True, eq=False)
+class TimesToEvent:
+    """The columns of times and events, read.
+
+    Attributes
+    ----------
+    times : array, (n_rows,)
+        NaN where the row has none.
+    happened : array of bool, (n_rows,)
+        Whether the time is that of the event.
+    missing : array of bool, (n_rows,)
+        Whether time or event is.
+    """
+
+    times: FloatArray
+    happened: BoolArray
+    missing: BoolArray
+
+    def of(self, rows: IntArray) -> TimesToEvent:
+        """The same of some rows."""
+        return TimesToEvent(self.times[rows], self.happened[rows], self.missing[rows])
+
+
+def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows) -> TimesToEvent:
+    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
+
+    `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
+    "worst" (they count as an event at once).
+    """
+    columns = {name: numbers(table[name]) for name in (follow_up.time, follow_up.event)}
+    gone = {name: missing(table[name], np.isnan(values)) for name, values in columns.items()}
+    times, events = columns.values()
+    wrong = {
+        follow_up.time: (~(np.isfinite(times) & (times >= 0)), "must be a time >= 0"),
+        follow_up.event: (~np.isin(events, (0, 1)), "must be 1 (the event happened) or 0 (censored)"),
+    }
+    for name, (rows, must) in wrong.items():
+        bad.add_values(table, rows & ~gone[name], name, table[name].array, must)
+        if policy == REFUSE:
+            say = f'is missing: missing = "{EXCLUDE}" or "{WORST}" takes such rows'
+            bad.add(table, gone[name], name, lambda _, say=say: say)  # type: ignore[misc]
+    absent = np.logical_or(*gone.values())
+    if policy == WORST:
+        return TimesToEvent(np.where(absent, 0.0, times), absent | (events == 1), absent)
+    return TimesToEvent(np.where(absent, np.nan, times), ~absent & (events == 1), absent)
+
+
+def by_arm(
+    found: TimesToEvent, source: LogSource, actions: IntArray, names: Sequence[str]
+) -> tuple[FloatArray, Observed, tuple[CensoredArm, ...]]:
+    """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
+
+    Raises
+    ------
+    InputFileError
+        With the line of the study, one for each arm whose patients are all followed for less than the horizon.
+    """
+    follow_up = source.follow_up
+    if follow_up is None:
+        raise ValueError("a log without time, event and horizon has no pseudo-outcomes.")
+    rewards, states, weights = np.zeros((3, len(actions)))
+    arms, short = [], []
+    for arm, name in enumerate(names):
+        rows = np.flatnonzero(actions == arm)
+        times, happened = found.times[rows], found.happened[rows]
+        end = float(times.max(initial=0.0))
+        if len(rows) and end < follow_up.horizon and not happened[times == end].all():
+            short.append(
+                f"nobody of the arm {name} is followed to {follow_up.time} = {follow_up.horizon:g}, the longest to "
+                f"{end:g}: the horizon must be a time at which patients of every arm are still at risk"
+            )
+            continue
+        rewards[rows], own = pseudo_outcomes(times, happened, follow_up.horizon)
+        states[rows], weights[rows] = own.rewards, own.weights
+        censored = ~happened & (times < follow_up.horizon)
+        arms.append(CensoredArm(len(rows), int(censored.sum()), int(own.rewards.sum())))
+    if short:
+        place = place_in_study(source, "horizon")
+        raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))
+    return rewards, Observed(states, weights), tuple(arms)

@@ -1,0 +1,237 @@
+"""What a column's name says about what it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from policysim.files.output import toml_text
+
+COLUMNS_SHOWN = 30
+
+# The likelier, the earlier.
+# fmt: off
+TREATMENT = (
+    "treatment", "action", "arm", "arms", "treat", "trt", "rx", "tx", "treated", "therapy", "intervention",
+    "allocation", "assignment", "randomised", "randomized", "regimen", "group", "a",
+)
+PROPENSITY = ("propensity", "pscore", "ps", "probability", "prob")
+BENEFIT = (
+    "reward", "outcome", "success", "response", "responder", "cured", "cure", "recovered", "recovery", "remission",
+    "improved", "alive", "survived", "utility", "benefit", "result", "y",
+)
+HARM = (
+    "death", "died", "dead", "mortality", "event", "cens", "failure", "relapse", "recurrence", "progression", "adverse",
+    "toxicity", "complication", "readmitted", "readmission", "hospitalised", "hospitalized", "loss", "cost",
+)
+# Known only after treatment, if not outcomes.
+LATER = (
+    "days", "time", "weeks", "months", "survival", "los", "followup", "follow", "fu", "post", "after", "end",
+    "endpoint", "discharge", "off", "ae", "sae", "dropout", "withdrawal", "withdrawn", "compliance", "adherence",
+    "censored", "censoring", "status",
+)
+# Known before, whatever else the name says.
+BEFORE = ("pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous")
+# No treatment changes what these name, alone or with the words behind them.
+FIXED = (
+    "age", "agegroup", "agegr", "agecat", "sex", "gender", "male", "female", "race", "ethnicity", "ethnic", "nonwhite",
+    "stage", "birthdate", "birthyear", "dob",
+)
+OF_FIXED = ("years", "yrs", "group", "cat", "at", "entry", "patient", "tumor", "tumour", "clinical", "in", "code")
+# Measured before treatment, unless it is a change since then.
+BASELINE = ("baseline", "pretreatment", "prior", "previous", "pre")
+CHANGE = (
+    "change", "delta", "diff", "difference", "from", "minus", "gain", "drop", "increase", "decrease", "improvement",
+    "post", "ratio", "percent",
+)
+# Times to an event or of follow-up, of which patients may see only a part.
+SURVIVAL = ("futime", "survtime", "survival", "tte", "ttp", "ttd", "os", "pfs", "dfs", "rfs", "efs")
+UNITS = ("time", "days", "weeks", "months", "years")
+TO = ("to", "until", "till")
+# Whether the event came, or follow-up ended before it.
+STATUS = (
+    "status", "event", "cens", "censor", "censored", "censoring", "death", "died", "dead", "fustat", "failure", "fail",
+    "relapse", "recurrence", "progression",
+)
+OF_SURVIVAL = ("overall", "free", "disease", "follow", "up", "fu", "followup")
+IDS = (
+    "patient", "subject", "subj", "person", "participant", "mrn", "record", "case", "row", "rownames", "rowname",
+    "unnamed", "index", "seqn", "no", "nr",
+)
+# Of an identifier beyond doubt; the last four are what tools write for the number of a row.
+SURE_IDS = frozenset({"id", "pid", "pidnum", "mrn", "patient", "subject", "seqn", "rownames", "rowname", "unnamed"})
+# fmt: on
+TREATMENT_STEMS = ("treat", "trt", "therap")
+
+
+def words(name: str) -> list[str]:
+    """The words of a name in lower case: days_toEvent and "Days to event" are days, to, event.
+
+    Examples
+    --------
+    >>> words("days_toEvent2")
+    ['days', 'to', 'event']
+    """
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W\d_]+", parts.lower())
+
+
+def rank(name: str, known: Sequence[str]) -> int | None:
+    """How likely a name is among known ones, 0 first: by the whole name, then by one of its words; None if not.
+
+    A letter is no word.
+    """
+    parts = words(name)
+    if name.strip().lower() in known:
+        return known.index(name.strip().lower())
+    ranks = [known.index(part) for part in parts if len(part) > 1 and part in known]
+    return len(known) + min(ranks) if ranks else None
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Names of columns in a message."""
+    shown = [toml_text(name) for name in columns[:COLUMNS_SHOWN]]
+    rest = len(columns) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def sounds_like_id(name: str) -> bool:
+    """Whether a name is one of an identifier: id, pidnum, patient."""
+    return "id" in name.lower() or rank(name, IDS) is not None
+
+
+def is_id(name: str) -> bool:
+    """Whether one of a name's words says so beyond doubt."""
+    return not SURE_IDS.isdisjoint(words(name))
+
+
+def is_before(name: str) -> bool:
+    """Whether a name says that it was known before treatment."""
+    return rank(name, BEFORE) is not None or name.lower().startswith(("pre", "prior"))
+
+
+def sounds_later(name: str) -> bool:
+    """Whether a name says that it was known only after treatment."""
+    return any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
+
+
+def is_fixed(name: str) -> bool:
+    """Whether a name is that of what no treatment changes: age, sex at entry; not age_at_death.
+
+    Examples
+    --------
+    >>> [name for name in ("age", "Age (years)", "tumor_stage", "age_at_death", "sexual_function") if is_fixed(name)]
+    ['age', 'Age (years)', 'tumor_stage']
+    """
+    parts = set(words(name))
+    return not parts.isdisjoint(FIXED) and parts <= {*FIXED, *OF_FIXED}
+
+
+def is_baseline(name: str) -> bool:
+    """Whether a name says that it was measured before treatment, and is no change since: not change_from_baseline."""
+    parts = set(words(name))
+    return not parts.isdisjoint(BASELINE) and parts.isdisjoint(CHANGE)
+
+
+def is_time_to_event(name: str) -> bool:
+    """Whether a name says that it is the time to an event, or of follow-up.
+
+    Examples
+    --------
+    >>> named = ["survival_months", "days_toEvent", "PFS", "follow_up_days", "time_in_range", "hospital_days"]
+    >>> [name for name in named if is_time_to_event(name)]
+    ['survival_months', 'days_toEvent', 'PFS', 'follow_up_days']
+    """
+    parts = words(name)
+    if any(unit in UNITS and other in TO for unit, other in pairwise(parts)):
+        return True
+    others = {*SURVIVAL, *OF_SURVIVAL, *STATUS}
+    found = set(parts)
+    return found <= {*UNITS, *others} and not found.isdisjoint({*UNITS, *SURVIVAL}) and not found.isdisjoint(others)
+
+
+def is_time(name: str) -> bool:
+    """Whether a name is a unit of time and nothing else: time, days."""
+    parts = words(name)
+    return bool(parts) and set(parts) <= set(UNITS)
+
+
+def is_status(name: str) -> bool:
+    """Whether a name says that a column tells events from censoring."""
+    return not set(words(name)).isdisjoint(STATUS)
+
+
+def sounds_like_treatment(name: str) -> bool:
+    """Whether a name has the treatment in it: offtrt, treat."""
+    return any(stem in name.lower() for stem in TREATMENT_STEMS)
+
+
+DIGITS = "0123456789"
+# With a number above 0 behind them they say how long after treatment something was measured.
+PERIODS = frozenset({*UNITS, "hour", "hours", "day", "week", "wk", "month", "mo", "year", "yr"})
+
+
+# A number of them at the end of a name: 14d, 6 months.
+_LATER_BY = re.compile(r"(?:^|[^a-z0-9])0*[1-9][0-9]* ?(?:d|days?|w|wks?|weeks?|m|mo|months?|y|yrs?|years?)$")
+
+
+def is_after(name: str) -> bool:
+    """Whether a name says that it was measured after treatment: an outcome's, or a time above 0.
+
+    Examples
+    --------
+    >>> [name for name in ("death28", "pain_week4", "stroke_14d", "pain_week0", "re75") if is_after(name)]
+    ['death28', 'pain_week4', 'stroke_14d']
+    """
+    number = name[len(name.rstrip(DIGITS)) :]
+    counted = int(number or 0) > 0 and not PERIODS.isdisjoint(words(name))
+    return sounds_later(name) or counted or _LATER_BY.search(name.lower()) is not None
+
+
+def start_of(name: str, names: Sequence[str]) -> str | None:
+    """The column of which this one is a later measurement beyond doubt: the same stem with 0 in place of its number.
+
+    cd420 is cd4 in week 20 if there is a cd40. re75 beside re74 is no such: both may have been measured before.
+
+    Examples
+    --------
+    >>> [start_of(name, ["cd40", "cd420", "x0", "x1"]) for name in ("cd40", "cd420", "x1")]
+    [None, 'cd40', None]
+    """
+    digits = len(name) - len(name.rstrip(DIGITS))
+    for length in range(1, digits + 1):
+        stem, number = name[:-length], name[-length:]
+        if int(number) > 0 and f"{stem}0" in names and len("".join(words(stem))) > 1:
+            return f"{stem}0"
+    return None
+
+
+def earlier_measurement(name: str, names: Sequence[str]) -> str | None:
+    """The column of which this one may be a later measurement: the same stem with a smaller number.
+
+    That of `start_of`; else, where nothing ends in 0, the smallest number is the first. Stems of one letter (x1, x2)
+    only number the columns. Which of them were measured after treatment, the numbers do not say.
+
+    Examples
+    --------
+    >>> names = ["cd40", "cd420", "cd80", "cd820", "bp_1", "bp_12", "x1", "x2"]
+    >>> [earlier_measurement(name, names) for name in names]
+    [None, 'cd40', None, 'cd80', None, 'bp_1', None, None]
+    """
+    start = start_of(name, names)
+    if start:
+        return start
+    stem = name.rstrip(DIGITS)
+    if stem == name or len("".join(words(stem))) < 2 or _has_start(name, names):
+        return None
+    numbers = {int(other[len(stem) :]): other for other in names if re.fullmatch(re.escape(stem) + "[0-9]{1,9}", other)}
+    first = min(numbers, default=0)
+    return numbers[first] if numbers and first < int(name[len(stem) :]) else None
+
+
+def _has_start(name: str, names: Sequence[str]) -> bool:
+    """Whether it, or what it ends in, is a first measurement: cd80 in a table with cd820."""
+    return name.endswith("0") and any(
+        re.fullmatch(re.escape(name[:-1]) + "[0-9]{1,9}", other) for other in names if other != name
+    )

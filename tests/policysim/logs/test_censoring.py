@@ -1,0 +1,169 @@
+"""Censored outcomes: Kaplan and Meier's estimator, the weights made from it, and how a study's columns become them."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from envs.toml_reader import InputFileError
+from policysim.logs.censoring import KaplanMeier, pseudo_outcomes
+
+# 6-mercaptopurine in acute leukaemia (Freireich et al. 1963): weeks in remission; + is censored.
+REMISSION = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
+WEEKS = np.array([float(each.strip("+")) for each in REMISSION.split()])
+RELAPSED = np.array([not each.endswith("+") for each in REMISSION.split()])
+# As published: Kaplan-Meier estimates and Greenwood's standard errors (Collett, Modelling survival data; R's survfit).
+PUBLISHED = {
+    6: (0.857, 0.0764),
+    7: (0.807, 0.0869),
+    10: (0.753, 0.0963),
+    13: (0.690, 0.1068),
+    16: (0.627, 0.1141),
+    22: (0.538, 0.1282),
+    23: (0.448, 0.1346),
+}
+
+patients = st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=25)
+
+
+def usable(rows, horizon):
+    """Times and events of patients of whom the estimate at the horizon is known."""
+    times = np.array([float(time) for time, _ in rows])
+    happened = np.array([event for _, event in rows])
+    assume(times.max() >= horizon or happened[times == times.max()].all())
+    return times, happened
+
+
+@pytest.mark.parametrize(("week", "expected"), PUBLISHED.items())
+def test_published_estimates_and_errors_come_out(week, expected):
+    numbers, _ = pseudo_outcomes(WEEKS, RELAPSED, float(week))
+    assert numbers.mean() == pytest.approx(expected[0], abs=5e-4)
+    assert numbers.std() / np.sqrt(len(numbers)) == pytest.approx(expected[1], abs=6e-5)
+
+
+@given(patients, st.integers(1, 9))
+def test_the_mean_is_kaplan_and_meiers_and_that_of_weighting_alone(rows, horizon):
+    times, happened = usable(rows, horizon)
+    free = 1.0
+    for time in sorted({t for t, e in rows if e and t <= horizon}):
+        free *= 1 - sum(t == time and e for t, e in rows) / sum(t >= time for t, _ in rows)
+    # Each patient whose state is known over the probability of not being censored before it: events come first.
+    weighted = []
+    for own, event in rows:
+        if not (event and own <= horizon) and own < horizon:
+            weighted.append(0.0)
+            continue
+        followed = 1.0
+        for time in range(min(own, horizon)):
+            left = sum(t >= time for t, _ in rows) - sum(t == time and e for t, e in rows)
+            followed *= 1 - sum(t == time and not e for t, e in rows) / left if left else 1.0
+        weighted.append((not (event and own <= horizon)) / followed)
+    numbers, observed = pseudo_outcomes(times, happened, float(horizon))
+    assert numbers.mean() == pytest.approx(free, abs=1e-12)
+    assert np.allclose(observed.rewards * observed.weights, weighted, rtol=0, atol=1e-12)
+    assert np.mean(weighted) == pytest.approx(free, abs=1e-12)
+
+
+@given(patients, st.integers(1, 9))
+def test_the_numbers_are_the_infinitesimal_jackknife_and_their_variance_is_greenwoods(rows, horizon):
+    times, happened = usable(rows, horizon)
+    free, greenwood, influence = 1.0, 0.0, np.zeros(len(rows))
+    for time in sorted({t for t, e in rows if e and t <= horizon}):
+        here, left = (times == time) & happened, times >= time
+        events, at_risk = here.sum(), left.sum()
+        assume(events < at_risk)
+        free *= 1 - events / at_risk
+        greenwood += events / (at_risk * (at_risk - events))
+        # The derivative of log S in a patient's weight.
+        influence -= (here * at_risk - events * left) / (at_risk * (at_risk - events))
+    numbers, _ = pseudo_outcomes(times, happened, float(horizon))
+    assert np.allclose(numbers, free + len(rows) * free * influence, rtol=0, atol=1e-10)
+    assert numbers.var() / len(rows) == pytest.approx(free**2 * greenwood, abs=1e-12)
+
+
+def test_without_censoring_before_the_horizon_they_are_exactly_0_and_1():
+    times, happened = np.array([1.0, 2.0, 2.0, 5.0, 9.0]), np.array([True, True, True, False, True])
+    numbers, observed = pseudo_outcomes(times, happened, 4.0)
+    assert numbers.tolist() == observed.rewards.tolist() == [0, 0, 0, 1, 1]
+    assert observed.weights.tolist() == [1] * 5
+
+
+def test_who_is_censored_at_the_horizon_is_free_and_who_has_the_event_then_is_not():
+    numbers, observed = pseudo_outcomes(np.array([4.0, 4.0]), np.array([False, True]), 4.0)
+    assert observed.rewards.tolist() == [1, 0]
+    assert numbers.mean() == 0.5
+
+
+def test_weights_are_left_limits():
+    # One of three is censored at 2, another has the event at 2, which comes first: both states are known before that.
+    _, observed = pseudo_outcomes(np.array([2.0, 2.0, 5.0]), np.array([False, True, False]), 4.0)
+    assert observed.weights.tolist() == [0, 1, 2]
+    assert KaplanMeier.of(np.array([2.0, 2.0, 5.0]), np.array([False, True, False])).followed.tolist() == [0.5, 0.0]
+
+
+def test_lifelines_has_the_same_estimate():
+    # lifelines 0.30.3, which does not run with pandas 3: KaplanMeierFitter().fit(times, happened).predict(6.0).
+    rng = np.random.default_rng(19)
+    times, ends = rng.exponential(10, 200).round(), rng.exponential(12, 200).round()
+    numbers, _ = pseudo_outcomes(np.minimum(times, ends), times <= ends, 6.0)
+    assert numbers.mean() == pytest.approx(0.5522990188210113, abs=1e-12)
+
+
+FOLLOWED = 'time = "days"\nevent = "ill"\nhorizon = 10'
+
+
+@pytest.fixture
+def followed(section):
+    return section.replace("outcome = { success = 1.0 }", FOLLOWED)
+
+
+@pytest.fixture
+def times(small_trial):
+    """Arm 0 (rows 0, 2, 5): an event at 4, censored at 6, seen at 12. Arm 1: censored at 3, events at 8 and 30."""
+    return small_trial.assign(days=[4, 3, 6, 8, 30, 12], ill=[1, 0, 0, 1, 1, 0])
+
+
+def test_each_arm_has_its_own_estimate(load, followed, times):
+    log = load(followed, trial__csv=times)
+    # 2/3 of arm 0; in arm 1 one of the two that are left after 3.
+    means = [log.data.rewards[log.data.actions == arm].mean() for arm in (0, 1)]
+    assert means == pytest.approx([2 / 3, 1 / 2])
+    assert log.data.observed.weights.tolist() == pytest.approx([1, 0, 0, 1.5, 1.5, 2])
+    assert log.data.observed.rewards.tolist() == [0, 0, 0, 0, 1, 1]
+    assert [(arm.patients, arm.censored, arm.followed) for arm in log.censored] == [(3, 1, 1), (3, 1, 1)]
+    assert log.missing == (0, 0)
+    assert np.array_equal(log.outcomes["free of ill at days = 10"], log.data.rewards)
+
+
+def test_bad_times_and_events_are_told_by_row(load, followed, times):
+    bad = times.assign(days=["4", "-3", "x", "8", "", "12"], ill=[1, 2, 0, "yes", 1, 0])
+    with pytest.raises(ValueError) as error:
+        load(followed, trial__csv=bad)
+    said = str(error.value).splitlines()
+    for row, words in (
+        (2, "days: must be a time >= 0, got '-3'"),
+        (2, "ill: must be 1 (the event happened) or 0 (censored), got '2'"),
+        (3, "days: must be a time >= 0, got 'x'"),
+        (4, "ill: must be 1 (the event happened) or 0 (censored), got 'yes'"),
+        (5, 'days: is missing: missing = "exclude" or "worst" takes such rows'),
+    ):
+        assert any(f"row {row}: {words}" in line for line in said), said
+    assert len(said) == 5
+
+
+def test_rows_without_a_time_are_left_out_or_count_as_an_event_at_once(load, followed, times):
+    gone = times.assign(days=[4, 3, 6, None, 30, 12])
+    log = load(followed.replace("[data.features]", 'missing = "exclude"\n[data.features]'), trial__csv=gone)
+    assert (log.n_read, log.data.n_rows, log.missing) == (6, 5, (0, 1))
+    assert log.data.rewards[log.data.actions == 1].mean() == pytest.approx(1.0)
+    worst = load(followed.replace("[data.features]", 'missing = "worst"\n[data.features]'), trial__csv=gone)
+    assert (worst.data.n_rows, worst.missing) == (6, (0, 1))
+    assert worst.data.rewards[worst.data.actions == 1].mean() == pytest.approx(2 / 3)
+
+
+def test_a_horizon_beyond_all_follow_up_of_an_arm_is_refused_with_the_line(load, followed, times):
+    # Of arm 1 nobody is censored last: that nobody is free at 40 is known.
+    with pytest.raises(InputFileError) as error:
+        load(followed.replace("= 10", "= 40"), trial__csv=times)
+    (line,) = str(error.value).splitlines()
+    assert "study.toml:8: data.horizon: nobody of the arm 0 is followed to days = 40, the longest to 12: " in line

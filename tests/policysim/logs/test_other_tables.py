@@ -1,0 +1,247 @@
+"""Tables as people have them: without a header, arrays, treatments in several columns, values that are missing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import policysim as ps
+from envs.toml_reader import InputFileError
+from policysim.cli.main import main
+from policysim.files.bad_rows import DataError
+from policysim.logs.log_source import Binning
+
+SECTION = """
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "equal"
+outcome = { success = 1.0 }
+[data.features]
+age = { cuts = [30, 50] }
+"""
+NAMES = {"age": "2", "arm": "0", "success": "1"}
+N = 60
+
+
+@pytest.fixture
+def trial():
+    """Sixty patients of a trial in which two treatments are given or not."""
+    rng = np.random.default_rng(0)
+    one, other = np.arange(N) % 2, np.arange(N) // 2 % 2
+    return pd.DataFrame(
+        {"arm": one, "success": rng.integers(0, 2, N), "age": rng.integers(20, 80, N), "aspirin": one, "heparin": other}
+    )
+
+
+def without_names(text):
+    """The section of a table without a header."""
+    for name, place in NAMES.items():
+        text = text.replace(f'"{name}"', f'"{place}"').replace(f"{name} =", f"{place} =")
+    return text.replace("propensity", "header = false\npropensity")
+
+
+def test_a_file_without_a_header_reads_as_with_one(load, trial, tmp_path):
+    log = load(SECTION, trial__csv=trial)
+    (tmp_path / "trial.csv").unlink()
+    trial.to_csv(tmp_path / "trial.csv", index=False, header=False)
+    bare = load(without_names(SECTION))
+    assert (log.n_read, bare.n_read) == (N, N)
+    for name in ("actions", "rewards", "propensities"):
+        assert np.array_equal(getattr(log.data, name), getattr(bare.data, name))
+    assert np.array_equal(log.records, bare.records)
+
+
+def test_bad_rows_of_a_file_without_a_header_are_counted_from_its_first_line(load, trial, tmp_path):
+    rows = trial.astype(object)
+    rows.loc[[0, 4], "age"] = ["old", "older"]
+    rows.to_csv(tmp_path / "trial.csv", index=False, header=False)
+    with pytest.raises(DataError) as error:
+        load(without_names(SECTION))
+    path = (tmp_path / "trial.csv").as_posix()
+    assert str(error.value).splitlines() == [
+        f"{path}:1: row 1: 2: must be a finite number, got 'old'",
+        f"{path}:5: row 5: 2: must be a finite number, got 'older'",
+    ]
+
+
+def test_a_header_where_none_was_promised_is_one_line(load, trial):
+    with pytest.raises(DataError) as error:
+        load(without_names(SECTION), trial__csv=trial)
+    said = "is a header (arm, success, age, aspirin, heparin) where header = false (--no-header) promised none"
+    assert str(error.value).endswith(f"trial.csv:1: row 1: {said}")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_numbers_where_a_header_must_be_are_told_so(load, trial, tmp_path):
+    trial.to_csv(tmp_path / "trial.csv", index=False, header=False)
+    with pytest.raises(
+        DataError, match=r"trial.csv: two columns are named '0': its first line is numbers, and no heade"
+    ):
+        load(SECTION)
+
+
+def test_a_row_of_another_length_is_told_against_the_first_row(load, tmp_path):
+    (tmp_path / "trial.csv").write_text("0,1,30\n1,0,40\n0,1\n")
+    with pytest.raises(DataError, match=r"trial.csv:3: row 3: must have 3 columns as the first row has, got 2"):
+        load(without_names(SECTION))
+
+
+def test_columns_make_the_treatment_together(load, trial):
+    text = SECTION.replace('"arm"', '["aspirin", "heparin"]')
+    declared = '[data.treatments]\n"0, 0" = "none"\n"1, 0" = "aspirin"\n"0, 1" = "heparin"\n"1, 1" = "both"\n'
+    log = load(text.replace("[data.features]", declared + "[data.features]"), trial__csv=trial)
+    assert log.data.names == ("none", "aspirin", "heparin", "both")
+    assert np.array_equal(log.data.actions, trial["aspirin"] + 2 * trial["heparin"])
+    assert set(log.data.propensities) == {0.25}
+
+
+def test_a_column_of_0_and_1_for_each_arm_is_the_treatment_too(load, trial):
+    arms = np.arange(N) % 3
+    one_hot = pd.DataFrame({f"a{arm}": (arms == arm) * 1 for arm in range(3)})
+    text = SECTION.replace('"arm"', '["a0", "a1", "a2"]')
+    declared = '[data.treatments]\n"1, 0, 0" = "a0"\n"0, 1, 0" = "a1"\n"0, 0, 1" = "a2"\n'
+    text = text.replace("[data.features]", declared + "[data.features]")
+    log = load(text, trial__csv=pd.concat([trial, one_hot], axis=1))
+    assert np.array_equal(log.data.actions, arms)
+    one_hot.loc[6, "a1"] = 1
+    with pytest.raises(
+        DataError, match=r"trial.csv:8: row 7: a0, a1, a2: must be one of the treatments .*got '1, 1, 0'"
+    ):
+        load(text, trial__csv=pd.concat([trial, one_hot], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("treatment", "said"),
+    [
+        ('["aspirin"]', "data.treatment: one column needs no list: treatment = 'aspirin'"),
+        ('["aspirin", "aspirin"]', "data.treatment[1]: names 'aspirin' twice"),
+        ('["aspirin", 1]', "data.treatment[1]: must be a column, got 1"),
+        ('["aspirin", "age"]', "'age' is the treatment already: a feature must be known before treatment"),
+    ],
+)
+def test_columns_that_cannot_be_the_treatment_together(read_section, trial, tmp_path, *, treatment, said):
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    with pytest.raises(InputFileError) as error:
+        read_section(SECTION.replace('"arm"', treatment))
+    assert said in str(error.value)
+
+
+def test_rows_without_a_treatment_are_refused_or_left_out_and_counted(load, trial):
+    gaps = trial.astype(object)
+    gaps.loc[[3, 9, 10], "arm"] = ["", "NA", None]
+    with pytest.raises(DataError, match=r"trial.csv:5: row 4: arm: must be one of the treatments 0, 1, is missing"):
+        load(SECTION, trial__csv=gaps)
+    left_out = SECTION.replace("propensity", 'missing = "exclude"\npropensity')
+    log = load(left_out, trial__csv=gaps)
+    kept = np.setdiff1d(np.arange(N), [3, 9, 10])
+    assert (log.n_read, log.n_untreated, log.missing) == (N, 3, (0, 0))
+    assert np.array_equal(log.data.actions, trial["arm"].iloc[kept])
+    assert np.array_equal(log.data.rewards, trial["success"].iloc[kept])
+    assert set(log.data.propensities) == {0.5}
+    # With outcomes missing as well, propensities are those of the rows that have a treatment.
+    gaps.loc[[0, 2], "success"] = None
+    log = load(left_out, trial__csv=gaps)
+    assert (log.n_untreated, log.missing, log.data.n_rows) == (3, (2, 0), N - 5)
+    treated = kept[~np.isin(kept, [0, 2])]
+    of_arm = np.array([np.sum(trial["arm"].iloc[rows] == 0) for rows in (kept, treated)])
+    share = of_arm[1] / of_arm[0] / (len(treated) / len(kept))
+    assert log.data.propensities[log.data.actions == 0] == pytest.approx(0.5 * share)
+    # A value that is none of the treatments is never left out.
+    gaps.loc[3, "arm"] = "drip"
+    declared = left_out.replace("[data.features]", '[data.treatments]\n0 = "a"\n1 = "b"\n[data.features]')
+    with pytest.raises(DataError, match="got 'drip'"):
+        load(declared, trial__csv=gaps)
+
+
+def test_missing_numbers_are_a_level_where_it_is_declared(load, trial):
+    gaps = trial.assign(age=trial["age"].where(np.arange(N) % 4 > 0))
+    with pytest.raises(DataError, match="age: must be a finite number, is missing"):
+        load(SECTION, trial__csv=gaps)
+    log = load(SECTION.replace("[30, 50]", "[30, 50], missing = true"), trial__csv=gaps)
+    assert log.space.shape == (4,)
+    assert np.array_equal(log.records == 3, np.arange(N) % 4 == 0)
+    assert np.array_equal(log.records[log.records < 3], np.digitize(trial["age"], [30, 50])[log.records < 3])
+    with pytest.raises(DataError, match="age: must be a finite number or missing, got 'old'"):
+        load(SECTION.replace("[30, 50]", "[30, 50], missing = true"), trial__csv=gaps.astype(object).fillna("old"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        (
+            'levels = ["a", "NA"], missing = true',
+            'missing = true goes with cuts; among levels, "NA" stands for missing',
+        ),
+        ("cuts = [30], missing = 1", "must be true or false, got 1"),
+    ],
+)
+def test_missing_goes_with_cuts(read_section, trial, tmp_path, declared, said):
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    with pytest.raises(InputFileError) as error:
+        read_section(SECTION.replace("cuts = [30, 50]", declared))
+    assert said in str(error.value)
+    with pytest.raises(ValueError, match="missing = true goes with cuts"):
+        Binning("sex", levels=(0, 1), missing=True)
+
+
+def test_arrays_and_frames_with_numbers_for_names_are_logs(trial):
+    named = ps.read_log(trial, treatment="arm", outcome="success", propensity="equal")
+    numbered = trial.set_axis(range(5), axis=1)
+    for table in (trial.to_numpy(), numbered):
+        log = ps.read_log(table, treatment=0, outcome=1, propensity="equal")
+        assert log.columns.tolist() == ["action", "reward", "propensity", "2", "3", "4"]
+        assert np.array_equal(log.to_numpy(), named.to_numpy())
+    with pytest.raises(ValueError, match="table: unknown column '7'; known: 0, 1, 2, 3, 4"):
+        ps.read_log(numbered, treatment=7, outcome=1, propensity="equal")
+    assert (
+        ps.read_log(numbered.assign(id=range(N)), id="id", treatment=0, outcome={1: 2.0}, propensity="equal").index[3]
+        == 3
+    )
+    with pytest.raises(ValueError, match="columns must be distinct, got 0, 0"):
+        ps.read_log(pd.DataFrame([[1, 2]], columns=[0, "0"]), treatment=0, outcome=0)
+
+
+def test_three_matrices_of_0_and_1_are_a_log(tmp_path):
+    rng = np.random.default_rng(1)
+    features, arms = rng.integers(0, 2, (N, 3)), np.arange(N) % 3
+    actions, outcomes = (arms[:, None] == np.arange(3)) * 1, rng.integers(0, 2, N)
+    three = {"features": features, "actions": actions, "outcomes": outcomes}
+    log = ps.read_log(**three, treatments={"0": "a", "1": "b", "2": "c"}, outcome=0, propensity="equal")
+    assert np.array_equal(log["action"].cat.codes, arms)
+    assert log["action"].cat.categories.tolist() == ["a", "b", "c"]
+    assert np.array_equal(log["reward"], outcomes)
+    assert np.array_equal(log[["0", "1", "2"]], features)
+    paths = {}
+    for name, table in three.items():
+        paths[name] = tmp_path / f"{name}.csv"
+        np.savetxt(paths[name], table, fmt="%d", delimiter=",")
+    with pytest.raises(ValueError, match="its first line is numbers"):
+        ps.read_log(**paths, outcome=0, propensity="equal")
+    read = ps.read_log(**paths, header=False, treatments={"0": "a", "1": "b", "2": "c"}, outcome=0, propensity="equal")
+    pd.testing.assert_frame_equal(read, log)
+    # Names that are places are no patients' ids: nothing needs to be declared.
+    bare = ps.read_log(**paths, header=False, outcome=0, propensity="equal")
+    assert bare["action"].cat.categories.tolist() == ["0", "1", "2"]
+
+
+def test_columns_together_in_a_log_are_no_covariates(trial):
+    log = ps.read_log(trial, treatment=["aspirin", "heparin"], outcome="success", propensity="equal")
+    assert log["action"].cat.categories.tolist() == ["0, 0", "0, 1", "1, 0", "1, 1"]
+    assert log.columns.tolist() == ["action", "reward", "propensity", "arm", "age"]
+    with pytest.raises(ValueError, match="there is a column 'aspirin, heparin' already"):
+        ps.read_log(trial.assign(**{"aspirin, heparin": 1}), treatment=["aspirin", "heparin"], outcome="success")
+
+
+def test_the_command_line_takes_a_table_without_a_header(trial, tmp_path, capsys):
+    path = tmp_path / "trial.csv"
+    trial.to_csv(path, index=False, header=False)
+    assert main(["init", str(path), "--no-header"]) == 2
+    asked = capsys.readouterr().err.splitlines()
+    assert [line.partition("? ")[0].rpartition(": ")[2] for line in asked] == [
+        "which column is the treatment",
+        "which column is the outcome",
+    ]
+    assert main(["init", str(path), "--no-header", "--treatment", "3,4", "--outcome", "1"]) == 0
+    assert 'treatment = ["3", "4"]  # CHECK' in path.with_suffix(".toml").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main(["compare", str(path.with_suffix(".toml")), "--out", str(tmp_path / "out"), "--policy", "uniform"]) == 0

@@ -1,0 +1,63 @@
+"""What a log can show at all, and how large a gain must be for a mechanism: against simulation and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from policysim.trials.power import break_even_gain, break_even_words, power_of, power_words
+
+
+def test_the_least_gain_is_seen_with_80_per_cent_power_and_with_so_many_patients():
+    found = power_of(0.05, 400, 1.0)
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=200_000)
+    # Two-sided at 5 %: four standard errors of a share of 200,000 are 0.0036.
+    assert (np.abs(found.least_gain / 0.05 + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
+    for gain, patients in found.patients.items():
+        error = 0.05 * math.sqrt(400 / patients)
+        assert (np.abs(gain / error + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
+    assert list(found.patients) == [0.01, 0.02]
+    assert power_of(0.05, 400, 10.0).patients[0.1] == pytest.approx(found.patients[0.01] / 100)
+
+
+def test_where_everybody_gets_the_best_arm_there_is_nothing_to_see():
+    found = power_of(0.0, 400, 1.0)
+    assert math.isnan(found.least_gain) and not found.patients
+    assert "no difference to be seen" in power_words(found, 400)
+
+
+def test_power_in_words():
+    assert " ".join(power_words(power_of(0.0236, 2139, 1.0), 2139).split()) == (
+        "What 2,139 patients can show: a gain of 0.066 by choosing for each without privacy is seen with 80 % power "
+        "(2.8 standard errors), smaller ones less often; patients needed: about 94,000 for 0.01 and about 23,000 for "
+        "0.02."
+    )
+
+
+def test_at_the_break_even_gain_a_policy_is_worth_the_best_arm():
+    rng = np.random.default_rng(6)
+    means = np.array([0.5, 0.6, 0.55])
+    apart = rng.normal(size=(50, 3))
+    apart -= apart.mean(axis=0)  # how patients differ, the treatments' means aside
+    policy = np.exp(2 * apart) / np.exp(2 * apart).sum(axis=1, keepdims=True)
+    greedy = np.eye(3)[(means + 0.2 * apart).argmax(axis=1)]
+
+    def follows(table):
+        return ((table - table.mean(axis=0)) * apart).sum(axis=1).mean()
+
+    by_lot, of_greedy = (table.mean(axis=0) @ means for table in (policy, greedy))
+    needed = break_even_gain(0.6, by_lot, of_greedy, follows(policy) / follows(greedy))
+    # The size of the differences at which greedy gains so much.
+    size = (needed + 0.6 - of_greedy) / follows(greedy)
+    utility = means + size * apart
+    assert (greedy * utility).sum(axis=1).mean() - 0.6 == pytest.approx(needed)
+    assert (policy * utility).sum(axis=1).mean() == pytest.approx(0.6)
+
+
+def test_a_mechanism_that_does_not_follow_the_patients_never_breaks_even():
+    assert break_even_gain(0.6, 0.5, 0.6, 0.0) == math.inf
+    said = break_even_words(1.0, [("exponential", math.inf), ("optimal", -0.01), ("randomized-response", 0.233)])
+    assert "gain more than anything (it does not follow the patients) under exponential, more than 0 under opt" in said
+    assert "more than 0.23 under randomized-response" in said
+    assert break_even_words(1.0, []) == ""
