@@ -12,7 +12,7 @@ from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, PolicyRow
-from policysim.decision.robustness import KEPT, how_drawn
+from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
@@ -100,12 +100,15 @@ def robust(findings: Findings) -> str:
     found = findings.robustness
     if found is None or len(found.ranking) < 2:
         return ""
+    shares = any(each.outcome == KEPT for each in found.ranges)
+    said = percent if shares else rounded
     ranges = [
-        f"{kept.policy} {percent(kept.low)} to {percent(kept.high)}"
-        for kept in found.ranges
-        if kept.outcome == KEPT and CATALOGUE[kept.policy].uses_epsilon
+        f"{each.policy} {said(each.low)} to {said(each.high)}"
+        for each in found.ranges
+        if each.outcome == (KEPT if shares else BENEFIT) and CATALOGUE[each.policy].uses_epsilon
     ]
-    benefit = f" Benefit kept, in 90 % of them: {', '.join(ranges)}." if ranges else ""
+    what = "Benefit kept" if shares else "Utility per patient beyond one treatment for all"
+    benefit = f" {what}, in 90 % of them: {', '.join(ranges)}." if ranges else ""
     return (
         f"Robust? Redrawn {found.redraws} times: {how_drawn(found)}. The policies, made for the numbers as stated, "
         f"rank as here in {found.holds} of {found.redraws}: {' > '.join(found.ranking)}.{benefit}"

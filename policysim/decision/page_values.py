@@ -6,8 +6,9 @@ Tables of the page: who bears the loss, what is wrong where the prevalence is, a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.findings import KEEP, Findings, worst_group
-from policysim.decision.robustness import KEPT, Range, Robustness, how_drawn
+from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
 from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import basis, hidden
@@ -136,21 +137,21 @@ def redraw_ranges(found: Robustness, scenario: Scenario) -> RangeTable | None:
         ends = [end for each in ranges.values() for end in (each.low, each.high)]
         if outcome == KEPT:
             headings.append("benefit kept")
-            columns.append(
-                {name: f"{words.percent(each.low)} to {words.percent(each.high)}" for name, each in ranges.items()}
-            )
+            columns.append(_ranges(ranges, words.percent))
+        elif outcome == BENEFIT:
+            headings.append("utility per patient beyond one for all")
+            columns.append(_ranges(ranges, words.rounded))
         elif any(ends):
             count = words.population(ends)
             title = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
             headings.append(f"extra {title} per {count:,}")
-            columns.append(
-                {
-                    name: f"{words.events(each.low, count, sign=True)} to {words.events(each.high, count, sign=True)}"
-                    for name, each in ranges.items()
-                }
-            )
+            columns.append(_ranges(ranges, partial(words.events, count=count, sign=True)))
     rows = [(name, [column[name] for column in columns]) for name in found.ranking]
     return RangeTable(tuple(headings), rows) if columns else None
+
+
+def _ranges(ranges: Mapping[str, Range], said: Callable[[float], str]) -> dict[str, str]:
+    return {name: f"{said(each.low)} to {said(each.high)}" for name, each in ranges.items()}
 
 
 @dataclass(frozen=True)

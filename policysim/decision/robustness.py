@@ -32,8 +32,8 @@ from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import Gain, applies, evaluated_on
 
 REDRAWS = 200
-# The column of a comparison whose range is found beside those of harms.
-KEPT = "benefit_kept"
+# What ranges are found of beside harms: a share, where there is always something to keep, and what it is a share of.
+KEPT, BENEFIT = "benefit_kept", "benefit"
 # The share of redraws between the ends of a range.
 WITHIN = 0.9
 N_PATIENTS = 10_000
@@ -49,8 +49,9 @@ class Range:
     ----------
     policy : str
     outcome : str
-        "benefit_kept" (where there is a benefit to keep in each redraw), "extra_deaths" or "extra_EVENT" per patient,
-        beyond those of the best treatment for each.
+        "benefit", the utility per patient beyond that of the best treatment for all; "benefit_kept", as a share of
+        what the best for each has (where that says something in each redraw); "extra_deaths" or "extra_EVENT" per
+        patient, beyond those of the best treatment for each.
     low, high : float
         The ends.
     """
@@ -210,6 +211,7 @@ def _evaluated(
     values = {name: problem.value(table) for name, table in tables.items()}
     quantities: dict[tuple[str, str], float] = {}
     for name, table in tables.items():
+        quantities[name, BENEFIT] = values[name] - gain.fixed
         if gain.has_shares:
             quantities[name, KEPT] = gain.kept(values[name])
         for outcome, harm in harms.items():

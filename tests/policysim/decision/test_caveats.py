@@ -227,7 +227,7 @@ def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem, 
     table = ps.compare(covid_problem, policies=list(names), epsilons=[covid.epsilon])
     assert found.ranking == tuple(table.sort_values("value", ascending=False)["policy"])
     assert 0 < found.holds < found.redraws == 40
-    assert {each.outcome for each in found.ranges} == {"benefit_kept", "extra_deaths"}
+    assert {each.outcome for each in found.ranges} == {"benefit", "benefit_kept", "extra_deaths"}
     assert {each.policy for each in found.ranges} == set(names)
     assert all(each.low <= each.high for each in found.ranges)
     assert robustness(covid, covid_problem, names) == found
@@ -307,7 +307,7 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
     drawn = sample_patients(problem.prior, N_PATIENTS, patients)
     prior = np.bincount(drawn, minlength=problem.n_records) / N_PATIENTS
     tables = {name: study.policy(name, study.epsilon).probabilities(problem) for name in ("best-fixed", "optimal")}
-    kept, deaths = {name: [] for name in tables}, {name: [] for name in tables}
+    of = {name: {policy: [] for policy in tables} for name in ("benefit", "benefit_kept", "extra_deaths")}
     draws = Redraws(study)
     for _ in range(4):
         scenario, utility = draws.draw(numbers)
@@ -316,8 +316,10 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
         best, fixed = prior @ utilities.max(axis=1), (prior @ utilities).max()
         least = prior @ np.take_along_axis(died, utilities.argmax(axis=1)[:, None], axis=1)[:, 0]
         for name, table in tables.items():
-            kept[name].append((prior @ (table * utilities).sum(axis=1) - fixed) / (best - fixed))
-            deaths[name].append(prior @ (table * died).sum(axis=1) - least)
+            of["benefit"][name].append(prior @ (table * utilities).sum(axis=1) - fixed)
+            of["benefit_kept"][name].append(of["benefit"][name][-1] / (best - fixed))
+            of["extra_deaths"][name].append(prior @ (table * died).sum(axis=1) - least)
+    assert len(found.ranges) == 6
     for each in found.ranges:
-        of = kept if each.outcome == "benefit_kept" else deaths
-        assert [each.low, each.high] == pytest.approx(np.quantile(of[each.policy], [0.05, 0.95]), abs=1e-12)
+        wanted = np.quantile(of[each.outcome][each.policy], [0.05, 0.95])
+        assert [each.low, each.high] == pytest.approx(wanted, abs=1e-12)
