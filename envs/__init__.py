@@ -3,6 +3,8 @@
 records        the record space: names and levels, record indices, words
 scenario       the frozen numbers of a cohort and its treatments
 cohort         the exact probability of every record, and patients drawn from it
+treatment_effects    what each treatment does to each record: its rules applied, its parts combined
+hazard         what is left after treatment makes death and other events more likely
 treatment_response   outcome probabilities for each record and treatment, and a day of treatment with the night after it
 dynamics, backup     such a day simulated, and averaged over exactly
 utility        what an outcome is worth, and the reward of the environments
@@ -10,6 +12,7 @@ stay           who comes, and a stay from admission to its end, for both environ
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
 chart, chart_image   a patient's chart, as text and drawn
 scenario_file  reads scenarios/*.toml, with every mistake by line
+features_file, treatments_file, hazards_file   its features and conditions, its treatments, its death and events
 toml_reader    checked reading of TOML (toml_lines: the line of each key)
 
 This package knows nothing of privacy.

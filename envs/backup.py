@@ -1,15 +1,15 @@
 """Exact expectations over a day of treatment and the night after it, for all records at once.
 
-Given the fixed part of the record, the treatment, and the flags that the hazard of death reads, transitions factor
-over the transient flags: a flag's day is a 2 x 2 matrix. Survival is exp(-level - slope * kappa . y), so it too is a
-product over the flags y that are left, and multiplies what is averaged. Hence no matrix over records is ever made:
-Kronecker products of a few flags' matrices are applied along their axes, for all fixed parts together.
+Given the fixed part of the record, the treatment, and the flags that the hazard of death or other flags' days read,
+transitions factor over the transient flags: a flag's day is a 2 x 2 matrix. Survival is exp(-level - slope kappa . y),
+so it too is a product over the flags y that are left, and multiplies what is averaged. Hence no matrix over records is
+ever made: Kronecker products of a few flags' matrices are applied along their axes, for all fixed parts together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,38 +20,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
+from envs.flag_products import FlagDays, sum_over_flags
 from envs.records import IntArray
+from envs.scenario import DEATH
 from envs.treatment_response import Course
 
-# Flags whose matrices are multiplied out before they are applied: with 2^4 columns there is little to multiply, and few
-# passes over the table.
-FLAGS_AT_ONCE = 4
-# Multiplications at a time. So few that a library of linear algebra starts no threads of its own for them: several
-# policies are evaluated at a time, and its threads would wait for each other. It also fits into a processor's cache.
-PRODUCTS_AT_ONCE = 1 << 17
+# Numbers that are kept from one day to the next; what would take more is made again each time.
+MOST_KEPT = 1 << 25
 Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True)
+class _Danger:
+    """The danger of some evenings, of a hazard of death that some actions share.
+
+    Attributes
+    ----------
+    baseline : array, (n_fixed,)
+        exp(-level).
+    spared : list of array
+        exp(-slope kappa . y), for each way the read flags may be in the evening.
+    """
+
+    baseline: FloatArray
+    spared: list[FloatArray]
+
+
+@dataclass(frozen=True)
 class _Case:
-    """What the transient flags that the hazard reads ("risky" ones) are in the morning.
+    """What the transient flags that something reads are in the morning.
 
     Attributes
     ----------
     index : tuple
         Their levels, and all levels of the other transient flags: an index of a table inside.
-    baseline : array, (n_fixed,)
-        exp(-level).
-    evenings : list of (index, array)
-        For each way the risky flags may be in the evening, its index and exp(-slope kappa . y) there.
-    chances : array, (n_actions, n_evenings)
-        The probability of each of these evenings.
+    dangers : list of _Danger
+        Of each different hazard.
+    chances : list of lists of array, (n_fixed,) or (1,)
+        By action, the probability of each way the read flags may be in the evening.
+    others : list of FlagDays
+        By action, what becomes of the other flags.
     """
 
     index: Index
-    baseline: FloatArray
-    evenings: list[tuple[Index, FloatArray]]
-    chances: FloatArray
+    dangers: list[_Danger]
+    chances: list[list[FloatArray]]
+    others: list[FlagDays]
 
 
 class Backup:
@@ -67,17 +81,26 @@ class Backup:
     """
 
     def __init__(self, course: Course) -> None:
-        scenario = course.scenario
+        scenario, response = course.scenario, course.response
         self._shape = scenario.space.shape
         transient = [scenario.space.axis(flag) for flag in scenario.transient]
         fixed = [axis for axis in range(len(self._shape)) if axis not in transient]
         self._order = (*transient, *fixed)
         self._n_flags, self._n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
-        self._presence = course.response.presence
         self._night_order = course.night_order
         self._onset = [self._inside(table) for table in course.onset]
-        level, slope, self._kappa = course.hazards
-        self._level, self._slope = self._inside(level), self._inside(slope)
+        # P(present in the evening), by action and flag: of length 1 where the fixed part does not matter.
+        self._presence = [[self._inside(grid, whole=False) for grid in row] for row in response.presence]
+        hazards = [response.hazard(DEATH, action) for action in range(len(scenario.actions))]
+        self._kappa = hazards[0].kappa
+        # Actions with the same hazard share what is made of it.
+        self._hazards: list[tuple[FloatArray, FloatArray]] = []
+        self._hazard_of: list[int] = []
+        for hazard in hazards:
+            tables = self._inside(hazard.level), self._inside(hazard.slope)
+            same = [place for place, known in enumerate(self._hazards) if all(map(np.array_equal, known, tables))]
+            self._hazard_of.append(same[0] if same else len(self._hazards))
+            self._hazards += [] if same else [tables]
 
     def continuation(
         self, values: FloatArray, out: FloatArray | None = None, *, actions: Sequence[int] | None = None
@@ -94,7 +117,7 @@ class Backup:
         actions : sequence of int, optional
             The actions to look at, a column each; all by default.
         """
-        chosen = range(len(self._presence)) if actions is None else actions
+        chosen = range(len(self._hazard_of)) if actions is None else actions
         evening = np.array(self._inside(values.reshape(self._shape)))
         for flag in self._night_order:
             absent, present = self._sides(evening, flag)
@@ -103,11 +126,16 @@ class Backup:
         result = np.empty((len(values), len(chosen)), order="F") if out is None else out
         targets = [column.reshape(self._shape).transpose(self._order) for column in result.T]
         for case in self._cases:
-            survivors = [(evening[index] * spared).reshape(-1, self._n_fixed) for index, spared in case.evenings]
+            survivors: dict[int, list[FloatArray]] = {}
             for target, action in zip(targets, chosen, strict=True):
-                mean = sum(chance * part for chance, part in zip(case.chances[action], survivors, strict=True))
-                mean = _along(self._others[action], np.asarray(mean, dtype=np.float64))
-                mean *= case.baseline
+                hazard = self._hazard_of[action]
+                danger = case.dangers[hazard]
+                if hazard not in survivors:
+                    pairs = zip(self._indices, danger.spared, strict=True)
+                    survivors[hazard] = [(evening[at] * spared).reshape(-1, self._n_fixed) for at, spared in pairs]
+                parts = zip(case.chances[action], survivors[hazard], strict=True)
+                mean = case.others[action].expected(np.asarray(sum(chance * part for chance, part in parts)))
+                mean *= danger.baseline
                 place = target[case.index]
                 place[...] = mean.reshape(place.shape)
         return result
@@ -126,18 +154,21 @@ class Backup:
         actions : sequence of int, optional
             The actions that the columns are about; all by default.
         """
-        chosen = range(len(self._presence)) if actions is None else actions
+        chosen = range(len(self._hazard_of)) if actions is None else actions
         flows = [self._inside((distribution * column).reshape(self._shape)) for column in probabilities.T]
         evening = np.zeros((*(2,) * self._n_flags, self._n_fixed))
         for case in self._cases:
-            arriving = [
-                _along([matrix.T for matrix in matrices], flow[case.index].reshape(-1, self._n_fixed) * case.baseline)
-                for flow, matrices in zip(flows, (self._others[action] for action in chosen), strict=True)
-            ]
-            for (index, spared), chances in zip(case.evenings, case.chances[list(chosen)].T, strict=True):
-                mass = sum(chance * part for chance, part in zip(chances, arriving, strict=True))
-                place = evening[index]
-                place += np.asarray(mass).reshape(place.shape) * spared
+            here = [flow[case.index].reshape(-1, self._n_fixed) for flow in flows]
+            for hazard, danger in enumerate(case.dangers):
+                arriving = [
+                    (case.chances[action], case.others[action].pushed(flow * danger.baseline))
+                    for flow, action in zip(here, chosen, strict=True)
+                    if self._hazard_of[action] == hazard
+                ]
+                for number, index in enumerate(self._indices if arriving else ()):
+                    mass = np.asarray(sum(chances[number] * part for chances, part in arriving))
+                    place = evening[index]
+                    place += mass.reshape(place.shape) * danger.spared[number]
         evening[self._recovered] = 0.0
         # The other way round than backwards: an onset still looks at the evening's record.
         for flag in reversed(self._night_order):
@@ -158,20 +189,26 @@ class Backup:
             Positions among the fixed parts, in the order of the record.
         """
         part = copy(self)
-        for cached in ("_cases", "_others", "_risky"):
-            part.__dict__.pop(cached, None)
+        part.__dict__.pop("_kept_cases", None)
         part._shape, part._order = (*(2,) * self._n_flags, len(columns)), tuple(range(self._n_flags + 1))
         part._n_fixed = len(columns)
         part._onset = [table[..., columns] for table in self._onset]
-        part._level, part._slope = self._level[..., columns], self._slope[..., columns]
+        part._presence = [[_columns(table, columns) for table in row] for row in self._presence]
+        part._hazards = [(level[..., columns], slope[..., columns]) for level, slope in self._hazards]
         numbers = np.arange(math.prod(self._shape)).reshape(self._shape)
         return part, self._inside(numbers)[..., columns].ravel()
 
     @property
     def numbers(self) -> FloatArray:
         """All that the days of a fixed part depend on, a column each: fixed parts with the same numbers are alike."""
-        tables = (self._level, self._slope, *self._onset)
+        varying = [table for row in self._presence for table in row if table.shape[-1] == self._n_fixed]
+        tables = [*(table for pair in self._hazards for table in pair), *self._onset, *varying]
         return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
+
+    @property
+    def transient(self) -> tuple[int, ...]:
+        """The axes of the record that may change from one morning to the next."""
+        return self._order[: self._n_flags]
 
     @property
     def n_fixed(self) -> int:
@@ -183,41 +220,57 @@ class Backup:
         return (0,) * self._n_flags
 
     @cached_property
-    def _risky(self) -> list[int]:
-        """The transient flags that the hazard reads."""
-        lengths = zip(self._level.shape[:-1], self._slope.shape[:-1], strict=True)
-        return [flag for flag, pair in enumerate(lengths) if max(pair) > 1]
+    def _read(self) -> list[int]:
+        """The transient flags that a hazard reads in the morning, or the day of another flag."""
+        tables = [(-1, table) for pair in self._hazards for table in pair]
+        tables += [(flag, table) for row in self._presence for flag, table in enumerate(row)]
+        reading = [(own, flag) for own, table in tables for flag in range(self._n_flags) if table.shape[flag] > 1]
+        return sorted({flag for own, flag in reading if flag != own})
 
     @cached_property
-    def _others(self) -> list[list[FloatArray]]:
-        """For each action the day of every other flag, multiplied out: P(y afterwards | x before), x by y."""
-        others = [flag for flag in range(self._n_flags) if flag not in self._risky]
-        days = [np.stack([1 - presence, presence], axis=2)[others] for presence in self._presence]
-        return [_multiplied_out(list(matrices)) for matrices in days]
-
-    @cached_property
-    def _cases(self) -> list[_Case]:
-        """One case for each combination of the risky flags."""
+    def _indices(self) -> list[Index]:
+        """Every combination of the read flags, with all levels of the others."""
         every: tuple[int | slice, ...] = (slice(None),)
-        indices = list(product(*((0, 1) if flag in self._risky else every for flag in range(self._n_flags))))
-        danger = _sum_over_flags(self._kappa)[..., None]
-        cases = []
-        for morning in indices:
-            slope = _at(self._slope, morning)
-            evenings = [(index, np.exp(-slope * danger[index]) if slope.any() else np.ones(1)) for index in indices]
-            chances = [[self._chance(presence, morning, index) for index in indices] for presence in self._presence]
-            cases.append(_Case(morning, np.exp(-_at(self._level, morning)), evenings, np.array(chances)))
-        return cases
+        return list(product(*((0, 1) if flag in self._read else every for flag in range(self._n_flags))))
 
-    def _chance(self, presence: FloatArray, morning: Index, evening: Index) -> float:
-        """P(the risky flags in the evening | in the morning)."""
-        present = [(presence[flag, morning[flag]], evening[flag]) for flag in self._risky]
-        return math.prod(float(p) if there else 1 - float(p) for p, there in present)
+    @property
+    def _cases(self) -> Iterable[_Case]:
+        """One case for each combination of the read flags."""
+        size = len(self._indices) * len(self._hazards) * 2**self._n_flags * self._n_fixed
+        return self._kept_cases if size <= MOST_KEPT else map(self._case, self._indices)
 
-    def _inside(self, grid: NDArray[Any]) -> NDArray[Any]:
-        """A table over the grid of records, put in order; axes of length 1 of the transient flags stay so."""
+    @cached_property
+    def _kept_cases(self) -> list[_Case]:
+        return [self._case(morning) for morning in self._indices]
+
+    def _case(self, morning: Index) -> _Case:
+        danger = sum_over_flags(self._kappa)[..., None]
+        dangers = []
+        for level, slope in self._hazards:
+            steep = _at(slope, morning)
+            spared = [np.exp(-steep * danger[index]) if steep.any() else np.ones(1) for index in self._indices]
+            dangers.append(_Danger(np.exp(-_at(level, morning)), spared))
+        # (n_fixed or 1,) for a read flag, whose morning is known, (2, n_fixed or 1) for another.
+        presence = [[_at(table, morning) for table in row] for row in self._presence]
+        chances = [[self._chance(row, evening) for evening in self._indices] for row in presence]
+        others = [[chance for flag, chance in enumerate(row) if flag not in self._read] for row in presence]
+        return _Case(morning, dangers, chances, [FlagDays.of(row) for row in others])
+
+    def _chance(self, presence: Sequence[FloatArray], evening: Index) -> FloatArray:
+        """P(the read flags in the evening), given P(present) of each flag."""
+        parts = (presence[flag] if evening[flag] else 1 - presence[flag] for flag in self._read)
+        return math.prod(parts, start=np.ones(1))
+
+    def _inside(self, grid: NDArray[Any], *, whole: bool = True) -> NDArray[Any]:
+        """A table over the grid of records, put in order; axes of length 1 of the transient flags stay so.
+
+        So does that of the fixed parts, if none of their features matters, unless the whole is wanted.
+        """
         table = grid.transpose(self._order)
-        flags, fixed = table.shape[: self._n_flags], [self._shape[axis] for axis in self._order[self._n_flags :]]
+        flags, lengths = table.shape[: self._n_flags], table.shape[self._n_flags :]
+        if not whole and math.prod(lengths) == 1:
+            return table.reshape(*flags, 1)
+        fixed = [self._shape[axis] for axis in self._order[self._n_flags :]]
         return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self._n_fixed)
 
     def _outside(self, table: FloatArray) -> FloatArray:
@@ -231,36 +284,11 @@ class Backup:
         return sides[0], sides[1]
 
 
-def _sum_over_flags(kappa: FloatArray) -> FloatArray:
-    """kappa . y for every combination y of the flags, (2,) * n_flags."""
-    return np.asarray(np.tensordot(kappa, np.indices((2,) * len(kappa)), 1), dtype=np.float64)
-
-
 def _at(table: FloatArray, case: Index) -> FloatArray:
-    """The (n_fixed,) entries of a table that depends on no other transient flags than those of the case."""
+    """The entries of a case: (n_fixed,) of a table that reads no other flags, (2, n_fixed) if it reads one more."""
     return table[tuple(level if length > 1 else 0 for level, length in zip(case, table.shape, strict=False))]
 
 
-def _multiplied_out(matrices: Sequence[FloatArray]) -> list[FloatArray]:
-    """The Kronecker products of FLAGS_AT_ONCE matrices at a time."""
-    products = []
-    for start in range(0, len(matrices), FLAGS_AT_ONCE):
-        kernel: FloatArray = np.ones((1, 1))
-        for matrix in matrices[start : start + FLAGS_AT_ONCE]:
-            kernel = np.asarray(np.kron(kernel, matrix), dtype=np.float64)
-        products.append(kernel)
-    return products
-
-
-def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
-    """Apply one square matrix along each group of flags of a table, (2^n_flags, n_fixed); a new table."""
-    shape, done = table.shape, 1
-    for matrix in matrices:
-        before = table.reshape(done, len(matrix), -1)
-        table = np.empty(before.shape)
-        step = max(1, PRODUCTS_AT_ONCE // matrix.size)
-        for start in range(0, before.shape[2], step):
-            part = slice(start, start + step)
-            np.matmul(matrix, before[:, :, part], out=table[:, :, part])
-        done *= len(matrix)
-    return table.reshape(shape)
+def _columns(table: FloatArray, columns: IntArray) -> FloatArray:
+    """A table of some fixed parts only, or the same where they do not matter."""
+    return table if table.shape[-1] == 1 else table[..., columns]

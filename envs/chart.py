@@ -39,7 +39,7 @@ class Chart:
     treatments : array, (n_days,)
         Positions of the treatments given, from the first day shown.
     evenings : array, (n_days, n_outcomes)
-        What came of each.
+        What came of each: flags that were present, events that happened, and death.
     mornings : array, (n_days or n_days + 1, n_transient)
         The transient flags before each treatment, and of the coming morning if the stay goes on.
     """
@@ -67,14 +67,14 @@ class Chart:
         """How the stay ended, or how far it is."""
         if not self.over:
             return f"day {self.days} of {self.horizon}" if self.days else "admitted"
-        *flags, died = self.evenings[-1]
-        end = "died" if died else "discharged" if any(flags) else "recovered"
+        flags, died = self.evenings[-1, : self.mornings.shape[1]], self.evenings[-1, -1]
+        end = "died" if died else "discharged" if flags.any() else "recovered"
         return f"{end} on day {self.days}"
 
     @property
     def labels(self) -> list[str]:
-        """The transient flags, in words."""
-        return [flag.replace("_", " ") for flag in self.scenario.transient]
+        """The transient flags and the events, in words."""
+        return [self.scenario.outcome_title(name) for name in self.scenario.outcomes[:-1]]
 
     @property
     def treatment_titles(self) -> str:
@@ -105,7 +105,7 @@ class History:
         self._over = np.zeros(n_patients, dtype=np.bool_)
         # By day, counted round and round in the days that are shown; one more morning than evenings is known.
         self._mornings = np.zeros((n_patients, length + 1, n_flags), dtype=np.bool_)
-        self._evenings = np.zeros((n_patients, length, n_flags + 1), dtype=np.bool_)
+        self._evenings = np.zeros((n_patients, length, len(scenario.outcomes)), dtype=np.bool_)
         self._treatments = np.zeros((n_patients, length), dtype=np.intp)
 
     def admit(self, who: IntArray, codes: CodeArray) -> None:
@@ -139,7 +139,7 @@ class History:
 
 
 def as_text(chart: Chart) -> str:
-    """The chart in characters: two marks a day for each flag, of the morning and of the evening."""
+    """The chart in characters: two marks a day for each flag, of the morning and of the evening; one for an event."""
     scenario = chart.scenario
     width = max(2, *(len(action) for action in scenario.actions), len(str(chart.horizon))) + 1
     margin = max(len(label) for label in [*chart.labels, "treatment"]) + 2
@@ -150,12 +150,15 @@ def as_text(chart: Chart) -> str:
     numbers = [str(chart.first + day) for day in range(len(chart.mornings))]
     given = [scenario.actions[treatment] for treatment in chart.treatments]
     lines = [row("day", numbers), row("treatment", given)]
-    for flag, label in enumerate(chart.labels):
-        marks = [PRESENT if present else ABSENT for present in chart.mornings[:, flag]]
-        for day, present in enumerate(chart.evenings[:, flag]):
+    for place, label in enumerate(chart.labels):
+        known = chart.mornings[:, place] if place < len(scenario.transient) else None
+        # An event belongs to no morning.
+        marks = [" "] * len(chart.mornings) if known is None else [PRESENT if there else ABSENT for there in known]
+        for day, present in enumerate(chart.evenings[:, place]):
             marks[day] += PRESENT if present else ABSENT
         lines.append(row(label, marks))
-    key = f"{PRESENT} present, {ABSENT} absent, in the morning and in the evening; {chart.treatment_titles}"
+    words = "in the morning and in the evening" + (", or events of the day" if scenario.events else "")
+    key = f"{PRESENT} present, {ABSENT} absent, {words}; {chart.treatment_titles}"
     return "\n".join([*wrapped(f"At admission: {chart.patient}", LINE), *lines, *wrapped(key, LINE), chart.status])
 
 

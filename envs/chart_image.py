@@ -64,13 +64,17 @@ def _treatments(axes: Axes, chart: Chart) -> None:
 
 
 def _bars(axes: Axes, chart: Chart) -> None:
-    """A thick bar wherever a flag is present: the left half of a day is its morning, the right half its evening."""
-    for flag in range(len(chart.labels)):
+    """A thick bar wherever a flag is present: the left half of a day is its morning, the right half its evening.
+
+    What came of the day stands in the right half: events, too.
+    """
+    for place in range(len(chart.labels)):
         halves = np.zeros(2 * len(chart.mornings), dtype=np.bool_)
-        halves[0::2] = chart.mornings[:, flag]
-        halves[1 : 2 * len(chart.evenings) : 2] = chart.evenings[:, flag]
+        if place < chart.mornings.shape[1]:
+            halves[0::2] = chart.mornings[:, place]
+        halves[1 : 2 * len(chart.evenings) : 2] = chart.evenings[:, place]
         edges = np.flatnonzero(np.diff(np.concatenate([[0], halves, [0]]))).reshape(-1, 2) / 2
-        axes.broken_barh([(start, end - start) for start, end in edges], (flag + 0.72, 0.56), facecolor=BAR)
+        axes.broken_barh([(start, end - start) for start, end in edges], (place + 0.72, 0.56), facecolor=BAR)
 
 
 def _end(axes: Axes, chart: Chart, n_days: int) -> None:

@@ -44,14 +44,16 @@ def admission_probability(scenario: Scenario, target: str) -> FloatArray:
 
 def _apply(rule: Rule, target: str, table: FloatArray, scenario: Scenario) -> FloatArray:
     space = scenario.space
-    changed = table
-    if target in rule.changes:
-        operation, value = rule.changes[target]
-        changed = {"set": table * 0 + value, "add": table + value, "multiply": table * value}[operation]
+    new = changed(table, *rule.changes[target]) if target in rule.changes else table
     if rule.per and target in rule.flags:
         feature, unit = rule.per
-        changed = changed * space.along(feature, scenario.means[feature]) / unit
-    return np.where(matches(space, rule.when), changed, table)
+        new = new * space.along(feature, scenario.means[feature]) / unit
+    return np.where(matches(space, rule.when), new, table)
+
+
+def changed(table: FloatArray, operation: str, number: float) -> FloatArray:
+    """What one step of a rule makes of a table."""
+    return {"set": table * 0 + number, "add": table + number, "multiply": table * number}[operation]
 
 
 def prior(scenario: Scenario) -> FloatArray:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
+from envs.hazard import Hazard
 from envs.records import IntArray
+from envs.scenario import DEATH
 from envs.treatment_response import Course
 
 BoolArray = NDArray[np.bool_]
@@ -32,7 +34,7 @@ class Transition:
     Attributes
     ----------
     outcomes : array, (m, n_outcomes)
-        Which transient flags are present in the evening, and death last; column-major.
+        Which transient flags are present in the evening, which events have come, and death last; column-major.
     codes : array, (m, n_features)
         Level codes of the record next morning, as if the stay went on; column-major.
     """
@@ -52,22 +54,18 @@ class Dynamics:
     Attributes
     ----------
     n_draws : int
-        Uniform numbers that each patient takes a day: one for each transient flag, then one for death.
+        Uniform numbers that each patient takes a day: one for each outcome, in their order.
     flag_axes : array of int
         The columns of the transient flags in a record, in the order of the outcomes.
     """
 
     def __init__(self, course: Course) -> None:
-        scenario = course.scenario
+        scenario, response = course.scenario, course.response
         self.flag_axes: IntArray = np.array([scenario.space.axis(flag) for flag in scenario.transient], dtype=np.intp)
-        self.n_draws = len(self.flag_axes) + 1
-        # For each flag P(absent in the evening), by 2 * action + present in the morning.
-        shape = len(self.flag_axes), 2 * len(scenario.actions)
-        self._absence = _Rows(1 - course.response.presence.transpose(1, 0, 2).reshape(shape))
-        level, slope, kappa = course.hazards
-        # Survival is exp(level + slope * danger).
-        self._survival = _GridTables([-table for table in np.broadcast_arrays(level, slope)])
-        self._danger = FlagSum(kappa)
+        self.n_draws = len(scenario.outcomes)
+        self._absence = _Absence(response.presence, self.flag_axes)
+        actions = range(len(scenario.actions))
+        self._spared = [_Spared([response.hazard(name, a) for a in actions]) for name in (*scenario.events, DEATH)]
         self._nights = _nights(course.onset)
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:
@@ -86,7 +84,8 @@ class Dynamics:
         -----
         One number u serves a flag by day and by night: it is absent in the evening if u < a, its probability of that,
         and absent next morning if u < a (1 - onset). Given that u < a, it appears with the probability `onset`, and
-        given that u >= a, it is still there, as it should be. Likewise the patient survives if u < exp(-hazard).
+        given that u >= a, it is still there, as it should be. Likewise the patient survives, or is spared an event, if
+        u < exp(-hazard).
         """
         outcomes = np.empty((self.n_draws, len(codes)), dtype=np.bool_)
         morning, draws = codes.T, uniforms.T
@@ -99,22 +98,22 @@ class Dynamics:
 
     def _day(self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray) -> FloatArray:
         """Fill in the outcomes; returns P(absent in the evening), (n_flags, m)."""
-        absence = self._absence.at(morning[self.flag_axes] + (2 * actions).astype(np.int16))
-        flags = np.greater_equal(draws[:-1], absence, out=outcomes[:-1])
-        level, exponent = self._survival.at(morning)
-        exponent *= self._danger.of(flags.T)
-        exponent += level
-        np.greater_equal(draws[-1], np.exp(exponent, out=exponent), out=outcomes[-1])
+        n_flags = len(self.flag_axes)
+        absence = self._absence.at(morning, actions)
+        flags = np.greater_equal(draws[:n_flags], absence, out=outcomes[:n_flags])
+        for row, spared in enumerate(self._spared, n_flags):
+            np.greater_equal(draws[row], spared.at(morning, actions, flags), out=outcomes[row])
         return absence
 
     def _night(self, record: CodeArray, absence: FloatArray, draws: FloatArray, outcomes: BoolArray) -> None:
         """Bring the record to the evening and then, with the flags that appear, to the next morning, in place."""
-        record[self.flag_axes] = outcomes[:-1]
+        n_flags = len(self.flag_axes)
+        record[self.flag_axes] = outcomes[:n_flags]
         # All are looked up before any changes.
         limits = [stays_away.at(record) for _, stays_away in self._nights]
         for (flags, _), limit in zip(self._nights, limits, strict=True):
             limit *= absence[flags]  # noqa: PLW2901 - in place
-            record[self.flag_axes[flags]] = draws[:-1][flags] >= limit
+            record[self.flag_axes[flags]] = draws[:n_flags][flags] >= limit
 
 
 class FlagSum:
@@ -163,38 +162,100 @@ class _Rows:
         return found
 
 
-class _GridTables:
-    """Numbers that depend on the same few features, to be looked up by level codes.
+class GridTables:
+    """Numbers that depend on the same few features, and on the action or not, to be looked up by level codes.
 
     Parameters
     ----------
     grids : list of array
-        Each broadcasts over the grid of records, all in the same way.
+        Each (n_actions or 1, ...), the rest broadcasting over the grid of records, all in the same way.
     """
 
     def __init__(self, grids: list[FloatArray]) -> None:
-        shape = grids[0].shape
+        n_actions, *shape = grids[0].shape
         self._axes = np.flatnonzero(np.array(shape) > 1)
         self._rows = _Rows(np.stack([grid.ravel() for grid in grids]))
         strides = [math.prod(shape[axis + 1 :]) for axis in self._axes]
         self._strides: NDArray[np.signedinteger[Any]] = np.array(strides, dtype=self._rows.dtype)[:, np.newaxis]
+        # Of the action; 0 where it does not matter.
+        self._stride = math.prod(shape) if n_actions > 1 else 0
 
-    def at(self, codes: CodeArray) -> FloatArray:
-        """The numbers, (n_grids, m), for records (n_features, m)."""
+    def at(self, codes: CodeArray, actions: IntArray | None = None) -> FloatArray:
+        """The numbers, (n_grids, m), for records (n_features, m) and, where they matter, actions (m,)."""
         terms = codes[self._axes] * self._strides
-        return self._rows.at(np.add.reduce(terms, axis=0, dtype=self._rows.dtype))
+        index = np.add.reduce(terms, axis=0, dtype=self._rows.dtype)
+        if self._stride and actions is not None:
+            index += (actions * self._stride).astype(self._rows.dtype)
+        return self._rows.at(index)
 
 
-def _nights(onset: list[FloatArray]) -> list[tuple[IntArray | slice, _GridTables]]:
-    """For the flags that may appear in a night, those together whose onset depends on the same features.
+class _Absence:
+    """P(flag absent in the evening).
 
-    Returns their positions, and tables of P(absent next morning | absent in the evening).
+    Parameters
+    ----------
+    presence : list of lists of array
+        P(present) for each action and flag, broadcasting over the grid of records.
+    flag_axes : array of int
+        The features that are the flags.
     """
-    together: dict[tuple[int, ...], list[int]] = {}
-    for flag, table in enumerate(onset):
-        if table.any():
-            together.setdefault(table.shape, []).append(flag)
-    return [(_positions(flags), _GridTables([1 - onset[flag] for flag in flags])) for flags in together.values()]
+
+    def __init__(self, presence: list[list[FloatArray]], flag_axes: IntArray) -> None:
+        absence = [by_action([1 - row[flag] for row in presence]) for flag in range(len(flag_axes))]
+        # What depends on the flag itself only, by 2 * action + present in the morning, is the quickest to look up.
+        plain = [flag for flag, table in enumerate(absence) if table[0].size == 2]
+        both = [np.broadcast_to(absence[flag].reshape(len(absence[flag]), -1), (len(presence), 2)) for flag in plain]
+        self._n_flags, self._plain, self._axes = len(flag_axes), plain, flag_axes[plain]
+        self._rows = _Rows(np.array(both).reshape(len(plain), 2 * len(presence)))
+        self._others = _together({flag: table for flag, table in enumerate(absence) if flag not in plain})
+
+    def at(self, morning: CodeArray, actions: IntArray) -> FloatArray:
+        """(n_flags, m), for records (n_features, m) and actions (m,)."""
+        found = self._rows.at(morning[self._axes] + (2 * actions).astype(np.int16))
+        if not self._others:
+            return found
+        absence = np.empty((self._n_flags, morning.shape[1]))
+        absence[self._plain] = found
+        for flags, tables in self._others:
+            absence[flags] = tables.at(morning, actions)
+        return absence
+
+
+class _Spared:
+    """P(no death, or no event), given the evening; of each action's hazard."""
+
+    def __init__(self, hazards: list[Hazard]) -> None:
+        level, slope = by_action([-each.level for each in hazards]), by_action([-each.slope for each in hazards])
+        # exp(level + slope * danger).
+        self._tables = GridTables(list(np.broadcast_arrays(level, slope)))
+        self._danger = FlagSum(hazards[0].kappa)
+
+    def at(self, morning: CodeArray, actions: IntArray, flags: BoolArray) -> FloatArray:
+        """(m,), for records (n_features, m), actions (m,) and flags (n_flags, m)."""
+        level, exponent = self._tables.at(morning, actions)
+        exponent *= self._danger.of(flags.T)
+        exponent += level
+        return np.asarray(np.exp(exponent, out=exponent))
+
+
+def by_action(grids: list[FloatArray]) -> FloatArray:
+    """One grid for each action, (n_actions, ...); a single one, (1, ...), if they are the same."""
+    if all(np.array_equal(grid, grids[0]) for grid in grids):
+        return grids[0][np.newaxis]
+    return np.stack(np.broadcast_arrays(*grids))
+
+
+def _nights(onset: list[FloatArray]) -> list[tuple[IntArray | slice, GridTables]]:
+    """For the flags that may appear in a night: tables of P(absent next morning | absent in the evening)."""
+    return _together({flag: (1 - table)[np.newaxis] for flag, table in enumerate(onset) if table.any()})
+
+
+def _together(grids: dict[int, FloatArray]) -> list[tuple[IntArray | slice, GridTables]]:
+    """Tables of the flags that depend on the same features, with the positions of these flags."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for flag, table in grids.items():
+        alike.setdefault(table.shape, []).append(flag)
+    return [(_positions(flags), GridTables([grids[flag] for flag in flags])) for flags in alike.values()]
 
 
 def _positions(rows: list[int]) -> IntArray | slice:

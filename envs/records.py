@@ -180,6 +180,10 @@ class RecordSpace:
             present = ["nothing present"]
         return ", ".join([*present, *valued])
 
+    def lookup(self, records: ArrayLike) -> Lookup:
+        """What stands for some records, (m,), in arrays that broadcast over the grid."""
+        return Lookup(self.codes(records))
+
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
         """The level of each record, (n_records,), and the labels of the levels."""
         axis = self.axis(feature)
@@ -193,6 +197,36 @@ class RecordSpace:
         if index.size and (index.min() < 0 or index.max() >= self.size):
             raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
         return index
+
+
+class Lookup:
+    """Entries for some records of arrays that broadcast over the grid of records.
+
+    Parameters
+    ----------
+    codes : array of int, (m, n_features)
+        Level codes of the records.
+
+    Attributes
+    ----------
+    size : int
+        The number of records, m.
+    """
+
+    def __init__(self, codes: NDArray[np.signedinteger[Any]]) -> None:
+        self.size = len(codes)
+        self._codes = codes
+        self._places: dict[tuple[int, ...], IntArray] = {}
+
+    def of(self, grid: NDArray[Any]) -> NDArray[Any]:
+        """The entry of each record, (m,)."""
+        # Arrays that depend on the same features are looked up in the same places.
+        if grid.shape not in self._places:
+            axes = [axis for axis, length in enumerate(grid.shape) if length > 1]
+            lengths, columns = [grid.shape[axis] for axis in axes], tuple(self._codes[:, axes].T)
+            alone = np.zeros(self.size, dtype=np.intp)
+            self._places[grid.shape] = np.ravel_multi_index(columns, lengths) if axes else alone
+        return grid.ravel()[self._places[grid.shape]]
 
 
 def _refusal(feature: Feature, value: object) -> str:

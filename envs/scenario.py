@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 from envs.records import Level, RecordSpace
 
 DEATH = "death"
+# What rules do to a number, in the order in which a rule's tables are read.
+OPERATIONS = ("set", "add", "multiply")
+# What a treatment states, by the keys of the file: probabilities for flags, ratios for events and death, its cost.
+EFFECTS = ("clears", "side_effects")
+HAZARD_RATIO, COST = "hazard_ratio", "cost"
 
 
 # A source of figures that have none.
@@ -53,21 +58,48 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class TreatmentRule:
+    """What a treatment does otherwise to some patients.
+
+    Attributes
+    ----------
+    when : mapping of feature to levels
+        The records it applies to, as they are before the treatment; see `Rule`.
+    changes : mapping of target to (operation, number)
+        Targets are "clears.FLAG", "side_effects.FLAG", "hazard_ratio.EVENT" (or death) and "cost"; operations "set",
+        "add" and "multiply".
+    source : str
+        Where the figures are from, or "illustrative".
+    """
+
+    when: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    changes: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Treatment:
-    """What an action does.
+    """What an action does, as the file states it; `envs.treatment_effects` makes of it what each record gets.
 
     Attributes
     ----------
     title : str
         In words.
     cost : float
-        In units of utility.
-    clears : mapping of outcome to probability
+        In units of utility; of a combination, of all of it.
+    clears : mapping of flag to probability
         That a flag which is present is cleared by the treatment (beside natural clearing).
-    side_effects : mapping of outcome to probability
+    side_effects : mapping of flag to probability
         That a flag which is absent appears.
     combines : tuple of str
-        The treatments that it consists of; their effects are among the ones above, by complements.
+        The treatments that it consists of. Their effects, each under its own rules, act beside the ones stated here:
+        probabilities by complements, ratios by products. Whoever may not get a part may not get the combination.
+    hazard_ratio : mapping of event (or death) to ratio
+        Multiplies the whole hazard of it.
+    contraindicated : tuple of conditions
+        Who must not get it: the records that meet any of the conditions (see `Rule.when`).
+    rules : tuple of TreatmentRule
+        Change the numbers stated here, in this order, for the records that they apply to.
     """
 
     title: str
@@ -75,15 +107,9 @@ class Treatment:
     clears: Mapping[str, float] = field(default_factory=dict)
     side_effects: Mapping[str, float] = field(default_factory=dict)
     combines: tuple[str, ...] = ()
-
-
-def complements(*effects: Mapping[str, float]) -> dict[str, float]:
-    """Independent effects together: something happens unless each of them fails to do it."""
-    fails: dict[str, float] = {}
-    for effect in effects:
-        for outcome, probability in effect.items():
-            fails[outcome] = fails.get(outcome, 1.0) * (1 - probability)
-    return {outcome: 1 - failed for outcome, failed in fails.items()}
+    hazard_ratio: Mapping[str, float] = field(default_factory=dict)
+    contraindicated: tuple[Mapping[str, tuple[Level, ...]], ...] = ()
+    rules: tuple[TreatmentRule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +132,34 @@ class DeathModel:
     baseline: float
     hazard: Mapping[str, float]
     relative_risk: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class EventModel:
+    """How outcomes and risk factors make the hazard of an event, which does not end a stay.
+
+    P(event) = 1 - E exp(-R (baseline + sum of the hazards of the flags left)) for the acute, 1 - exp(-R baseline) for
+    the others; R is the product of the relative risks and of the treatment's hazard ratio. Nothing is normalised.
+
+    Attributes
+    ----------
+    title : str
+        In words.
+    baseline : float
+        The hazard without any outcome, of everyone (>= 0).
+    hazard : mapping of flag to float
+        What each flag that is left adds to that for the acute (>= 0).
+    relative_risk : mapping of feature to one factor per level
+        Multiply the hazard of everyone (> 0).
+    acute : mapping of feature to levels
+        The records for which flags that are left are dangerous; everybody if empty.
+    """
+
+    title: str
+    baseline: float
+    hazard: Mapping[str, float] = field(default_factory=dict)
+    relative_risk: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    acute: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,6 +193,10 @@ class Scenario:
         What each outcome costs, in units of utility (>= 0).
     source : str
         Where the effects of the treatments are from, `ILLUSTRATIVE` if from nowhere; empty where nothing is said.
+    events : mapping of str to EventModel
+        What may happen beside death, by its hazard.
+    intervals : mapping of dotted key to (low, high)
+        The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
     """
 
     name: str
@@ -153,6 +211,8 @@ class Scenario:
     death: DeathModel
     weights: Mapping[str, float]
     source: str = ""
+    events: Mapping[str, EventModel] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -166,10 +226,25 @@ class Scenario:
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """What is observed after treatment: the transient flags, then death."""
-        return (*self.transient, DEATH)
+        """What is observed after treatment: the transient flags, the events, then death."""
+        return (*self.transient, *self.events, DEATH)
+
+    def outcome_title(self, name: str) -> str:
+        """An outcome in words: the title of an event, or the name."""
+        return self.events[name].title if name in self.events else name.replace("_", " ")
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The names of the actions."""
         return tuple(self.treatments)
+
+    @property
+    def contraindication_features(self) -> tuple[str, ...]:
+        """The features that any contraindication reads, in the order of the record."""
+        read = {name for each in self.treatments.values() for condition in each.contraindicated for name in condition}
+        return tuple(name for name in self.space.names if name in read)
+
+    @property
+    def costs_by_record(self) -> bool:
+        """Whether rules make the cost of a treatment depend on the record."""
+        return any(COST in rule.changes for each in self.treatments.values() for rule in each.rules)

@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from envs.cohort import FloatArray, PatientSampler, prior
 from envs.dynamics import BoolArray, CodeArray, Dynamics
-from envs.records import IntArray, RecordSpace
+from envs.records import IntArray, Lookup, RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import unknown
+from envs.treatment_effects import contraindication_of, forbidden
 from envs.treatment_response import Course, ResponseModel, is_whole
 
 RENDER_MODES = ("ansi", "rgb_array")
@@ -40,7 +41,7 @@ class Day:
     Attributes
     ----------
     outcomes : array, (m, n_outcomes)
-        Which transient flags are present in the evening, and death last.
+        Which transient flags are present in the evening, which events have come, and death last.
     over : array, (m,)
         Whose stay has ended: by death, by full recovery or with the last day.
     codes : array, (m, n_features)
@@ -72,6 +73,8 @@ class Ward:
         What the ward is for.
     n_draws : int
         Uniform numbers that a patient takes a day.
+    forbids : bool
+        Whether any treatment is contraindicated for anybody.
     """
 
     def __init__(self, arrivals: Arrivals, course: Course, source: tuple[str, int]) -> None:
@@ -80,6 +83,9 @@ class Ward:
         self._dynamics = Dynamics(course)
         self._source = source
         self.n_draws = self._dynamics.n_draws
+        refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
+        self._allowed = [(~mask).astype(np.int8) for mask in refused]
+        self.forbids = any(mask.any() for mask in refused)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ward:
         """A copy of an environment shares its ward."""
@@ -106,6 +112,40 @@ class Ward:
         seen[:, :-1], seen[:, -1] = codes, days
         return seen
 
+    def action_mask(self, codes: CodeArray) -> NDArray[np.int8]:
+        """1 for each treatment that a patient may get, 0 for the others: (m, n_features) -> (m, n_actions)."""
+        records = Lookup(codes)
+        return np.stack([records.of(grid) for grid in self._allowed], axis=1)
+
+    def check_allowed(self, codes: CodeArray, actions: IntArray, name: str, idle: BoolArray | None = None) -> None:
+        """ValueError, with the name of the argument, for the first patient whose treatment is contraindicated.
+
+        Parameters
+        ----------
+        codes, actions : array
+            See `treat`.
+        name : str
+            What the caller calls the action, of which {} is the patient's place.
+        idle : array of bool, (m,), optional
+            Who is not treated.
+        """
+        if not self.forbids:
+            return
+        mask = self.action_mask(codes)
+        wrong = mask[np.arange(len(codes)), actions] == 0
+        if idle is not None:
+            wrong &= ~idle
+        if not wrong.any():
+            return
+        patient = int(wrong.argmax())
+        names, action = self.scenario.actions, int(actions[patient])
+        who = contraindication_of(self.scenario, names[action], codes[patient])
+        allowed = ", ".join(f"{place} ({names[place]})" for place in np.flatnonzero(mask[patient]))
+        raise ValueError(
+            f"{name.format(patient)} must be allowed: {names[action]} is contraindicated for this patient ({who}); "
+            f"allowed: {allowed}, got {name.format(patient)}={action}."
+        )
+
     def treat(
         self,
         codes: CodeArray,
@@ -129,7 +169,7 @@ class Ward:
         outcomes = moved.outcomes.T
         if idle is not None:
             outcomes &= ~idle
-        flags, died = outcomes[:-1], outcomes[-1]
+        flags, died = outcomes[: len(self._dynamics.flag_axes)], outcomes[-1]
         over = ~flags.any(axis=0) | died | last
         # Nothing is gone in the morning that was there in the evening: take away what has appeared in between.
         record, axes = moved.codes.T, self._dynamics.flag_axes

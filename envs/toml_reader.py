@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from envs.toml_lines import KeyPath, line_numbers
 
 T = TypeVar("T")
+# By the dotted key of a number, what it lies between with 95 %.
+Intervals: TypeAlias = dict[str, tuple[float, float]]
 FINITE = sys.float_info.max
 
 
@@ -87,10 +89,38 @@ class Table:
         """A string; required if there is no default."""
         return self._read(name, default, "", lambda value: isinstance(value, str), "text in quotes")
 
-    def number(self, name: str, default: float | None = None, *, low: float = -FINITE, high: float = FINITE) -> float:
-        """A number within [low, high], not NaN, by default finite; required if there is no default."""
+    def number(
+        self,
+        name: str,
+        default: float | None = None,
+        *,
+        low: float = -FINITE,
+        high: float = FINITE,
+        intervals: Intervals | None = None,
+    ) -> float:
+        """A number within [low, high], not NaN, by default finite; required if there is no default.
+
+        With `intervals` it may be an `estimate`, whose interval is noted there.
+        """
+        stated = self.values.get(name)
+        if intervals is not None and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
+            return self.table(name).estimate(intervals, low=low, high=high)
         wanted = number_wanted(low, high)
         return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
+
+    def estimate(self, intervals: Intervals, *, low: float, high: float) -> float:
+        """What this table says of one number: `{ value = 0.5, interval = [0.4, 0.6] }`, both within [low, high]."""
+        noted = len(self.mistakes.found)
+        value = self.number("value", low=low, high=high)
+        ends = self.list_of("interval", lambda v: is_number(v, low, high), number_wanted(low, high))
+        self.close()
+        if len(self.mistakes.found) > noted:
+            return value
+        if len(ends) != 2 or not ends[0] <= value <= ends[1]:
+            self.fail(f"must be two numbers around the value {value:g}, got {shown(ends)}", "interval")
+        else:
+            intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
+        return value
 
     def integer(self, name: str, default: int) -> int:
         """A whole number >= 0."""
@@ -105,6 +135,7 @@ class Table:
         *,
         low: float = -FINITE,
         high: float = FINITE,
+        intervals: Intervals | None = None,
     ) -> dict[str, float]:
         """A table of numbers within [low, high] whose keys are among `allowed`; empty if absent."""
         table = self.table(name)
@@ -114,7 +145,7 @@ class Table:
             if key not in names:
                 table.fail(unknown(kind, key, names), key)
             else:
-                result[key] = table.number(key, low=low, high=high)
+                result[key] = table.number(key, low=low, high=high, intervals=intervals)
         return result
 
     def list_of(

@@ -63,7 +63,13 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     and `step` also
 
-    - `outcome`: for each outcome by name, `death` among them, whether it was there in the evening (a bool).
+    - `outcome`: for each outcome by name, events and `death` among them, whether it was there in the evening or came on
+      the day (a bool).
+
+    If the scenario has contraindications, both also return
+
+    - `action_mask`: an array of `int8`, 1 for each treatment that the patient as observed may get, 0 for the others. To
+      give one that is not allowed is an error; `action_space.sample(mask)` draws one that is.
 
     ## Arguments
     ```python
@@ -112,7 +118,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         self._days, self._over = 0, False
         if self._history:
             self._history.admit(THE_PATIENT, self._codes)
-        return self._observation(self._codes), {"day": 0}
+        return self._observation(self._codes), {"day": 0, **self._mask(self._codes)}
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
         """Treat the patient for a day.
@@ -120,22 +126,24 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         Raises
         ------
         ValueError
-            For an action that is no treatment.
+            For an action that is no treatment, or one that is contraindicated for the patient.
         ResetNeeded
             Before the first reset and after the end of a stay.
         """
         if self._codes is None or self._over:
             raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
         actions = np.array([self._treatment(action)])
+        self._ward.check_allowed(self._codes, actions, "action")
         uniforms = self.np_random.random(self._ward.n_draws)[np.newaxis]
         day = self._ward.treat(self._codes, actions, uniforms, self._days + 1 == self._ward.horizon)
+        reward = float(self._payoff.of(self._codes, day.outcomes, actions)[0])
         self._codes, self._over = day.codes, bool(day.over[0])
         self._days += 1
         if self._history:
             self._history.note(THE_PATIENT, actions, day.outcomes, day.codes, day.over)
         outcome = dict(zip(self._ward.scenario.outcomes, day.outcomes[0].tolist(), strict=True))
-        reward = float(self._payoff.of(day.outcomes, actions)[0])
-        return self._observation(day.codes), reward, self._over, False, {"day": self._days, "outcome": outcome}
+        info = {"day": self._days, "outcome": outcome, **self._mask(day.codes)}
+        return self._observation(day.codes), reward, self._over, False, info
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The patient's chart, as the render mode says."""
@@ -145,6 +153,10 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         if self._codes is None:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return draw(self._history, 0, self.render_mode)
+
+    def _mask(self, codes: CodeArray) -> dict[str, Any]:
+        """Which treatments the patient may get, where any is contraindicated for anybody."""
+        return {"action_mask": self._ward.action_mask(codes)[0]} if self._ward.forbids else {}
 
     def _observation(self, codes: CodeArray) -> CodeArray:
         seen: CodeArray = self._ward.observe(codes, self._days)[0]

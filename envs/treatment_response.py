@@ -1,13 +1,15 @@
 """The response model: what a treatment does to a patient, exactly and by simulation, in one decision or in a day.
 
 For record x and action a: each transient flag s is present afterwards with probability q_s(x, a), independently; then
-death comes with probability 1 - exp(-m(x) R(x) (b(x) + sum_s kappa_s(x) y_s)), y the flags left. As hazards add and
-the flags are independent, P(death) is in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))].
+death comes with probability 1 - exp(-m(x) R(x) (b(x) + sum_s kappa_s(x) y_s)), y the flags left. Each event comes
+likewise, with its own risks, independently given y. As hazards add and the flags are independent, these probabilities
+are in closed form: 1 - exp(-m R b) prod_s [1 - q_s (1 - exp(-m R kappa_s))]. A treatment may multiply m R.
 
-A day of a longer treatment is this one decision, with the hazard of death spread evenly over the days: flags clear or
-appear under the treatment, then death comes or not. In the night after it, a flag that is absent appears with
-`Scenario.onset` times its probability at admission, given the record of that evening. The patient's stay ends with
-death, with full recovery (no flag is left in the evening) or with the last day; nothing here knows which day it is.
+A day of a longer treatment is this one decision, with the hazards of death and events spread evenly over the days:
+flags clear or appear under the treatment, then death and events come or not. In the night after it, a flag that is
+absent appears with `Scenario.onset` times its probability at admission, given the record of that evening. The
+patient's stay ends with death, with full recovery (no flag is left in the evening) or with the last day; nothing here
+knows which day it is.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize.elementwise import find_root
 
 from envs.cohort import FloatArray, admission_probability, matches, prior
+from envs.hazard import Hazard
 from envs.records import IntArray
 from envs.scenario import DEATH, Scenario, Treatment
+from envs.treatment_effects import effect, forbidden, hazard_ratio, treatment_costs
 
 
 class ResponseModel:
@@ -37,35 +41,37 @@ class ResponseModel:
 
     Attributes
     ----------
-    presence : array, (n_actions, n_transient, 2)
-        P(flag present afterwards | absent before, present before).
-    acute : array
-        The records for which outcomes are dangerous, broadcasting over the grid of records.
+    presence : list of lists of array
+        P(flag present afterwards | x, a), for each action and transient flag. They broadcast over the grid of records,
+        as all arrays here do that are no tables of records: with length 1 along every feature that does not matter.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.presence = _presence(scenario)
+        self.presence = [
+            [_presence(scenario, action, flag) for flag in scenario.transient] for action in scenario.actions
+        ]
         self._space = scenario.space
-        self.acute = matches(self._space, scenario.death.acute)
+        self._days = 1
 
     @cached_property
     def severity(self) -> FloatArray:
         """m R: the hazard that multiplies everything else, broadcasting over the grid of records.
 
         In each group that the rules for death tell apart, m solves: mean P(death | no treatment) = what the rules say.
+        No treatment is the first action, whatever it does.
         """
         target = admission_probability(self.scenario, DEATH)
         axes = tuple(axis for axis, length in enumerate(target.shape) if length == 1)
         weight = prior(self.scenario).reshape(self._space.shape)
         mass = weight.sum(axis=axes, keepdims=True)
-        risk = self._relative_risk()
+        risk = self._relative_risk(DEATH) * hazard_ratio(self.scenario, self.scenario.actions[0], DEATH)
 
         def excess(scale: FloatArray, group: IntArray) -> FloatArray:
             """Mean death in some groups at their scales, less the target."""
             full = np.zeros(target.size)
             full[group] = scale
-            dead = 1 - self._survival(full.reshape(target.shape) * risk, self.acute, self._left(0))
+            dead = 1 - self._death(full.reshape(target.shape) * risk).spared(self.presence[0])
             mean = (weight * dead).sum(axis=axes, keepdims=True) / np.where(mass > 0, mass, 1)
             difference: FloatArray = (mean - target).ravel()[group]
             return difference
@@ -77,123 +83,135 @@ class ResponseModel:
             if not found.success.all():
                 raise ValueError("no severity gives the probability of death that the rules state: is the baseline 0?")
             solved[group] = found.x
-        severity: FloatArray = solved.reshape(target.shape) * risk
+        severity: FloatArray = solved.reshape(target.shape) * self._relative_risk(DEATH)
         return severity
 
     def with_treatments(self, treatments: Mapping[str, Treatment]) -> ResponseModel:
         """The same patients under other treatments; what happens to the untreated, and so the severity, stays."""
         other = ResponseModel(replace(self.scenario, treatments=treatments))
-        other.severity = self.severity
+        other.severity, other._days = self.severity, self._days
         return other
 
     def spread(self, days: int) -> ResponseModel:
-        """The same patients on one of several days: each day has an equal part of the hazard of death."""
+        """The same patients on one of several days: each day has an equal part of the hazards of death and events."""
         other = ResponseModel(self.scenario)
-        other.severity = self.severity / days
+        other.severity, other._days = self.severity / days, self._days * days
         return other
+
+    def hazard(self, outcome: str, action: int) -> Hazard:
+        """The hazard of an event, or of death, under a treatment."""
+        ratio = hazard_ratio(self.scenario, self.scenario.actions[action], outcome)
+        if outcome == DEATH:
+            return self._death(self.severity * ratio)
+        event = self.scenario.events[outcome]
+        scale = self._relative_risk(outcome) / self._days * ratio
+        acute = matches(self._space, event.acute)
+        return Hazard.of(scale, acute, (event.baseline, event.baseline), self._added(event.hazard))
+
+    def chance(self, outcome: str, action: int) -> FloatArray:
+        """P(outcome | x, a) for one action, broadcasting over the grid; ValueError for an unknown outcome."""
+        if outcome not in self.scenario.outcomes:
+            raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
+        if outcome in self.scenario.transient:
+            return self.presence[action][self.scenario.transient.index(outcome)]
+        return 1 - self.hazard(outcome, action).spared(self.presence[action])
 
     @cached_property
     def death(self) -> FloatArray:
         """P(death | x, a), (n_records, n_actions), column-major."""
-        table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
-        for action in range(table.shape[1]):
-            survival = self._survival(self.severity, self.acute, self._left(action))
-            table[:, action] = 1 - np.broadcast_to(survival, self._space.shape).ravel()
-        return table
+        return self._table([self.chance(DEATH, action) for action in self._actions])
 
     def probability(self, outcome: str) -> FloatArray:
         """P(outcome | x, a), (n_records, n_actions); ValueError for an unknown outcome."""
-        if outcome == DEATH:
-            return self.death
-        if outcome not in self.scenario.transient:
-            raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(self.scenario.outcomes)}.")
-        codes, _ = self._space.groups(outcome)
-        table = np.empty((self._space.size, len(self.scenario.actions)), order="F")
-        for column, chance in zip(table.T, self.presence[:, self.scenario.transient.index(outcome)], strict=True):
-            np.take(chance, codes, out=column)
-        return table
+        return self.death if outcome == DEATH else self._table([self.chance(outcome, a) for a in self._actions])
+
+    @cached_property
+    def admissible(self) -> NDArray[np.bool_] | None:
+        """Which treatments each record may get, (n_records, n_actions), column-major; None where all may get all."""
+        refused = [forbidden(self.scenario, action) for action in self.scenario.actions]
+        return ~self._table(refused) if any(mask.any() for mask in refused) else None
+
+    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
+        """The cost of each action, given what the rules for costs start from; 0 for actions that are not named."""
+        return treatment_costs(self.scenario, costs)
 
     def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
         """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""
-        count = np.zeros((len(self.scenario.actions), *(1,) * len(self._space.shape)))
-        for name in outcomes:
-            position = self.scenario.transient.index(name)
-            count = count + np.stack([self._space.along(name, row) for row in self.presence[:, position]])
-        return np.broadcast_to(count, (len(count), *self._space.shape)).reshape(len(count), -1).T
+        nothing = np.zeros((1,) * len(self._space.shape))
+        return self._table([sum((self.chance(name, a) for name in outcomes), start=nothing) for a in self._actions])
 
     def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
         """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""
-        index = np.asarray(records, dtype=np.intp)
-        before, severity, acute = self._of(index)
-        chance = self.presence[:, np.arange(before.shape[1]), before].transpose(1, 0, 2)
-        alive = self._survival(severity[:, None], acute[:, None], list(np.moveaxis(chance, 2, 0)))
-        dead = np.broadcast_to(1 - alive, chance.shape[:2])
-        return np.concatenate([chance, dead[:, :, None]], axis=2)
-
-    def _of(self, index: IntArray) -> tuple[IntArray, FloatArray, NDArray[np.bool_]]:
-        """The transient flags before treatment, m R, and whether acute, of some records."""
-        axes = [self._space.axis(name) for name in self.scenario.transient]
-        codes = self._space.codes(index)
-        place = tuple(codes.T)
-        # Looked up in views: the grid of all records is not made.
-        severity = np.broadcast_to(self.severity, self._space.shape)[place]
-        acute = np.broadcast_to(self.acute, self._space.shape)[place]
-        return codes[:, axes], severity, acute
+        at = self._space.lookup(records)
+        table = np.empty((at.size, len(self._actions), len(self.scenario.outcomes)))
+        for action in self._actions:
+            left = [at.of(grid) for grid in self.presence[action]]
+            hazards = [self.hazard(outcome, action) for outcome in (*self.scenario.events, DEATH)]
+            # Looked up before they are multiplied: the grid of all records is not made.
+            there = [Hazard(at.of(each.level), at.of(each.slope), each.kappa) for each in hazards]
+            table[:, action] = np.column_stack([*left, *(1 - each.spared(left) for each in there)])
+        return table
 
     def sample(self, records: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw outcomes of treating records with actions: (m,), (m,) -> (m, n_outcomes), death last."""
         index, action = np.asarray(records, dtype=np.intp), np.asarray(actions, dtype=np.intp)
-        before, severity, acute = self._of(index)
-        chance = self.presence[action[:, None], np.arange(before.shape[1]), before]
-        present = rng.random(chance.shape) < chance
-        baseline, kappa = self._hazards()
-        hazard = severity * np.where(acute, baseline + present @ kappa, 1.0)
-        dies = rng.random(len(index)) < -np.expm1(-hazard)
-        return np.column_stack([present, dies])
+        outcomes = np.empty((len(index), len(self.scenario.outcomes)), dtype=np.bool_)
+        n_flags = len(self.scenario.transient)
+        draws = [rng.random((len(index), n_flags)), rng.random((len(index), outcomes.shape[1] - n_flags))]
+        for each in np.unique(action):
+            rows = np.flatnonzero(action == each)
+            at = self._space.lookup(index[rows])
+            chances = np.column_stack([np.empty((len(rows), 0)), *(at.of(grid) for grid in self.presence[each])])
+            present = draws[0][rows] < chances
+            outcomes[rows, :n_flags] = present
+            for place, outcome in enumerate((*self.scenario.events, DEATH)):
+                hazard = self.hazard(outcome, int(each))
+                total = at.of(hazard.level) + at.of(hazard.slope) * (present @ hazard.kappa)
+                outcomes[rows, n_flags + place] = draws[1][rows, place] < -np.expm1(-total)
+        return outcomes
 
-    def _hazards(self) -> tuple[float, FloatArray]:
+    @property
+    def _actions(self) -> range:
+        return range(len(self.scenario.actions))
+
+    def _table(self, grids: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Grids as the columns of a table over records, (n_records, n_grids), column-major."""
+        table = np.empty((self._space.size, len(grids)), dtype=grids[0].dtype, order="F")
+        for column, grid in zip(table.T, grids, strict=True):
+            column.reshape(self._space.shape)[...] = grid
+        return table
+
+    def _death(self, scale: FloatArray) -> Hazard:
+        """The hazard of death for given m R: m R for those who are not acute."""
         death = self.scenario.death
-        return death.baseline, np.array([death.hazard.get(name, 0.0) for name in self.scenario.transient])
+        return Hazard.of(scale, matches(self._space, death.acute), (death.baseline, 1.0), self._added(death.hazard))
 
-    def _left(self, action: int) -> list[FloatArray]:
-        """P(flag present afterwards | x, action) for each transient flag, broadcasting over the grid."""
-        rows = zip(self.scenario.transient, self.presence[action], strict=True)
-        return [self._space.along(name, row) for name, row in rows]
+    def _added(self, hazard: Mapping[str, float]) -> FloatArray:
+        """What each transient flag adds to a hazard."""
+        return np.array([hazard.get(name, 0.0) for name in self.scenario.transient])
 
-    def _survival(self, severity: FloatArray, acute: NDArray[np.bool_], left: Sequence[FloatArray]) -> FloatArray:
-        """P(survival) for given m R and P(flag present afterwards); all broadcast together."""
-        baseline, kappa = self._hazards()
-        survival = np.exp(-severity * np.where(acute, baseline, 1.0))
-        for hazard, present in zip(kappa, left, strict=True):
-            if hazard > 0:
-                # Only the acute records are in danger from what is left.
-                danger = np.where(acute, -np.expm1(-severity * hazard), 0.0)
-                survival = survival * (1 - present * danger)
-        return survival
-
-    def _relative_risk(self) -> FloatArray:
+    def _relative_risk(self, outcome: str) -> FloatArray:
+        """R of an event or of death."""
+        model = self.scenario.death if outcome == DEATH else self.scenario.events[outcome]
         risk = np.ones((1,) * len(self._space.shape))
-        for name, factors in self.scenario.death.relative_risk.items():
+        for name, factors in model.relative_risk.items():
             risk = risk * self._space.along(name, factors)
         return risk
 
     def _bracket(self, target: FloatArray, risk: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scales that give too little and too much death whatever the records: the least and the largest hazard."""
-        baseline, kappa = self._hazards()
+        baseline, kappa = self.scenario.death.baseline, self._added(self.scenario.death.hazard)
         hazard = -np.log1p(-target)
         low = hazard / (risk.max() * max(1.0, baseline + kappa.sum()))
         high = hazard / (risk.min() * max(min(1.0, baseline), 1e-12))
         return low / 2, high * 2  # where all records are alike, both are the root itself, but for rounding
 
 
-def _presence(scenario: Scenario) -> FloatArray:
-    """P(present afterwards | before): what is present stays unless it clears, what is absent may appear."""
-    table = np.empty((len(scenario.actions), len(scenario.transient), 2))
-    for action, treatment in enumerate(scenario.treatments.values()):
-        for position, name in enumerate(scenario.transient):
-            stays = (1 - scenario.natural_clearing[name]) * (1 - treatment.clears.get(name, 0.0))
-            table[action, position] = treatment.side_effects.get(name, 0.0), stays
-    return table
+def _presence(scenario: Scenario, action: str, flag: str) -> FloatArray:
+    """P(present afterwards | x, a): what is present stays unless it clears, what is absent may appear."""
+    space = scenario.space
+    stays = (1 - scenario.natural_clearing[flag]) * (1 - effect(scenario, action, f"clears.{flag}"))
+    return np.where(space.along(flag, [0, 1]) > 0, stays, effect(scenario, action, f"side_effects.{flag}"))
 
 
 class Course:
@@ -209,7 +227,7 @@ class Course:
     Attributes
     ----------
     response : ResponseModel
-        What one day of treatment does: the hazard of death is that of the whole course over `horizon`.
+        What one day of treatment does: the hazards of death and events are those of the whole course over `horizon`.
     onset : list of array
         P(flag appears in a night | absent in the evening), for each transient flag, broadcasting over the grid.
 
@@ -227,17 +245,6 @@ class Course:
             self.scenario.onset.get(flag, 0.0) * admission_probability(self.scenario, flag)
             for flag in self.scenario.transient
         ]
-
-    @cached_property
-    def hazards(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The day's hazard of death is level + slope * (kappa . flags left): both over the grid, and kappa, (n,)."""
-        death, space = self.scenario.death, self.scenario.space
-        acute = self.response.acute
-        severity = self.response.severity
-        level: FloatArray = severity * np.where(acute, death.baseline, 1.0)
-        slope: FloatArray = severity * np.where(acute, 1.0, 0.0)
-        assert level.ndim == len(space.shape)
-        return level, slope, np.array([death.hazard.get(flag, 0.0) for flag in self.scenario.transient])
 
     @cached_property
     def night_order(self) -> list[int]:

@@ -106,7 +106,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         who = self._mask(options["reset_mask"]) if options and "reset_mask" in options else everyone
         self._admit(np.flatnonzero(who), self._ward.arrivals.given(others))
         self._admitted |= who
-        return self._observation(), {"day": self._days * who, "_day": who.copy()}
+        return self._observation(), self._state(who)
 
     def step(self, actions: ArrayLike) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Treat the patients for a day.
@@ -114,17 +114,18 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         Raises
         ------
         ValueError
-            For actions that are no treatments, naming the first.
+            For actions that are no treatments, or contraindicated for their patients, naming the first.
         ResetNeeded
             Before every patient has been admitted once.
         """
         if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before step().")
         treatments = self._treatments(actions)
-        uniforms = self.np_random.random((self._ward.n_draws, self.num_envs)).T
         idle = self._over  # those whose stay has ended at an earlier step
+        self._ward.check_allowed(self._codes, treatments, "actions[{}]", idle)
+        uniforms = self.np_random.random((self._ward.n_draws, self.num_envs)).T
         day = self._ward.treat(self._codes, treatments, uniforms, self._days + 1 == self._ward.horizon, idle)
-        rewards, treated = self._payoff.of(day.outcomes, treatments), ~idle
+        rewards, treated = self._payoff.of(self._codes, day.outcomes, treatments), ~idle
         rewards *= treated
         rewards += 0.0  # no minus zeros
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -182,13 +183,21 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
 
     def _information(self, told: BoolArray, treated: BoolArray, outcomes: BoolArray) -> dict[str, Any]:
         """The day for those who are told it, the outcomes for those treated, and who that is, as new arrays."""
-        infos: dict[str, Any] = {"day": self._days * told, "_day": told.copy()}
+        infos = self._state(told)
         if treated.any():
             happened = outcomes.T & treated
             names = self._ward.scenario.outcomes
             columns = dict(zip(names, happened, strict=True))
             infos["outcome"] = columns | {f"_{name}": treated.copy() for name in names}
             infos["_outcome"] = treated.copy()
+        return infos
+
+    def _state(self, told: BoolArray) -> dict[str, Any]:
+        """The day and the allowed treatments, for those who are told them."""
+        infos: dict[str, Any] = {"day": self._days * told, "_day": told.copy()}
+        if self._ward.forbids:
+            mask = self._ward.action_mask(self._codes) * told[:, np.newaxis]
+            infos |= {"action_mask": mask, "_action_mask": told.copy()}
         return infos
 
     def _treatments(self, actions: ArrayLike) -> IntArray:

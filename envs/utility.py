@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from envs.cohort import FloatArray
-from envs.dynamics import BoolArray, FlagSum
+from envs.dynamics import BoolArray, CodeArray, FlagSum, GridTables, by_action
 from envs.records import IntArray
 from envs.scenario import DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
+from envs.treatment_effects import treatment_costs
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,43 @@ class Utility:
         """The costs in the order of `actions`."""
         return np.array([self.costs.get(name, 0.0) for name in actions])
 
-    def realized(self, scenario: Scenario, outcomes: ArrayLike, actions: ArrayLike) -> NDArray[np.float64]:
-        """The utility of each patient: outcomes (m, n_outcomes) of 0 and 1, actions (m,) -> (m,)."""
-        happened = np.asarray(outcomes, dtype=np.float64)
-        cost = self.cost_vector(scenario.actions)[np.asarray(actions, dtype=np.intp)]
-        return -(happened @ self.weight_vector(scenario.outcomes)) - cost
+    def realized(
+        self, scenario: Scenario, outcomes: ArrayLike, actions: ArrayLike, records: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """The utility of each patient, (m,).
 
-    def spread(self, days: int) -> float:
+        Parameters
+        ----------
+        scenario : Scenario
+            Its outcomes and treatments.
+        outcomes : array, (m, n_outcomes)
+            0 and 1.
+        actions : array, (m,)
+            Positions of the treatments.
+        records : array of int, (m,), optional
+            The records before treatment; needed only where rules say that costs depend on them.
+
+        Raises
+        ------
+        ValueError
+            Without records where they are needed.
+        """
+        happened, given = np.asarray(outcomes, dtype=np.float64), np.asarray(actions, dtype=np.intp)
+        harm = happened @ self.weight_vector(scenario.outcomes)
+        if not scenario.costs_by_record:
+            return -harm - self.cost_vector(scenario.actions)[given]
+        if records is None:
+            raise ValueError("the costs of this scenario depend on the record: give records.")
+        codes = scenario.space.codes(records).astype(np.int16).T
+        cost = GridTables([by_action(treatment_costs(scenario, self.costs))]).at(codes, given)[0]
+        return np.asarray(-harm - cost)
+
+    def spread(self, scenario: Scenario, days: int) -> float:
         """How far the returns of two patients can be apart: everything every day and death, against nothing."""
-        weights, costs = dict(self.weights), self.costs.values()
+        weights = dict(self.weights)
+        costs = np.concatenate([cost.ravel() for cost in treatment_costs(scenario, self.costs)])
         death = weights.pop(DEATH, 0.0)
-        return death + days * (sum(weights.values()) + max(costs, default=0.0) - min(0.0, *costs))
+        return death + days * (sum(weights.values()) + float(costs.max()) - min(0.0, float(costs.min())))
 
 
 def default_utility(scenario: Scenario) -> Utility:
@@ -73,12 +100,16 @@ class Payoff:
 
     def __init__(self, scenario: Scenario, utility: Utility) -> None:
         self._harm = FlagSum(utility.weight_vector(scenario.outcomes))
-        self._costs = utility.cost_vector(scenario.actions)
+        self._cost = utility.cost_vector(scenario.actions)
+        # Of each record, where it matters.
+        by_record = [by_action(treatment_costs(scenario, utility.costs))] if scenario.costs_by_record else None
+        self._costs = GridTables(by_record) if by_record else None
 
-    def of(self, outcomes: BoolArray, actions: IntArray) -> FloatArray:
-        """U(outcome, a), (m,)."""
+    def of(self, codes: CodeArray, outcomes: BoolArray, actions: IntArray) -> FloatArray:
+        """U(x, outcome, a), (m,), for the level codes of the records before treatment, (m, n_features)."""
+        cost = self._costs.at(codes.T, actions)[0] if self._costs else self._cost.take(actions)
         # From 0, so that nothing happening is worth 0 and not -0.
-        return 0.0 - (self._costs.take(actions) + self._harm.of(outcomes))
+        return 0.0 - (cost + self._harm.of(outcomes))
 
 
 def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:

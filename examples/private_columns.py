@@ -143,16 +143,17 @@ class Ward:
 
         The flags are independent and hazards add, so each flag that may be there multiplies the chance of survival.
         """
-        response, death = self._response, self.scenario.death
-        severity, acute, space = response.severity, response.acute, self.scenario.space
+        response = self._response
+        space = self.scenario.space
+        hazard = response.hazard(DEATH, 0)
         counts = DEATH in self.outcome
-        none = np.exp(-severity * np.where(acute, death.baseline, 1.0)) if counts else np.ones((1,) * len(space.shape))
+        none = np.exp(-hazard.level) if counts else np.ones((1,) * len(space.shape))
         for place, flag in enumerate(self.scenario.transient):
-            left = space.along(flag, response.presence[0, place])
+            left = response.presence[0][place]
             if flag in self.outcome:
                 none = none * (1 - left)
-            elif counts and death.hazard.get(flag, 0) > 0:
-                none = none * (1 + left * np.where(acute, np.expm1(-severity * death.hazard.get(flag, 0.0)), 0.0))
+            elif counts and hazard.kappa[place] > 0:
+                none = none * (1 + left * np.expm1(-hazard.slope * hazard.kappa[place]))
         return np.broadcast_to(1 - none, space.shape).ravel()
 
     def chance_given_record(self, split: Split) -> Array:

@@ -143,3 +143,15 @@ def _refuse_entries(array: FloatArray, bad: NDArray[np.bool_], name: str, allowe
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         index = ", ".join(map(str, place))
         raise ValueError(f"{name} must be {allowed}, got {name}[{index}]={float(array[place])!r}.")
+
+
+def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
+    """The distribution of some records, (m,), given that it is one of them; uniform where they never come.
+
+    Unchanged if it is all of them.
+    """
+    if len(rows) == len(prior):
+        return prior
+    chosen = prior[rows]
+    total = chosen.sum()
+    return chosen / total if total > 0 else np.full(len(chosen), 1 / len(chosen))

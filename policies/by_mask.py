@@ -1,6 +1,6 @@
 """Any policy where records do not allow every action: each set of records that allow the same is a problem of its own.
 
-What a policy computes of a problem, it computes of each of `DecisionProblem.mask_classes`, which know of no mask; here
+What a policy computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; here
 it is put together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a
 whole. The classes are public, as the prior is.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,16 +48,32 @@ def by_mask(method: Method, together: Callable[..., Any]) -> Method:
 def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: float) -> FloatArray:
     """One table, with what stands at the only action that a record allows, and at one that it does not allow."""
     table = np.full((problem.n_records, problem.n_actions), never, order="F")
-    for part in problem.mask_classes:
+    for part in problem.classes:
         _put(table, part, only if part.problem is None else of_class(part))
     return table
 
 
-def _tables(problem: DecisionProblem, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
-    """log p(a|x) and p(a|x)."""
+class InClasses(Protocol):
+    """A decision that is put together from those of its classes."""
+
+    @property
+    def n_records(self) -> int:
+        """Of all classes."""
+
+    @property
+    def n_actions(self) -> int:
+        """Of all classes."""
+
+    @property
+    def classes(self) -> tuple[MaskClass, ...]:
+        """Each record is in one of them."""
+
+
+def tables_by_class(problem: InClasses, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
+    """log p(a|x) and p(a|x), column-major, from those of each class that has a decision to make."""
     shape = (problem.n_records, problem.n_actions)
     logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
-    for part in problem.mask_classes:
+    for part in problem.classes:
         found = (0.0, 1.0) if part.problem is None else of_class(part)
         for table, of_part in zip((logs, probabilities), found, strict=True):
             _put(table, part, of_part)
@@ -71,21 +87,21 @@ def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None
 
 
 def _check(problem: DecisionProblem, of_class: OfClass) -> None:
-    for part in problem.mask_classes:
+    for part in problem.classes:
         if part.problem is not None:
             of_class(part)
 
 
 def _loss_bound(problem: DecisionProblem, of_class: OfClass) -> float:
     """The mean over the classes; who has no choice loses nothing."""
-    shares = [float(problem.prior[part.rows].sum()) for part in problem.mask_classes]
-    pairs = zip(shares, problem.mask_classes, strict=True)
+    shares = [float(problem.prior[part.rows].sum()) for part in problem.classes]
+    pairs = zip(shares, problem.classes, strict=True)
     return sum((share * of_class(part) for share, part in pairs if share > 0 and part.problem is not None), 0.0)
 
 
 def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng: np.random.Generator) -> IntArray:
     actions, places = np.empty(len(records), dtype=np.intp), np.empty(problem.n_records, dtype=np.intp)
-    for part in problem.mask_classes:
+    for part in problem.classes:
         places[:] = -1
         places[part.rows] = np.arange(len(part.rows))
         asked = places[records]
@@ -98,7 +114,7 @@ def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng:
 BY_MASK: Mapping[str, Callable[..., Any]] = {
     "log_probabilities": partial(_table, only=0.0, never=-np.inf),
     "probabilities": partial(_table, only=1.0, never=0.0),
-    "tables": _tables,
+    "tables": tables_by_class,
     "check": _check,
     "loss_bound": _loss_bound,
     "sample": _sample,

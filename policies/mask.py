@@ -104,6 +104,21 @@ def filled_table(values: ArrayLike, mask: BoolArray | None, name: str, *, highes
     return read_only(table)
 
 
+def mask_classes(mask: BoolArray) -> IntArray:
+    """The classes of records that allow the same actions, (n_records,), numbered from 0.
+
+    Examples
+    --------
+    >>> mask_classes(np.array([[True, False], [True, True], [True, False]])).tolist()
+    [0, 1, 0]
+    """
+    codes: IntArray = np.zeros(len(mask), dtype=np.intp)
+    for column in mask.T:
+        # Numbered anew after each column, so that the codes stay small for any number of actions.
+        codes = np.unique(2 * codes + column, return_inverse=True)[1]
+    return codes
+
+
 class SameMask(NamedTuple):
     """The records that allow the same actions.
 
@@ -122,10 +137,7 @@ class SameMask(NamedTuple):
 
 def same_masks(mask: BoolArray, adjacency: Adjacency) -> Iterator[SameMask]:
     """The sets of records that allow the same actions; all neighbours of a record are in its set."""
-    codes: IntArray = np.zeros(len(mask), dtype=np.intp)
-    for column in mask.T:
-        # Numbered anew after each column, so that the codes stay small for any number of actions.
-        codes = np.unique(2 * codes + column, return_inverse=True)[1]
+    codes = mask_classes(mask)
     for code in range(int(codes.max()) + 1):
         rows: IntArray = np.flatnonzero(codes == code)
         columns: IntArray = np.flatnonzero(mask[rows[0]])

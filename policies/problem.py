@@ -20,6 +20,7 @@ from policies.arrays import (
     FloatArray,
     IntArray,
     checked_priors,
+    conditional,
     probability_vector,
     read_only,
 )
@@ -156,7 +157,7 @@ class DecisionProblem:
         return sensitivity(self.utilities, self.adjacency, self.admissible)
 
     @cached_property
-    def mask_classes(self) -> tuple[MaskClass, ...]:
+    def classes(self) -> tuple[MaskClass, ...]:
         """The records by which actions they allow, and the decision among these; empty where all allow all."""
         if self.admissible is None:
             return ()
@@ -165,7 +166,7 @@ class DecisionProblem:
     @cached_property
     def best_actions(self) -> IntArray:
         """The first allowed action of highest utility for each record, (n_records,)."""
-        if self.mask_classes:
+        if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_actions)
         # Column by column: numpy's argmax takes five times as long on column-major tables.
         best, highest = np.zeros(self.n_records, dtype=np.intp), self.utilities[:, 0].copy()
@@ -198,7 +199,7 @@ class DecisionProblem:
     @cached_property
     def best_fixed_actions(self) -> IntArray:
         """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
-        if self.mask_classes:
+        if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
         return np.full(self.n_records, self.best_fixed_action)
 
@@ -227,7 +228,7 @@ class DecisionProblem:
     def _by_class(self, choose: Callable[[MaskClass], IntArray | int]) -> IntArray:
         """Actions by their numbers in each class, as actions of the records, (n_records,)."""
         chosen = np.empty(self.n_records, dtype=np.intp)
-        for part in self.mask_classes:
+        for part in self.classes:
             chosen[part.rows] = part.columns[choose(part)]
         return chosen
 
@@ -244,7 +245,7 @@ class DecisionProblem:
         known = "sensitivity" in self.__dict__ or size <= SOON_COMPUTED
         facts: list[tuple[str, object]] = [
             ("records", self.n_records),
-            *([("records by what they allow", len(self.mask_classes))] if self.mask_classes else []),
+            *([("records by what they allow", len(self.classes))] if self.classes else []),
             ("adjacency", self.adjacency.name),
             ("value of the best action for each", best),
             ("value of the best action for all", self.best_fixed_value),
@@ -292,23 +293,14 @@ class MaskClass:
             return cls(rows, columns, None)
         part = DecisionProblem(
             whole.utilities[np.ix_(rows, columns)],
-            _conditional(whole.prior, rows),
+            conditional(whole.prior, rows),
             adjacency,
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
-            priors=Changed(whole.priors, lambda _, prior: _conditional(prior, rows)),
+            priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
         )
         return cls(rows, columns, part)
-
-
-def _conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
-    """The prior of some records, given that it is one of them; unchanged if it is all of them."""
-    if len(rows) == len(prior):
-        return prior
-    prior = prior[rows]
-    total = prior.sum()
-    return prior / total if total > 0 else np.full(len(prior), 1 / len(prior))
 
 
 Arguments = ParamSpec("Arguments")

@@ -157,7 +157,7 @@ def _question(chosen: argparse.Namespace) -> Question:
 def _over_days(chosen: argparse.Namespace) -> Question:
     from policysim.course.course_question import CourseQuestion
     from policysim.course.days import DaysQuestion
-    from policysim.course.treatment_course import require_any_record
+    from policysim.course.public_classes import public_over_days
     from policysim.question.protocol import refuse
     from policysim.study.declared import require_scenario
 
@@ -171,7 +171,7 @@ def _over_days(chosen: argparse.Namespace) -> Question:
     policies = in_catalogue(chosen.policy or []) or None
     with as_usage():
         study = require_scenario(chosen_study(chosen, policies=policies, by=chosen.by))
-        require_any_record(study)
+        public_over_days(study)
     return CourseQuestion(study, question, named=_named(chosen))
 
 

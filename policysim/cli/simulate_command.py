@@ -57,8 +57,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
     from policies.catalogue import make_policy
     from policies.optimal.optimum import OPTIMAL_DAILY
+    from policysim.course.public_classes import public_over_days
     from policysim.course.simulation_question import SimulationQuestion
-    from policysim.course.treatment_course import require_any_record
     from policysim.question.protocol import UsageError
     from policysim.question.words import PLAN_ONCE
     from policysim.report.deliver import deliver
@@ -84,7 +84,7 @@ def run(chosen: argparse.Namespace) -> int:
         study = require_scenario(chosen_study(chosen))
         policy = study.policy(name, chosen.epsilon)
         if over_days:
-            require_any_record(study)
+            public_over_days(study)
     if chosen.log is not None:
         from policysim.course.simulated_log import check_log_path
 

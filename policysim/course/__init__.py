@@ -2,14 +2,16 @@
 
 process            the questions that planning asks of a process, and its arrays, checked
 tabular            TabularMDP: a process given as arrays; tabular_env: what environments show of their table
-treatment_course   treatment over days as a process
+treatment_course   treatment over days as a process; course_records: its records
+public_classes     which states are hidden among each other: features that are public and never change
 step_problems      what a private policy faces on each day
 chain              what a process is worth if every state always acts by the same probabilities
 planning           the best plan and what a policy is worth; planning_infinite: without a horizon
 budget, allocation, composition   what each day may spend, so that all days stay within one total
-private_course     policies under their own continuation, and within a total
+private_course     a policy under its own continuation; private_planner: where to spend a total
 course_evaluation  what a policy is worth over days, exactly
-schedules          the same action for everybody, changing by the day; schedule_search: which to choose among
+schedules          the same action for everybody, changing by the day; schedule_search: which to choose among;
+class_schedules: those of each public class
 once               one private choice of a schedule
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison, course_totals   policies over epsilon and over totals, over all days of a process

@@ -50,12 +50,12 @@ def spend(
         loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
         response = isinstance(policy, RandomizedResponse)
         # The fewer actions there are, the further apart are two rows.
-        fewest = min((len(part.columns) for part in problem.mask_classes if part.problem), default=problem.n_actions)
+        fewest = min((len(part.columns) for part in problem.classes if part.problem), default=problem.n_actions)
         uses.append(Use(loss, eta, response_variation(epsilon, fewest) if response else 1.0))
     return tuple(uses)
 
 
-def most_affordable(share: Callable[[float], float], start: float, beaten: float) -> float:
+def most_affordable(share: Callable[[float], float], start: float, beaten: float, tries: int = MAX_TRIES) -> float:
     """The largest epsilon found with share(epsilon) <= 1; 0 if none above `beaten` is.
 
     Each try scales the last one to where the share would be 1 if it were proportional to epsilon, and keeps a bracket.
@@ -70,9 +70,11 @@ def most_affordable(share: Callable[[float], float], start: float, beaten: float
         What to try first.
     beaten : float
         An epsilon that is affordable anyway.
+    tries : int, optional
+        How many at most.
     """
     epsilon, best, best_share, worst = start, 0.0, 0.0, math.inf
-    for attempt in range(MAX_TRIES):
+    for attempt in range(tries):
         found = share(epsilon)
         if attempt == 0 and found == 0 and share(math.inf) <= 1:
             return math.inf

@@ -201,7 +201,7 @@ class PrivacyBudget:
         but may not be the largest.
 
         More is not always better: a policy that trusts the Q-values of another continuation may be worth less at a
-        larger epsilon. Whoever compares budgets may use what a smaller one allows.
+        larger epsilon, and equal days may be worth less than unequal ones (`policysim.compare` with `total_epsilons`).
 
         Examples
         --------
@@ -249,27 +249,6 @@ class PrivacyBudget:
                 shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
         return min(shares)
 
-    def spending(self, policy: Policy, problems: Decisions, epsilon: float) -> DailyBudget:
-        """What a policy spends in all with this epsilon on every day, whether or not the budget affords it.
-
-        Parameters
-        ----------
-        policy, problems
-            As for `daily`.
-        epsilon : float
-            Of each day.
-
-        Examples
-        --------
-        >>> from policies import AnyRecord, make_policy
-        >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-        >>> PrivacyBudget(1.0).spending(make_policy("randomized-response"), [problem] * 4, 0.5).total_epsilon
-        2.0
-        """
-        decided = _each_day(policy, problems)
-        days = len(decided)
-        return self._proved(policy, days, epsilon, spend(policy, decided, [epsilon] * days))
-
     def _proved(self, policy: Policy, days: int, epsilon: float, uses: Sequence[Use]) -> DailyBudget:
         """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
         composition, total = composed(uses, self.delta)
@@ -292,7 +271,7 @@ def _each_day(policy: Policy, problems: Decisions) -> Sequence[DecisionProblem |
         problems = optimal_course(problems).decisions(policy)
     # Others are made when they are asked for.
     given = problems if isinstance(problems, tuple | list) else ()
-    if any(isinstance(day, MaskedProblem) and day.whole is None and not day.mask_public for day in given):
+    if any(isinstance(day, MaskedProblem) and day.told_apart for day in given):
         raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
     return problems
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, constant_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
+from policysim.course.class_schedules import best_constants
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
-from policysim.course.private_course import PrivatePlanner
+from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
@@ -28,7 +30,10 @@ PLAIN = (Greedy(), Uniform(), BestFixed())
 
 @dataclass(frozen=True)
 class CourseReferences:
-    """What losses are measured against: the best policy, the uniform one, and the best constant action if any."""
+    """What losses are measured against: the best policy, the uniform one, and the best constant action if any.
+
+    Where states differ in what they allow, and that never changes, `fixed` is the best for all who allow the same.
+    """
 
     best: CourseResult
     uniform: CourseResult
@@ -46,10 +51,10 @@ def compare_process(
 ) -> pd.DataFrame:
     """Evaluate policies exactly over the whole course of a process, at several epsilons.
 
-    On each day the policy decides by that day's Q-values, over all states as records (any-record: the only adjacency
-    that composes over days). greedy is the best policy; uniform is so over admissible actions; best-fixed takes the
-    constant action that is worth most over the course (where none is admissible everywhere and has a value, it decides
-    day by day like the others).
+    On each day the policy decides by that day's Q-values, over all states as records (any-record), or over those of
+    each public class of the process (`Process.classes`): no other adjacency composes over days. greedy is the best
+    policy; uniform is so over admissible actions; best-fixed takes the constant action that is worth most over the
+    course (where none is admissible everywhere and has a value, it decides day by day like the others).
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ def compare_process(
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
         policy would have to be found together with it. Policies that need a prior get, with "private", the
         distribution of the state under the best policy, the best schedule or their own choices, whichever is worth
-        most (`policysim.course.private_course.PrivatePlanner`); with "optimal", that under the best policy.
+        most (`policysim.course.private_planner.PrivatePlanner`); with "optimal", that under the best policy.
 
     Returns
     -------
@@ -79,7 +84,8 @@ def compare_process(
         loss : V(best) - V
         normalized_loss : loss / (V(best) - V(uniform)); NaN where there is nothing to gain, or uniform has no value
         benefit_kept : (V - V(fixed)) / (V(best) - V(fixed)), where fixed is the best constant action, the same on all
-            days; NaN where there is nothing to gain, or no constant action is admissible everywhere and has a value
+            days, and for all who allow the same if that never changes; NaN where there is nothing to gain, or no
+            constant action is admissible everywhere and has a value
         expected_*, extra_* : each outcome of the process over the course, not discounted, and its excess over the best
         epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
             actions are told apart by them, unless the mask is public
@@ -171,22 +177,22 @@ def evaluate_all(
     """The references and each policy; `advance` is called once for each policy."""
     process = evaluator.process
     n_actions = len(process.actions)
-    constants = [a for a in range(n_actions) if process.admissible is None or process.admissible[:, a].all()]
-    behaviours: dict[Hashable, DailyTables] = {
-        Greedy(): lambda day: _one_hot(course, day, n_actions),
-        Uniform(): lambda day: course.plain[day].tables(Uniform()),
-        **{action: _constant(process, action) for action in constants},
-        **{policy: _private(course, policy) for policy in policies if policy not in (Greedy(), Uniform())},
+    constants = _constants(evaluator)
+    jobs: dict[Hashable, Callable[[], CourseResult]] = {
+        Greedy(): lambda: evaluator.evaluate(lambda day: _one_hot(course, day, n_actions)),
+        Uniform(): lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
+        **constants,
     }
+    jobs |= {policy: partial(evaluator.evaluate, _private(course, policy)) for policy in policies if policy not in jobs}
 
     def run(job: Hashable) -> CourseResult:
-        result = evaluator.evaluate(behaviours[job])
+        result = jobs[job]()
         if job in policies:
             advance()
         return result
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        results = dict(zip(behaviours, pool.map(run, behaviours), strict=True))
+        results = dict(zip(jobs, pool.map(run, jobs), strict=True))
     with_value = [action for action in constants if np.isfinite(results[action].means[0, 0])]
     fixed = max(with_value, key=lambda action: float(results[action].means[0, 0]), default=None)
     references = CourseReferences(results[Greedy()], results[Uniform()], None if fixed is None else results[fixed])
@@ -198,6 +204,17 @@ def evaluate_all(
 
 def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
     return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
+
+
+def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], CourseResult]]:
+    """Each action for all, if all allow it; or the best one for all who allow the same, if that never changes."""
+    process, mask = evaluator.process, evaluator.process.admissible
+    actions = [a for a in range(len(process.actions)) if mask is None or mask[:, a].all()]
+    if process.horizon is None:
+        return {action: partial(evaluator.evaluate, _constant(process, action)) for action in actions}
+    best = best_constants(process)
+    schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
+    return {schedule: partial(evaluator.of_schedule, schedule) for schedule in schedules}
 
 
 def _constant(process: Process, action: int) -> DailyTables:

@@ -1,25 +1,25 @@
-"""Exact evaluation of a policy over the days of a process: what it is worth, what it causes, what it reveals.
-
-One treatment for all that may change by the day: it looks at nobody, and so costs no privacy at all.
-"""
+"""Exact evaluation of a policy over the days of a process: what it is worth, what it causes, what it reveals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policies.policy import constant_logs
 from policysim.course.chain import EndlessError, chain_values
 from policysim.course.planning import expected
 from policysim.course.process import Process
+from policysim.course.schedules import DayAction, following, given
 from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
 from policysim.question.words import ALL, Group
 
+# The ends of so many schedules are remembered.
+ENDS = 8
 # From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
 DailyTables = Callable[[int], tuple[FloatArray, FloatArray]]
 
@@ -71,7 +71,9 @@ class ProcessEvaluator:
     """
 
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
-        self.process, self._course = process, course
+        self.process, self._first = process, course.plain[0]  # who is hidden among whom is the same on every day
+        self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
+        self._remembering = Lock()
         outcomes: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
         self.metrics = ["value", *(f"expected_{name}" for name in outcomes)]
         # Outcomes are counted, not discounted.
@@ -88,6 +90,11 @@ class ProcessEvaluator:
         self._shares = self._totals(np.ones(len(process.initial)))
         self.groups = [Group(*name, float(share)) for name, share in zip(names, self._shares, strict=True)]
 
+    def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
+        """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
+        means = [self.means(row) for row in self._before(schedule)]
+        return CourseResult(np.stack(means, axis=1), (0.0,) * len(schedule))
+
     def evaluate(self, tables: DailyTables) -> CourseResult:
         """Evaluate a policy: NaN (or -inf, inf) for a value that does not exist, and for empty groups."""
         if self.process.horizon is None:
@@ -98,7 +105,7 @@ class ProcessEvaluator:
         """Follow everyone through the days: one push a day, whatever is counted."""
         process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
         for day, (logs, probabilities) in enumerate(_one_ahead(tables, process.horizon or 0)):
-            spent.append(self._course.plain[day].epsilon_spent(logs))
+            spent.append(self._first.epsilon_spent(logs))
             for action, chances in enumerate(probabilities.T):
                 flow = mass * chances
                 for metric, (table, discount) in enumerate(self._channels):
@@ -106,19 +113,26 @@ class ProcessEvaluator:
             mass = process.push(mass, probabilities)
         return CourseResult(totals[None, :], tuple(spent))
 
-    def backward(self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]]) -> CourseResult:
+    def backward(
+        self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
+    ) -> CourseResult:
         """Go back through the days of a finite horizon: what each first state is worth; groups can be told apart.
 
-        `decide` gives log p(a|x) and p(a|x), (n, k), from the day and its Q-values, (n, k), under what it chose for the
-        days that follow.
+        Parameters
+        ----------
+        decide : callable
+            Gives log p(a|x) and p(a|x), (n, k), from the day and its Q-values, (n, k), under what it chose for the days
+            that follow.
+        end : tuple of int, optional
+            What everybody gets on the last days, of which `decide` is then not asked.
         """
         process = self.process
-        values = np.zeros((len(self._channels), len(process.initial)))
-        spent = []
-        for day in reversed(range(process.horizon or 0)):
+        values = self._before(end).copy()
+        spent = [0.0] * len(end)
+        for day in reversed(range((process.horizon or 0) - len(end))):
             q_values = q_table(process, values[0])
             logs, probabilities = decide(day, q_values)
-            spent.append(self._course.plain[day].epsilon_spent(logs))
+            spent.append(self._first.epsilon_spent(logs))
             values[0] = expected(process, probabilities, q_values)
             for metric, (table, discount) in enumerate(self._channels[1:], start=1):
                 later = self.process.continuation(values[metric])
@@ -127,12 +141,31 @@ class ProcessEvaluator:
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
         return CourseResult(np.stack([self.means(row) for row in values], axis=1), tuple(reversed(spent)))
 
+    def _before(self, end: tuple[DayAction, ...]) -> FloatArray:
+        """What is counted from each state, (n_metrics, n), before everybody gets these actions on the last days."""
+        found = np.zeros((len(self._channels), len(self.process.initial)))
+        with self._remembering:
+            known = next((place for place in range(len(end)) if end[place:] in self._ends), len(end))
+            if known < len(end):
+                # The oldest are forgotten first.
+                found = self._ends[end[known:]] = self._ends.pop(end[known:])
+        for action in reversed(end[:known]):
+            later = [following(self.process, row, action) for row in found]
+            gained = [given(self.process, table, action) for table, _ in self._channels]
+            found = np.stack([now + d * row for now, (_, d), row in zip(gained, self._channels, later, strict=True)])
+        with self._remembering:
+            if end:
+                self._ends[end] = found
+            while len(self._ends) > ENDS:
+                del self._ends[next(iter(self._ends))]
+        return found
+
     def _without_horizon(self, logs: FloatArray, probabilities: FloatArray) -> CourseResult:
         try:
             values = chain_values(require_tabular(self.process), probabilities)
         except EndlessError:
             values = np.full(len(self.process.initial), np.nan)
-        return CourseResult(self.means(values)[:, None], (self._course.plain[0].epsilon_spent(logs),))
+        return CourseResult(self.means(values)[:, None], (self._first.epsilon_spent(logs),))
 
     def means(self, values: FloatArray) -> FloatArray:
         """The mean of (n,) values in each group; NaN for a group of probability 0."""
@@ -145,15 +178,3 @@ class ProcessEvaluator:
         sums = [np.bincount(codes, weights=weighted, minlength=size) for codes, size in self._levels]
         totals: FloatArray = np.concatenate([[weighted.sum()], *sums])
         return totals
-
-
-def schedule_tables(process: Process, schedule: tuple[int, ...]) -> DailyTables:
-    """log p and p of each day, (n, k), of giving everybody the action of the day."""
-
-    def of_day(day: int) -> tuple[FloatArray, FloatArray]:
-        row = np.full(len(process.actions), -np.inf)
-        row[schedule[day]] = 0.0
-        logs = constant_logs(row, len(process.initial))
-        return logs, np.exp(logs)
-
-    return of_day

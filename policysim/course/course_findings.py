@@ -10,8 +10,10 @@ import pandas as pd
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
 from policysim.course.days import DaysQuestion
+from policysim.course.public_classes import public_over_days
 from policysim.question.words import ALL, ASSUMED_PUBLIC, PLAN_ONCE, days, percent_down, percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy
 
 # The ways to spend a total: nothing, on one choice of all days, or day by day.
@@ -20,27 +22,9 @@ DAILY = "day by day"
 EQUAL = 1e-9
 
 PER_DAY = (
-    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on the best "
-    "choice for each on the days that follow. It is no limit for the course: another mechanism, compared here or not, "
-    "may keep more."
-)
-SCHEDULE_WORDS = (
-    "best-schedule gives everybody the same treatment on a day, which may change from day to day: it looks at nobody "
-    "and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
-)
-ONCE_WORDS = (
-    "plan-once chooses one of several schedules for each patient at admission, by the best ε-private choice, and "
-    "follows it on all days. Schedules are found from the model and the prior, which are public. What is published on "
-    "all days follows from one choice: nothing adds up over the days, and δ is 0."
-)
-LIMIT_WORDS = (
-    "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
-    "first treatment alone is as private as the whole course, and what follows is worth no more than the best choice "
-    "for each on all later days. What no mechanism compared here reaches, another one may."
-)
-NEVER_FALLS = (
-    "What is chosen day by day has the largest daily ε that its total allows, or a smaller one that is worth more over "
-    "the course. So it never keeps less at a larger total, and it may spend less than the total."
+    f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on what it "
+    "does itself on the days that follow. It is no limit for the course: another mechanism, compared here or not, may "
+    "keep more."
 )
 
 
@@ -105,7 +89,7 @@ def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
     return best[["horizon", "total_epsilon", "policy", "benefit_kept", "most_kept"]]
 
 
-def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
+def answer(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     """What can be kept over the whole course, by what, and what no mechanism can; what schedules are, if they win."""
     best = best_mechanisms(table)
     rows = best[best["horizon"] == question.horizon].to_dict("records")
@@ -122,12 +106,76 @@ def answer(question: DaysQuestion, table: pd.DataFrame) -> list[str]:
         + f". Compared are {', '.join(dict.fromkeys(table['policy']))}."
     )
     names = {row["policy"] for row in rows}
-    said = {PLAN_ONCE: ONCE_WORDS, SCHEDULE: SCHEDULE_WORDS}
+    said = {PLAN_ONCE: once_words(study), SCHEDULE: schedule_words(study)}
     return [sentence, *(words for name, words in said.items() if name in names)]
 
 
 def _most(row: Mapping[Hashable, Any], words: str) -> str:
     return "" if math.isnan(row["most_kept"]) else words + percent_up(row["most_kept"])
+
+
+def schedule_words(study: ScenarioStudy) -> str:
+    """What the best schedule is."""
+    everybody = f"all patients {agreeing(study)}" if agreeing(study) else "everybody"
+    looks = "at what is public alone" if agreeing(study) else "at nobody"
+    return (
+        f"best-schedule gives {everybody} the same treatment on a day, which may change from day to day: it looks "
+        f"{looks} and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
+    )
+
+
+def never_falls_words(study: ScenarioStudy) -> str:
+    """What a mechanism that chooses day by day does with a total."""
+    everybody = f"all patients {agreeing(study)} get" if agreeing(study) else "everybody gets"
+    return (
+        "A mechanism with an ε that chooses day by day starts from best-schedule, and spends its total on the days on "
+        f"which it buys most; on the other days {everybody} the same treatment. So it keeps no less than "
+        "best-schedule, and no less at a larger total. It may spend less than the total, and nothing where nothing was "
+        "found that is worth it."
+    )
+
+
+def once_words(study: ScenarioStudy) -> str:
+    """What one private choice of a schedule is."""
+    own = f" Patients {agreeing(study)} share their schedules; others may have others." if agreeing(study) else ""
+    return (
+        "plan-once chooses one of several schedules for each patient at admission, by the best ε-private choice, and "
+        f"follows it on all days. Schedules are found from the model and the prior, which are public.{own} What is "
+        "published on all days follows from one choice: nothing adds up over the days, and δ is 0."
+    )
+
+
+def limit_words(study: ScenarioStudy) -> str:
+    """What bounds every mechanism."""
+    among = f" among patients {agreeing(study)}" if agreeing(study) else ""
+    return (
+        "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
+        f"first treatment alone is as private{among} as the whole course, and what follows is worth no more than the "
+        "best choice for each on all later days. What no mechanism compared here reaches, another one may."
+    )
+
+
+def one_for_all_words(study: ScenarioStudy) -> str:
+    """What keeps 0 % of the benefit, and what all of it."""
+    everybody = "all who may get the same" if study.scenario.contraindication_features else "all"
+    return (
+        f"Benefit kept: 0 % = the same treatment for {everybody} on every day; 100 % = the best for each on each day."
+    )
+
+
+# Up to so many public features are named.
+NAMED = 4
+
+
+def agreeing(study: ScenarioStudy) -> str:
+    """Which patients are hidden among each other, after "patients"; empty if all are."""
+    public = public_over_days(study)
+    if not public:
+        return ""
+    if len(public) > NAMED:
+        return "who agree in all that is public"
+    *most, last = (listed([name]) for name in public)
+    return f"who agree in {', '.join(most)} and {last}" if most else f"who agree in {last}"
 
 
 def per_day_words(study: ScenarioStudy) -> str:
@@ -143,21 +191,30 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
         else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
         "more record that they hide."
     )
+    hidden, known = "the whole record of a patient on all days", ""
+    if agreeing(study):
+        public = public_over_days(study)
+        named = listed(public) if len(public) <= NAMED else "what is public"
+        hidden, known = f"all of a patient's record but {named}, on all days", f"{listed(public)}, "
     return (
-        f"Hidden: the whole record of a patient on all days, from {study.hidden_from}, within the total ε of the "
-        f"course: {guarantee_words(question)} {length} Assumed public: {ASSUMED_PUBLIC}, the policies' Q-values and "
-        "the schedules."
+        f"Hidden: {hidden}, from {study.hidden_from}, within the total ε of the course: "
+        f"{guarantee_words(study, question)} {length} Assumed public: {known}{ASSUMED_PUBLIC}, the policies' Q-values "
+        "and the schedules."
     )
 
 
-def guarantee_words(question: DaysQuestion) -> str:
+def guarantee_words(study: ScenarioStudy, question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
+    agree = " that agrees in what is public" if agreeing(study) else ""
     plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
-    rho = ", or by that of their ρ (zero-concentrated composition)" if question.delta > 0 else ""
+    other = (
+        ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
+        "whichever is proved to spend least"
+    )
     return (
-        f"any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{plus}. Choices made day by day add up by the sum of their ε or of their tables' exact losses{rho}, "
-        "whichever allows more."
+        "any set of courses that may be published is at most e^ε times as probable under one record as under "
+        f"another{agree}{plus}. Choices made day by day add up by the sum of their tables' exact losses"
+        f"{other if question.delta > 0 else ''}."
     )
 
 

@@ -25,10 +25,10 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
 
     A mechanism may choose day by day or all at once, remember everything, and depend on every day's state. What it
     publishes over all days is (epsilon, delta)-private: for any two first states x, x' and any set S of courses,
-    P(S | x) <= e^epsilon P(S | x') + delta. Then so is the first action alone, which is a part of what is published.
-    And whatever follows is worth at most the Q-value of the first state and action under the best continuation. So the
-    value is at most that of the best (epsilon, delta)-private choice between these Q-values, given the initial
-    distribution.
+    P(S | x) <= e^epsilon P(S | x') + delta; in a process with public classes, for any two of one class. Then so is the
+    first action alone, which is a part of what is published. And whatever follows is worth at most the Q-value of the
+    first state and action under the best continuation. So the value is at most that of the best (epsilon,
+    delta)-private choice between these Q-values, given the initial distribution.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float,
     if first.whole is not None:
         lost = _least_loss(first.whole, epsilon, delta)
     else:
-        # What hides all states from each other hides those that allow the same actions.
+        # What hides the states of a public class from each other hides those of them that allow the same actions.
         lost = sum(
             (
                 Fraction(math.fsum(initial[part.rows])) * _least_loss(part.problem, epsilon, delta) * _LOWERED

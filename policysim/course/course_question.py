@@ -14,16 +14,17 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, daily_name
 from policysim.course.course_findings import (
-    LIMIT_WORDS,
-    NEVER_FALLS,
-    ONCE_WORDS,
-    SCHEDULE_WORDS,
     answer,
     best_mechanisms,
     description,
+    limit_words,
+    never_falls_words,
+    once_words,
+    one_for_all_words,
     over_days_title,
     per_day_words,
     privacy_words,
+    schedule_words,
     ways,
 )
 from policysim.course.days import DaysQuestion, compare_days
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADINGS = (
-    ("", "ε of", "", "benefit", "extra deaths", "ε spent"),
-    ("Total ε = {total}", "a choice", "composition", "kept", "per {count:,}", "in all"),
+    ("", "largest", "", "benefit", "extra deaths", "ε spent"),
+    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all"),
 )
 COLUMNS = (28, 9, 20, 10, 15, 10)
 MAP_COLUMN = 16
@@ -72,11 +73,11 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
     for total in question.totals:
         lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
     lines += [
-        "Benefit kept: 0 % = the same treatment for all on every day; 100 % = the best for each on each day.",
-        *wrap(NEVER_FALLS),
-        *wrap(SCHEDULE_WORDS),
-        *wrap(ONCE_WORDS),
-        *wrap(LIMIT_WORDS),
+        *wrap(one_for_all_words(study)),
+        *wrap(never_falls_words(study)),
+        *wrap(schedule_words(study)),
+        *wrap(once_words(study)),
+        *wrap(limit_words(study)),
         *wrap(per_day_words(study)),
         "",
         *best_table(question, ways(table)),
@@ -179,7 +180,7 @@ def answer_over_days(
     return Answer(
         screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
-        sentences=answer(question, table),
+        sentences=answer(study, question, table),
         tables={"comparison.csv": table, "ways.csv": found},
         drawings=[_drawing(question, table), _map(found)],
         pages={"report.html": Page("course.html", _page_values(study, question, table, found))},
@@ -195,7 +196,7 @@ def _depends(study: ScenarioStudy, question: DaysQuestion) -> dict[str, Any]:
         **study.identity,
         "records": study.scenario.space.size,
         "actions": list(study.scenario.actions),
-        "adjacency": study.adjacency,
+        **{key: value for key, value in study.hiding.items() if value},
         "horizon": question.horizon,
         "horizons": list(question.horizons),
         "total_epsilons": list(question.totals),
@@ -250,10 +251,11 @@ def _page_values(
         "disclaimer": basis(study).disclaimer,
         "privacy": privacy_words(study, question),
         "per_day": per_day_words(study),
-        "never_falls": NEVER_FALLS,
-        "schedule_words": SCHEDULE_WORDS,
-        "once_words": ONCE_WORDS,
-        "limit_words": LIMIT_WORDS,
+        "never_falls": never_falls_words(study),
+        "schedule_words": schedule_words(study),
+        "once_words": once_words(study),
+        "one_for_all": one_for_all_words(study),
+        "limit_words": limit_words(study),
         "range": RANGE,
         "achieved": achieved,
         "totals": [(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],

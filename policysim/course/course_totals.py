@@ -15,7 +15,7 @@ from policies.policy import Policy
 from policysim.course.budget import PrivacyBudget
 from policysim.course.course_comparison import CourseReferences, catalogue_names, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.private_course import CourseWithin, PrivatePlanner
+from policysim.course.private_planner import CourseWithin, PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import optimal_course
 from policysim.question.protocol import SILENT, Progress
@@ -34,8 +34,9 @@ def compare_totals(
     """Evaluate policies exactly over the whole course of a process, within totals of epsilon.
 
     Each policy spends a total on the days on which it buys most, under its own continuation
-    (`policysim.course.private_course.PrivatePlanner.within`). On days that have nothing of it everybody gets the action
-    that is best on average, which may change by the day and costs no privacy. A larger total is never worth less.
+    (`policysim.course.private_planner.PrivatePlanner.within`). On days that have nothing of it everybody gets the
+    same action (of those who allow the same), which may change by the day and costs no privacy. A larger total is
+    never worth less.
 
     Parameters
     ----------
@@ -80,10 +81,10 @@ def compare_totals(
             "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
             "ask about epsilons of one decision."
         )
-    if process.admissible is not None and not process.mask_public:
-        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
     templates, _ = asked_for(catalogue_names(policies), totals, by)
     course = optimal_course(process)
+    if course.plain[0].told_apart:
+        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
     progress.expect(len(templates) * len(totals))
@@ -91,36 +92,65 @@ def compare_totals(
     references, results = evaluate_all(evaluator, course, plain, lambda: None)
     planner = PrivatePlanner(evaluator)
 
-    def run(template: Policy) -> list[pd.DataFrame]:
-        found = planner.within(template, totals, delta) if template.uses_epsilon else repeat(results.get(template))
-        frames = []
-        for total, one in zip(totals, found, strict=False):
-            frames.append(rows_within(evaluator, template, total, one, references).assign(delta=delta))
-            progress.advance()
-        return frames
+    def run(template: Policy) -> pd.DataFrame:
+        result = results.get(template)
+        return rows_at_totals(
+            planner,
+            template,
+            result,
+            totals=totals,
+            delta=delta,
+            references=references,
+            advance=progress.advance,
+        )
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return pd.concat([rows for frames in pool.map(run, templates) for rows in frames], ignore_index=True)
+        return pd.concat(pool.map(run, templates), ignore_index=True).assign(delta=delta)
 
 
-def rows_within(
-    evaluator: ProcessEvaluator,
+def rows_at_totals(
+    planner: PrivatePlanner,
     template: Policy,
-    total: float,
-    found: CourseWithin | CourseResult | None,
+    result: CourseResult | None,
+    *,
+    totals: Sequence[float],
+    delta: float,
     references: CourseReferences,
+    advance: Callable[[], object],
 ) -> pd.DataFrame:
-    """The rows of one policy at one total, a group each; of a policy that takes no epsilon, from its one result."""
-    if isinstance(found, CourseWithin):
-        largest = max((policy.epsilon for policy in found.course.policies if policy.uses_epsilon), default=0.0)
-        rows = course_rows(evaluator, template, largest, found.course.result, references)
-        # Above the total only by the rounding of a sum.
-        spent, composition, continuation = min(found.total_spent, total), found.composition, "private"
-    else:
-        assert found is not None
-        rows = course_rows(evaluator, template, template.guarantee, found, references)
-        spent, composition, continuation = math.fsum(found.spent), "exact-losses", "optimal"
-    return rows.assign(total_epsilon=total, total_spent=spent, composition=composition, continuation=continuation)
+    """The rows of one policy at each total, rising, a group each.
+
+    Parameters
+    ----------
+    planner : PrivatePlanner
+        Of the process.
+    template : Policy
+        Its epsilon is replaced.
+    result : CourseResult or None
+        Of a policy that takes no epsilon: what it is worth at every total.
+    totals : sequence of float
+    delta : float
+    references : CourseReferences
+    advance : callable
+        Called after each total.
+    """
+    evaluator, frames = planner.evaluator, []
+    found: Iterable[CourseWithin | CourseResult]
+    found = planner.within(template, totals, delta) if result is None else repeat(result)
+    for total, one in zip(totals, found, strict=False):
+        if isinstance(one, CourseWithin):
+            largest = max((policy.epsilon for policy in one.course.policies if policy.uses_epsilon), default=0.0)
+            rows = course_rows(evaluator, template, largest, one.course.result, references)
+            # Above the total only by the rounding of a sum.
+            spent, composition, continuation = min(one.total_spent, total), one.composition, "private"
+        else:
+            rows = course_rows(evaluator, template, template.guarantee, one, references)
+            spent, composition, continuation = math.fsum(one.spent), "exact-losses", "optimal"
+        frames.append(
+            rows.assign(total_epsilon=total, total_spent=spent, composition=composition, continuation=continuation)
+        )
+        advance()
+    return pd.concat(frames, ignore_index=True)
 
 
 def _checked(totals: Any) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,16 +15,16 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.course.budget import DailyBudget, PrivacyBudget
+from policysim.course.class_schedules import ClassSchedules
 from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.course_limit import first_day_limit
-from policysim.course.once import SCHEDULES, schedule_problem
-from policysim.course.schedule_search import best_of_all, found_schedules
-from policysim.course.schedules import Schedule, Schedules
-from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.course.course_totals import rows_at_totals
+from policysim.course.once import SCHEDULES
+from policysim.course.private_planner import PrivatePlanner
+from policysim.course.schedules import Schedule
+from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE
@@ -34,8 +34,6 @@ from policysim.study.sweep import N_THREADS
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
-# How often a daily epsilon that is worth less than a smaller one is halved.
-HALVINGS = 3
 # What a share of the gain may be too small by, and more.
 SLACK = 1e-12
 
@@ -91,12 +89,12 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
 
         horizon : days
         total_epsilon : the budget of the course, with the question's delta
-        epsilon : the epsilon of one day: the largest that the total affords, or a smaller one (that of a smaller
-            total, 0, or a half) whose course is worth more; so `value` for everyone never falls as the total rises
-        composition : what proves the total (`PrivacyBudget.daily`), whichever lets more through; "one-choice" for
-            plan-once, of which nothing adds up
+        epsilon : the largest that one day has; of plan-once that of its choice
+        composition : what proves the total (`policysim.course.composition.composed`); "one-choice" for plan-once, of
+            which nothing adds up
         epsilon_spent : the largest exact privacy loss of one day
-        total_spent : what the course spends at most: the sum of the days' exact losses, or what their rho converts to
+        total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
+            losses, which may be above the total (greedy: inf)
         unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
         most_kept : the share of the benefit that this is, rounded up
 
@@ -104,56 +102,62 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
     ------
     ValueError
         For a horizon or adjacency that `build_course` refuses.
+
+    Notes
+    -----
+    Each policy spends a total on the days on which it buys most, under its own continuation, and starts from
+    best-schedule (`policysim.course.private_planner.PrivatePlanner.within`). So none that takes an epsilon is worth
+    less than that, and the value for everyone never falls as the total rises.
     """
-    progress.expect(sum(question.horizons) * (2 + sum(_number_of_steps(name, question) for name in study.policies)))
+    progress.expect(sum(question.horizons) * (1 + (1 + len(study.policies)) * len(question.totals)))
     frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
     return pd.concat(frames, ignore_index=True)
 
 
 def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
-    process = _course(study, horizon, length_public=question.length_public)
+    process, totals = _course(study, horizon, length_public=question.length_public), question.totals
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
-    searches = [_Search(study.policy(name), question, course, evaluator) for name in study.policies]
-    family = Schedules.of(process, held=1)
-    first = best_of_all(family)
-    schedule = evaluator.evaluate(schedule_tables(process, first))
-    progress.advance(horizon)
-    once = _Once(evaluator, family, found_schedules(family, first, SCHEDULES, question.totals))
-    once_at = {total: once.at(total) for total in question.totals}
+    templates = [make_policy(name) for name in study.policies]
+    plain = [template for template in templates if not template.uses_epsilon]
+    family = ClassSchedules.of(process, held=1)
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        searched = pool.submit(family.best)
+        proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
+        references, results = evaluate_all(evaluator, course, plain, lambda: None)
+    first, limits = searched.result(), {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
+    # The Q-values of all days under the best policy, which nothing looks at any more.
+    del course
+    planner = PrivatePlanner(evaluator, family.by_day(first))
     progress.advance(horizon)
 
-    def search(name: str) -> _Search:
-        found = _Search(make_policy(name), question, course, evaluator)
+    def advance() -> None:
         progress.advance(horizon)
-        return found
 
+    def once() -> pd.DataFrame:
+        return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
+
+    def daily(template: Policy) -> pd.DataFrame:
+        result = results.get(template)
+        return rows_at_totals(
+            planner,
+            template,
+            result,
+            totals=totals,
+            delta=question.delta,
+            references=references,
+            advance=advance,
+        )
+
+    schedule = course_rows(evaluator, BestFixed(), 0.0, evaluator.of_schedule(family.by_day(first)), references).assign(
+        policy=SCHEDULE, total_spent=0.0, composition="exact-losses", continuation="private"
+    )
     with ThreadPoolExecutor(N_THREADS) as pool:
-        searches = list(pool.map(search, study.policies))
-    asked = [budget.policy for searched in searches for budget in searched.budgets]
-    policies = list(dict.fromkeys(asked))
-    references, results = evaluate_all(evaluator, course, policies, lambda: progress.advance(horizon))
-    progress.advance(horizon * (len(asked) - len(policies)))
-    frames = []
-    for total in question.totals:
-        rows = course_rows(evaluator, BestFixed(), 0.0, schedule, references).assign(policy=SCHEDULE)
-        frames.append(rows.assign(total_epsilon=total, total_spent=0.0, composition="basic"))
-    for total in question.totals:
-        rows = course_rows(evaluator, BestFixed(), total, once_at[total], references).assign(policy=PLAN_ONCE)
-        spent = min(total, *once_at[total].spent)  # above the total by the rounding of a logarithm
-        frames.append(rows.assign(total_epsilon=total, total_spent=spent, composition="one-choice"))
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        found = list(pool.map(lambda searched: list(searched.never_falling(results)), searches))
-    for searched, budgets in zip(searches, found, strict=True):
-        for total, budget in budgets:
-            result = results[budget.policy]
-            rows = course_rows(evaluator, searched.template, budget.epsilon, result, references)
-            rows["total_epsilon"] = total
-            rows["total_spent"] = min(budget.total_epsilon, math.fsum(result.spent))
-            rows["composition"] = budget.composition
-            frames.append(rows)
+        # What looks at a prior takes longest, and so begins first.
+        begun = {job: pool.submit(daily, job) for job in sorted(templates, key=lambda job: not job.uses_prior)}
+        jobs = [pool.submit(once), *(begun[template] for template in templates)]
+    frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
     table = pd.concat(frames, ignore_index=True)
-    limits = {total: first_day_limit(course, process.initial, total, question.delta) for total in question.totals}
     return _with_limits(table, limits, references)
 
 
@@ -176,87 +180,36 @@ def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references:
     return table.assign(unbeatable=unbeatable, most_kept=most)
 
 
-class _Once:
-    """One private choice of a schedule at each total: the optimum among the public schedules of a horizon."""
-
-    def __init__(self, evaluator: ProcessEvaluator, family: Schedules, schedules: list[Schedule]) -> None:
-        self._evaluator = evaluator
-        self._problem = schedule_problem(family, schedules)
-
-    def at(self, total: float) -> CourseResult:
-        """The choice of this epsilon, evaluated."""
-        problem, policy = self._problem, make_policy(Optimal.name, epsilon=total)
-        logs, chances = policy.tables(problem)
+def _once_rows(
+    evaluator: ProcessEvaluator,
+    family: ClassSchedules,
+    first: Sequence[Schedule],
+    *,
+    totals: tuple[float, ...],
+    references: CourseReferences,
+    advance: Callable[[], object],
+) -> pd.DataFrame:
+    """One private choice of a schedule at each total: the optimum among the same public schedules at all of them."""
+    problem = family.problem(family.found(first, SCHEDULES, totals))
+    frames: list[pd.DataFrame] = []
+    best: CourseResult | None = None
+    for total in totals:
+        logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
         tables = [problem.utilities, *problem.outcomes.values()]
-        means = [self._evaluator.means(np.einsum("nm,nm->n", chances, table)) for table in tables]
-        loss = privacy_loss_of_logs(logs, problem.adjacency).epsilon
-        return CourseResult(np.stack(means, axis=1), (loss,))
-
-
-class _Search:
-    """The daily budget of one policy at each total: the one whose course is worth most.
-
-    A policy that trusts the Q-values of another continuation may be worth less with more epsilon. So at each total
-    the largest daily epsilon competes with what was best at the smaller totals, all of which it affords too, and at
-    first with 0; where it is worth less than these, its halves are tried as well. The choice looks at the model and
-    the prior only, which are public.
-    """
-
-    def __init__(
-        self, template: Policy, question: DaysQuestion, course: DailyDecisions, evaluator: ProcessEvaluator
-    ) -> None:
-        self.template = template
-        self._question, self._course, self._evaluator = question, course, evaluator
-        self._problems = _problems(course, template)
-        self._nothing = PrivacyBudget(0.0).spending(template, self._problems, 0.0) if template.uses_epsilon else None
-        self._largest = [
-            PrivacyBudget(total, question.delta).daily(template, self._problems) for total in question.totals
-        ]
-
-    @property
-    def budgets(self) -> list[DailyBudget]:
-        """What is evaluated in any case, in the order of their totals, 0 first."""
-        return [*([] if self._nothing is None else [self._nothing]), *self._largest]
-
-    def never_falling(self, results: dict[Policy, CourseResult]) -> Iterator[tuple[float, DailyBudget]]:
-        """Each total, rising, and its budget; what else is evaluated joins the results."""
-        best = self.budgets[0]
-        for total, budget in zip(self._question.totals, self._largest, strict=True):
-            found = budget
-            for _ in range(HALVINGS):
-                if self._worth(found, results) >= self._worth(best, results):
-                    break
-                half = self._half(total, found)
-                if half is None:
-                    break
-                found = half
-            if self._worth(found, results) >= self._worth(best, results):
-                best = found
-            yield total, best
-
-    def _half(self, total: float, budget: DailyBudget) -> DailyBudget | None:
-        """With half of the daily epsilon; None for none, or if its tables spend more than the total."""
-        if not 0 < budget.epsilon < math.inf:
-            return None
-        within = PrivacyBudget(total, self._question.delta)
-        half = within.spending(self.template, self._problems, budget.epsilon / 2)
-        return half if half.total_epsilon <= total else None
-
-    def _worth(self, budget: DailyBudget, results: dict[Policy, CourseResult]) -> float:
-        policy = budget.policy
-        if policy not in results:
-            decisions = self._course.decisions(policy)
-            results[policy] = self._evaluator.evaluate(lambda day: decisions[day].tables(policy))
-        return float(results[policy].means[0, 0])
-
-
-def _number_of_steps(name: str, question: DaysQuestion) -> int:
-    """The search of its budgets, and an evaluation of each."""
-    return 1 + len(question.totals) + make_policy(name).uses_epsilon
-
-
-def _problems(course: DailyDecisions, policy: Policy) -> list[DecisionProblem]:
-    """The decision of each day; every patient allows every treatment."""
-    problems = [day.whole for day in course.decisions(policy)]
-    assert all(problem is not None for problem in problems)
-    return [problem for problem in problems if problem is not None]
+        means = [evaluator.means(np.einsum("nm,nm->n", chances, table)) for table in tables]
+        found = CourseResult(np.stack(means, axis=1), (privacy_loss_of_logs(logs, problem.adjacency).epsilon,))
+        # What a smaller total allows, this one does: the value falls by no rounding either.
+        best = found if best is None or found.means[0, 0] >= best.means[0, 0] else best
+        rows = course_rows(evaluator, BestFixed(), total, best, references)
+        spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
+        frames.append(
+            rows.assign(
+                policy=PLAN_ONCE,
+                total_epsilon=total,
+                total_spent=spent,
+                composition="one-choice",
+                continuation="private",
+            )
+        )
+        advance()
+    return pd.concat(frames, ignore_index=True)

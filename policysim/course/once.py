@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.adjacency import Adjacency, AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
-from policies.listed import Listed
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
+from policysim.course.class_schedules import ClassSchedules
 from policysim.course.process import Process
-from policysim.course.schedule_search import best_of_all, found_schedules
+from policysim.course.public_classes import checked_features
 from policysim.course.schedules import Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
@@ -38,7 +36,8 @@ class OncePlan:
     Attributes
     ----------
     schedules : array of int, (m, H)
-        The action of each decision under each schedule; without a horizon (m, B), where the last action goes on.
+        The action of each decision under each schedule; without a horizon (m, B), where the last action goes on. With
+        public classes (n_classes, m, H): each has its own.
     probabilities, log_probabilities : array, (n, m)
         Of each schedule, for each first state; column-major.
     value : float
@@ -47,6 +46,8 @@ class OncePlan:
         The exact privacy loss of the whole published course: that of the one choice. delta is 0.
     policy : Policy
         What chooses.
+    classes : array of int, (n,)
+        The public class of each first state, which are hidden among each other; 0 of all if there are none.
     problem : DecisionProblem
         The choice: what each schedule is worth to each first state, (n, m), under the initial distribution, with
         the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group.
@@ -58,11 +59,18 @@ class OncePlan:
     value: float
     epsilon_spent: float
     policy: Policy
+    classes: IntArray
     problem: DecisionProblem
+
+    def actions(self, first: IntArray, chosen: IntArray, day: int) -> IntArray:
+        """The actions of a day, (m,), for first states, (m,), and the schedules that were chosen for them, (m,)."""
+        of_day = self.schedules[..., day]
+        found: IntArray = of_day[chosen] if of_day.ndim == 1 else of_day[self.classes[first], chosen]
+        return found
 
     def __repr__(self) -> str:
         """In a line."""
-        m, length = self.schedules.shape
+        m, length = self.schedules.shape[-2:]
         return (
             f"OncePlan({self.policy.name}, {m} schedules of {length} decisions, value={self.value:.6g}, "
             f"epsilon_spent={self.epsilon_spent:.6g})"
@@ -101,8 +109,8 @@ def plan_once(
         For how many decisions each action of a schedule is held: by default 1, or for horizons above 32 what makes at
         most 32 changes. Without a horizon a schedule changes eight times, and then its last action goes on.
     public : sequence of str, optional
-        Features of the first state that are public: only first states that agree in all of them are hidden among each
-        other. Over days they must never change.
+        Features of the state that are public, beside those that are so in the process (`with_public`): only first
+        states that agree in all of them are hidden among each other. They must never change.
     advance : callable or Progress, optional
         Called after each part of the work.
 
@@ -118,7 +126,8 @@ def plan_once(
 
     Notes
     -----
-    Any two first states are hidden among each other, one in which a patient is no longer treated too. That a process
+    Any two first states of a class are hidden among each other, one in which a patient is no longer treated too. Each
+    public class has schedules of its own, since which class somebody is in is public. That a process
     ends by itself shows, and is taken as public, as everywhere; treatment over days is published through the last day
     instead, unless its length is declared public.
 
@@ -139,22 +148,22 @@ def plan_once(
     if not isinstance(chosen, Policy):
         raise ValueError(f"policy must be a name or a Policy, as make_policy makes it, got policy={policy!r}.")
     chosen = replace(chosen, epsilon=epsilon)
-    adjacency = _classes(process, public)
+    process = process.with_public(checked_features(public))
     progress = Progress.of(advance)
     progress.expect(3)
     if np.isscalar(schedules):
-        family = Schedules.of(process, held)
+        family = ClassSchedules.of(process, held)
         most = _checked_number(schedules)
-        first = best_of_all(family)
+        first = family.best()
         progress.advance()
-        names = found_schedules(family, first, most, [chosen.epsilon])
+        names = family.found(first, most, [chosen.epsilon])
     else:
         if held is not None:
             raise ValueError("held goes with a number of schedules, not with schedules of their own.")
         family, names = _given(process, schedules)
         progress.advance()
     progress.advance()
-    problem = schedule_problem(family, names, adjacency)
+    problem = family.problem(names)
     progress.advance()
     logs, probabilities = chosen.tables(problem)
     return OncePlan(
@@ -164,67 +173,9 @@ def plan_once(
         value=problem.value(probabilities),
         epsilon_spent=privacy_loss_of_logs(logs, problem.adjacency).epsilon,
         policy=chosen,
+        classes=family.classes,
         problem=problem,
     )
-
-
-def schedule_problem(
-    family: Schedules, schedules: Sequence[Schedule], adjacency: Adjacency | None = None
-) -> DecisionProblem:
-    """The choice among schedules: what each is worth to each first state, exactly."""
-    process = family.process
-    if len(schedules) < 2:
-        raise ValueError(
-            "there is only one schedule to choose: every state allows one action only, or schedules is below 2."
-        )
-    outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
-    return DecisionProblem(
-        family.values(schedules),
-        process.initial,
-        adjacency or AnyRecord(),
-        [_in_words(process, held) for held in family.expanded(schedules)],
-        records=process.records,
-        outcomes={name: family.values(schedules, table) for name, table in outcomes.items()},
-    )
-
-
-def _in_words(process: Process, actions: IntArray) -> str:
-    """The actions of a schedule by their names, each with how often it comes in a row.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> _in_words(SimpleNamespace(actions=("none", "drug")), np.array([1, 0, 0]))
-    'drug, none x 2'
-    """
-    runs = [(process.actions[action], len(list(run))) for action, run in groupby(actions)]
-    return ", ".join(name if times == 1 else f"{name} x {times}" for name, times in runs)
-
-
-def _classes(process: Process, public: Sequence[str]) -> Adjacency:
-    """Who is hidden among whom."""
-    if isinstance(public, str):
-        raise ValueError(f"public must be a list of features, got public={public!r}.")
-    if not public:
-        return AnyRecord()
-    codes = [process.records.groups(feature)[0] for feature in public]
-    for feature, levels in zip(public, codes, strict=True):
-        _require_fixed(process, feature, levels)
-    return Listed.sensitive(np.column_stack([*codes, np.zeros_like(codes[0])]), [len(codes)])
-
-
-def _require_fixed(process: Process, feature: str, levels: IntArray) -> None:
-    """ValueError for a feature that may differ tomorrow, between states that somebody may have on the first day."""
-    anyhow = np.full(process.rewards.shape, 1 / len(process.actions), order="F")
-    if process.admissible is not None:
-        anyhow *= process.admissible
-    for level in range(int(levels.max()) + 1):
-        tomorrow = process.push((levels == level).astype(np.float64), anyhow)
-        if tomorrow[(levels != level) & (process.initial > 0)].any():
-            raise ValueError(
-                f"public must name features that never change, got {feature!r}, which may differ from day to day: what "
-                "is public of it on later days would reveal the hidden part of the first record."
-            )
 
 
 def _checked_number(schedules: Any) -> int:
@@ -235,8 +186,8 @@ def _checked_number(schedules: Any) -> int:
     return int(schedules)
 
 
-def _given(process: Process, schedules: ArrayLike) -> tuple[Schedules, list[Schedule]]:
-    """Schedules that a user gives, checked."""
+def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list[list[Schedule]]]:
+    """Schedules that a user gives, checked: the same for every class."""
     try:
         table: Any = np.asarray(schedules)
     except ValueError:
@@ -246,16 +197,18 @@ def _given(process: Process, schedules: ArrayLike) -> tuple[Schedules, list[Sche
         raise ValueError(f"schedules must be whole numbers of shape (m, {wanted}), got {_shape(schedules)}.")
     if len(table) < 2 or len(table) > MOST_SCHEDULES or len(np.unique(table, axis=0)) < len(table):
         raise ValueError(f"schedules must be 2 to {MOST_SCHEDULES} distinct rows, got {len(table)} rows.")
-    family = Schedules(process, (1,) * table.shape[1]).checked()
+    family = ClassSchedules.given(process, table.shape[1])
+    everybody = Schedules(process, (1,) * table.shape[1])
     for place in range(table.shape[1]):
-        bad = np.flatnonzero(~np.isin(table[:, place], family.choices(place)))
+        bad = np.flatnonzero(~np.isin(table[:, place], everybody.choices(place)))
         if bad.size:
             row = int(bad[0])
             raise ValueError(
-                f"schedules[{row}, {place}] must be one of the actions {family.choices(place)} that every state "
+                f"schedules[{row}, {place}] must be one of the actions {everybody.choices(place)} that every state "
                 f"allows, got {int(table[row, place])}."
             )
-    return family, [tuple(map(int, row)) for row in table]
+    rows = [tuple(map(int, row)) for row in table]
+    return family, [rows] * len(family.families)
 
 
 def _shape(schedules: ArrayLike) -> str:

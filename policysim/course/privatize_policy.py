@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, make_policy
-from policies.mask import admissible_mask
+from policies.mask import admissible_mask, mask_classes
 from policies.masked import masked_problem
 from policies.policy import Policy, draw_actions
 from policies.randomized_response import RandomizedResponse
@@ -178,18 +178,19 @@ def _private_table(
         raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")
     days = q_values if q_values.ndim == 3 else q_values[None]
     mask = admissible_mask(~np.isneginf(days[0]) if admissible is None else admissible, days[0].shape)
+    classes = mask_classes(mask) if mask is not None and mask_public else None
     tables = np.empty((len(days), days.shape[2], days.shape[1]))
     spent = 0.0
     for day, scores in enumerate(days):
-        problem = masked_problem(scores, uniform_prior(len(scores)), mask, mask_public=mask_public)
+        problem = masked_problem(scores, uniform_prior(len(scores)), mask, classes=classes)
         logs, probabilities = problem.tables(policy)
         tables[day] = probabilities.T
         spent = max(spent, problem.epsilon_spent(logs))
     result = tables.transpose(0, 2, 1)
-    told_apart = len(problem.classes) > 1 and not mask_public
     if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
         warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
-    return PrivateTable(result if q_values.ndim == 3 else result[0], np.inf if told_apart else policy.guarantee, spent)
+    guarantee = np.inf if problem.told_apart else policy.guarantee
+    return PrivateTable(result if q_values.ndim == 3 else result[0], guarantee, spent)
 
 
 def _number(value: Any, size: int, name: str) -> int:

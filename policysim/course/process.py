@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from policies.arrays import SUM_TOLERANCE, FloatArray, finite_table
+from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, finite_table
 from policies.named_records import Records
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -99,8 +99,24 @@ class Process(Protocol):
         """Which actions each state allows, (n, k); None if every state allows all."""
 
     @property
-    def mask_public(self) -> bool:
-        """Whether which actions a state allows is public, so that only states that allow the same are hidden."""
+    def classes(self) -> IntArray | None:
+        """The public class of each state, (n,), numbered from 0: only states of one class are hidden among each other.
+
+        None if all states are. What puts a state into its class is public on every day: what it allows, or features
+        that never change.
+        """
+
+    def by_class(self) -> Sequence[tuple[IntArray, Process]]:
+        """The states of each class, in their order, and the process among these alone, from its own first states.
+
+        Only where no action leads from one class to another. Otherwise, and without classes, all states, and itself.
+        """
+
+    def with_public(self, features: Sequence[str]) -> Process:
+        """The same process in which features of the state are public besides.
+
+        ValueError for features that may change, or that no state has.
+        """
 
     def continuation(self, values: FloatArray) -> FloatArray:
         """E[values(next state)], (n, k), of the (n,) values; a step that ends the process adds nothing.

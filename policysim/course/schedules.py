@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from envs.treatment_response import is_whole
 from policies.arrays import FloatArray, IntArray
 from policies.policy import two_values
 from policysim.course.chain import EndlessError, chain_values
-from policysim.course.process import Process
+from policysim.course.process import BoolArray, Process
 from policysim.course.step_problems import q_table, require_tabular
 
 Schedule = tuple[int, ...]
+# What everybody gets on a day; or what everybody in each public class does, where classes never change.
+DayAction: TypeAlias = int | tuple[int, ...]
 # Of a process without a horizon, how often a schedule may change before its last action goes on for ever.
 CHANGES = 8
 # Schedules of a finite horizon have at most so many steps of their own; of a longer one each is held for several.
@@ -129,6 +132,10 @@ class Schedules:
             column[:] = ends[schedule]
         return table
 
+    def constant_value(self, action: int) -> float:
+        """What it is worth to give everybody the same action on all days, from the initial distribution."""
+        return float(self.process.initial @ self.values([(action,) * len(self.held)])[:, 0])
+
     def _before(self, values: FloatArray, action: int, place: int, rewards: FloatArray | None = None) -> FloatArray:
         """What the states are worth before an action is held, (n,), if these are their values after it."""
         process = self.process
@@ -183,18 +190,42 @@ class Schedules:
         return masses
 
 
-def following(process: Process, values: FloatArray, action: int) -> FloatArray:
-    """E[values(next state)] of one action, (n,): by the process's own `continuation_of` if it has one."""
+def following(process: Process, values: FloatArray, action: DayAction) -> FloatArray:
+    """E[values(next state)] if everybody gets what is given on a day, (n,).
+
+    By the process's own `continuation_of` if it has one.
+    """
+    if isinstance(action, tuple):
+        return _of_own(process, action, lambda one, _: following(process, values, one))
     of_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "continuation_of", None)
     return process.continuation(values)[:, action] if of_one is None else of_one(values, action)
 
 
-def moved(process: Process, mass: FloatArray, action: int) -> FloatArray:
-    """The mass of the next state if everybody gets one action: by the process's own `push_by` if it has one."""
+def moved(process: Process, mass: FloatArray, action: DayAction) -> FloatArray:
+    """The mass of the next state if everybody gets what is given on a day: by the process's own `push_by`, if any."""
+    if isinstance(action, tuple):
+        # No mass goes from one class to another.
+        return _of_own(process, action, lambda one, own: moved(process, np.where(own, mass, 0.0), one))
     by_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "push_by", None)
     if by_one is not None:
         return by_one(mass, action)
     return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
+
+
+def given(process: Process, table: FloatArray, action: DayAction) -> FloatArray:
+    """The entries of a table, (n, k), at what everybody gets on a day, (n,)."""
+    return _of_own(process, action, lambda one, _: table[:, one]) if isinstance(action, tuple) else table[:, action]
+
+
+def _of_own(
+    process: Process, actions: tuple[int, ...], of_action: Callable[[int, BoolArray], FloatArray]
+) -> FloatArray:
+    """What stands for each state at the action of its class, (n,); asked for once for each action."""
+    chosen, found = np.array(actions)[process.classes], np.empty(len(process.initial))
+    for action in sorted(set(actions)):
+        own = chosen == action
+        found[own] = of_action(action, own)[own]
+    return found
 
 
 def best_schedule(process: Process, start: Sequence[int]) -> Schedule:

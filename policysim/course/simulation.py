@@ -89,7 +89,7 @@ def simulate(
     if patients < 2:
         raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
     progress.expect(patients)
-    horizon = plan.schedules.shape[1] if isinstance(plan, OncePlan) else len(plan)
+    horizon = plan.schedules.shape[-1] if isinstance(plan, OncePlan) else len(plan)
     policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
     rng, space = np.random.default_rng(policy_stream), study.scenario.space
     env = gymnasium.make_vec(
@@ -114,7 +114,7 @@ def simulate(
         progress.advance(kept)
     variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
     error = math.sqrt(variance / patients)
-    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(horizon))
+    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(study.scenario, horizon))
 
 
 def _followed(plan: Sequence[FloatArray] | OncePlan, rng: np.random.Generator) -> list[Callable[[IntArray], IntArray]]:
@@ -125,11 +125,11 @@ def _followed(plan: Sequence[FloatArray] | OncePlan, rng: np.random.Generator) -
 
     def of_day(day: int, records: IntArray) -> IntArray:
         if day == 0:
-            chosen.append(_drawn(plan.probabilities, rng, records))
-        actions: IntArray = plan.schedules[chosen[0], day]
-        return actions
+            chosen.extend([records, _drawn(plan.probabilities, rng, records)])
+        first, schedule = chosen
+        return plan.actions(first, schedule, day)
 
-    return [partial(of_day, day) for day in range(plan.schedules.shape[1])]
+    return [partial(of_day, day) for day in range(plan.schedules.shape[-1])]
 
 
 def _drawn(table: FloatArray, rng: np.random.Generator, records: IntArray) -> IntArray:

@@ -107,7 +107,7 @@ def decision(process: Process, q_values: FloatArray, prior: FloatArray) -> Maske
         q_values,
         prior,
         process.admissible,
-        mask_public=process.mask_public,
+        classes=process.classes,
         actions=process.actions,
         records=process.records,
     )

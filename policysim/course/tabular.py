@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, probability_vector, read_only
-from policies.mask import admissible_mask
-from policies.named_records import NumberedRecords, Records
+from policies.arrays import FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.mask import admissible_mask, mask_classes
+from policies.named_records import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     BoolArray,
     InfiniteLossWarning,
@@ -26,6 +27,7 @@ from policysim.course.process import (
     require_distributions,
     stack_actions,
 )
+from policysim.course.public_classes import WHY_UNCHANGING, checked_features, class_members, refined
 from policysim.course.tabular_env import EnvTable, chosen_mask, read_env, takes_all, tells_apart
 
 
@@ -62,6 +64,8 @@ class TabularMDP:
     ----------
     stacked : scipy.sparse.csr_array, (A * S, S)
         The transitions; row a * S + s is that of action a in state s. All zero where a is not admissible.
+    classes : array of int, (S,), or None
+        The public class of each state, if what it allows is public, or features are (`with_public`).
 
     Raises
     ------
@@ -88,6 +92,7 @@ class TabularMDP:
     admissible: BoolArray | None
     mask_public: bool
     records: Records
+    classes: IntArray | None
     outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __init__(
@@ -127,6 +132,7 @@ class TabularMDP:
             "admissible": mask,
             "mask_public": bool(mask_public),
             "records": NumberedRecords() if records is None else records,
+            "classes": mask_classes(mask) if mask is not None and mask_public else None,
             "outcomes": {},
         }.items():
             object.__setattr__(self, key, value)
@@ -232,3 +238,61 @@ class TabularMDP:
         """The mass of the next state, (S,), from that of this one, (S,), and p(a|s), (S, A)."""
         mass: FloatArray = (distribution * probabilities.T).ravel() @ self.stacked
         return mass
+
+    def by_class(self) -> tuple[tuple[IntArray, TabularMDP], ...]:
+        """The states of each class and the process among these, if none is left for another; else all, and itself."""
+        everybody: IntArray = np.arange(self.n_states)
+        if self.classes is None or self._leaves(self.classes) is not None:
+            return ((everybody, self),)
+        return tuple((states, self._among(states)) for states in class_members(self.classes))
+
+    def with_public(self, features: Sequence[str]) -> TabularMDP:
+        """The same process in which features of the state are public: only states that agree in them are hidden.
+
+        Parameters
+        ----------
+        features : sequence of str
+            Of `records`. No action may lead to a state in which one of them differs: an absorbing state that several
+            classes share is such a state, so each needs its own.
+
+        Raises
+        ------
+        ValueError
+            For features that change, or that the records do not have.
+        """
+        other, classes = copy(self), self.classes
+        for feature in checked_features(features):
+            levels = self.records.groups(feature)[0]
+            leaves = self._leaves(levels)
+            if leaves is not None:
+                raise ValueError(
+                    f"public must name features that never change, got {feature!r}, which differs between state "
+                    f"{leaves[0]} and state {leaves[1]}, which may follow it: {WHY_UNCHANGING}"
+                )
+            classes = refined(classes, levels)
+        object.__setattr__(other, "classes", classes)
+        return other
+
+    def _leaves(self, classes: IntArray) -> tuple[int, int] | None:
+        """Two states of different classes, of which the second may follow the first; None if there are none."""
+        row, following = self.stacked.tocoo().coords
+        state = row % self.n_states
+        apart = np.flatnonzero(classes[state] != classes[following])
+        return (int(state[apart[0]]), int(following[apart[0]])) if apart.size else None
+
+    def _among(self, states: IntArray) -> TabularMDP:
+        """The process of states that no action leaves."""
+        rows = (np.arange(self.n_actions)[:, None] * self.n_states + states).ravel()
+        part = copy(self)
+        for key, value in {
+            "stacked": self.stacked[rows][:, states],
+            "ends": read_only(np.asfortranarray(self.ends[states])),
+            "rewards": read_only(np.asfortranarray(self.rewards[states])),
+            "initial": read_only(conditional(self.initial, states)),
+            "admissible": None if self.admissible is None else self.admissible[states],
+            "records": SomeRecords(self.records, states),
+            "classes": None,
+            "outcomes": {name: table[states] for name, table in self.outcomes.items()},
+        }.items():
+            object.__setattr__(part, key, value)
+        return part

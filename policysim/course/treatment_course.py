@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs.backup import Backup
 from envs.cohort import prior
 from envs.records import RecordSpace
 from envs.scenario import DEATH
 from envs.treatment_response import Course, ResponseModel
-from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, read_only
 from policies.named_records import NumberedRecords, Records
+from policysim.course.course_records import CourseRecords, FirstRecords
+from policysim.course.process import BoolArray
+from policysim.course.public_classes import WHY_UNCHANGING, checked_features, public_over_days, refined
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import expected_utilities
-
-ABSORBED = "no longer treated: recovered or dead"
-
-
-@dataclass(frozen=True)
-class CourseRecords:
-    """The records of a scenario, then one for a patient who is no longer treated."""
-
-    space: RecordSpace
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The features of a record."""
-        return self.space.names
-
-    def describe(self, record: int) -> str:
-        """One record in words."""
-        return ABSORBED if record == self.space.size else self.space.describe(record)
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """The level of each record; the last one, which nobody has on the first day, is put with the first level."""
-        codes, labels = self.space.groups(feature)
-        return np.append(codes, 0), labels
-
-
-@dataclass(frozen=True, eq=False)
-class FirstRecords:
-    """The records that patients have on the first day, where several share a state of the process.
-
-    Attributes
-    ----------
-    initial : array, (n_records,)
-        Their distribution.
-    records : Records
-        Their words and groups.
-    state : array of int, (n_records,)
-        The state of each.
-    """
-
-    initial: FloatArray
-    records: Records
-    state: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +28,10 @@ class TreatmentCourse:
     """A scenario's patients over several days: a `policysim.course.process.Process`.
 
     Each day one treatment is published for each patient. That treatments stop would tell that a patient has died or
-    recovered; so they are published through the last day, and "no longer treated" is one more record, the last one:
-    it is among the records that the published action hides, and no treatment changes anything for it.
+    recovered; so they are published through the last day, and "no longer treated" is one more record: it is among the
+    records that the published action hides, and no treatment changes anything for it. Where features are public, which
+    never change, records are hidden among those that agree in them. Each such class has a record of its own for those
+    who are no longer treated: who leaves stays in the class. These are the last records, in the order of the classes.
 
     Use `build_course`. The immediate reward is the expected utility of the day; `outcomes` are further expectations.
 
@@ -75,7 +40,7 @@ class TreatmentCourse:
     horizon : int
         Days.
     length_public : bool
-        Whether the length of stay is declared public; then there is no last record, and the process just ends.
+        Whether the length of stay is declared public; then there are no last records, and the process just ends.
     actions : tuple of str
     initial : array, (n,)
         The distribution on the first morning.
@@ -83,6 +48,10 @@ class TreatmentCourse:
         The expected utility of a day.
     outcomes : mapping of str to array (n, k)
         Expected deaths on a day.
+    classes : array of int, (n,), or None
+        The public class of each record; None if any two records are hidden among each other.
+    admissible : array of bool, (n, k), or None
+        Which treatments each record may get; None if all may get all. Rewards are 0 at the others.
     first_records : FirstRecords or None
         Of a course whose records were merged into states (`merged`), which have which.
     """
@@ -95,106 +64,193 @@ class TreatmentCourse:
     rewards: FloatArray
     outcomes: dict[str, FloatArray]
     backup: Backup
+    classes: IntArray | None = None
+    admissible: BoolArray | None = None
     first_records: FirstRecords | None = None
     discount: float = field(default=1.0, init=False)
-    admissible: None = field(default=None, init=False)
-    mask_public: bool = field(default=False, init=False)
+
+    @property
+    def n_absorbed(self) -> int:
+        """How many records are those of patients who are no longer treated: one for each class, or none."""
+        if self.length_public:
+            return 0
+        return 1 if self.classes is None else int(self.classes[-1]) + 1
+
+    @property
+    def _n_treated(self) -> int:
+        return len(self.rewards) - self.n_absorbed
 
     def continuation(self, values: FloatArray) -> FloatArray:
         """E[values(next morning)], (n,) -> (n, k)."""
-        if self.length_public:
-            return self.backup.continuation(values)
-        # Averaged as distances from the last record's value: what is lost by ending then needs no word.
-        last = float(values[-1])
-        result = np.zeros(self.rewards.shape, order="F")
-        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1])
-        return result + last if last else result
+        return self._continued(values, None)
 
     def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
         """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
+        return self._continued(values, [action])[:, 0]
+
+    def _continued(self, values: FloatArray, actions: list[int] | None) -> FloatArray:
         if self.length_public:
-            return self.backup.continuation(values, actions=[action])[:, 0]
-        last = float(values[-1])
-        result = np.zeros((len(values), 1))
-        self.backup.continuation(values[:-1] - last if last else values[:-1], out=result[:-1], actions=[action])
-        return result[:, 0] + last if last else result[:, 0]
+            return self.backup.continuation(values, actions=actions)
+        # Averaged as distances from the last record's value: what is lost by ending then needs no word.
+        n = self._n_treated
+        last = values[n:] if self.classes is None else values[n + self.classes]
+        ended = bool(last.any())
+        treated = values[:n] - last[: 1 if self.classes is None else n] if ended else values[:n]
+        result = np.zeros((len(values), len(self.actions if actions is None else actions)), order="F")
+        self.backup.continuation(treated, out=result[:n], actions=actions)
+        return result + last[:, None] if ended else result
+
+    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+        """The distribution of the next morning, (n,)."""
+        return self._pushed(distribution, probabilities, None)
 
     def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
         """The distribution of the next morning, (n,), if everybody gets one action."""
-        everybody = np.ones((len(distribution), 1))
+        return self._pushed(distribution, np.ones((len(distribution), 1)), [action])
+
+    def _pushed(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None) -> FloatArray:
         if self.length_public:
-            return self.backup.push(distribution, everybody, actions=[action])
-        staying = self.backup.push(distribution[:-1], everybody[:-1], actions=[action])
-        return np.append(staying, distribution.sum() - staying.sum())
+            return self.backup.push(distribution, probabilities, actions=actions)
+        n = self._n_treated
+        staying = self.backup.push(distribution[:n], probabilities[:n], actions=actions)
+        if self.classes is None:
+            return np.append(staying, distribution.sum() - staying.sum())
+        before = np.bincount(self.classes, weights=distribution)
+        return np.concatenate([staying, before - np.bincount(self.classes[:n], weights=staying, minlength=len(before))])
+
+    def with_public(self, features: Sequence[str]) -> TreatmentCourse:
+        """The same course in which features of the record are public besides; they must never change.
+
+        ValueError for features that change, or that the records do not have.
+        """
+        public = checked_features(features)
+        if not public:
+            return self
+        records = self.records
+        space = records.space if isinstance(records, CourseRecords) else records
+        if not isinstance(space, RecordSpace):
+            raise ValueError("public features need a course whose records are not merged: as build_course makes it.")
+        for feature in public:
+            if space.axis(feature) in self.backup.transient:
+                raise ValueError(
+                    f"public must name features that never change, got {feature!r}, which may differ from day to day: "
+                    f"{WHY_UNCHANGING}"
+                )
+        known = records.public if isinstance(records, CourseRecords) else ()
+        within = CourseRecords(space, tuple(dict.fromkeys([*known, *public])))
+        n, classes = self._n_treated, within.classes()
+        if self.length_public:
+            classes = refined(self.classes, classes[:n])
+            return replace(self, classes=classes)
+        every = len(classes) - n
+        absorbed = np.zeros((every, len(self.actions)))
+        return replace(
+            self,
+            records=within,
+            classes=classes,
+            initial=read_only(np.append(self.initial[:n], np.zeros(every))),
+            rewards=read_only(np.asfortranarray(np.vstack([self.rewards[:n], absorbed]))),
+            outcomes={
+                name: read_only(np.asfortranarray(np.vstack([table[:n], absorbed])))
+                for name, table in self.outcomes.items()
+            },
+            admissible=None if self.admissible is None else _allowed_in(self.admissible[:n], classes),
+        )
+
+    def by_class(self) -> tuple[tuple[IntArray, TreatmentCourse], ...]:
+        """The records of each class, and the course of its patients alone."""
+        if self.classes is None:
+            return ((np.arange(len(self.rewards)), self),)
+        everything = self.backup.restricted(np.arange(self.backup.n_fixed))[1]
+        of_fixed = self.classes[everything[: self.backup.n_fixed]]
+        found = []
+        for place in range(int(self.classes.max()) + 1):
+            rows, part = self._restricted(np.flatnonzero(of_fixed == place))
+            total = part.initial.sum()
+            found.append((rows, replace(part, initial=part.initial / total) if total > 0 else part))
+        return tuple(found)
 
     def merged(self) -> TreatmentCourse:
         """The same course with one state for all records that differ in nothing that matters for it.
 
         Fixed parts of a record are merged where every bit of every number agrees: of the days and nights, of the
-        rewards and of the outcomes. So states are worth what their records are, bit by bit. `first_records` says which
-        records share a state.
+        rewards, of the outcomes and of what is allowed; and only within a public class. So states are worth what their
+        records are, bit by bit. `first_records` says which records share a state.
         """
-        n = len(self.rewards) - (not self.length_public)
+        n = self._n_treated
         everything, records = self.backup.restricted(np.arange(self.backup.n_fixed))
-        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values())]
+        allowed = [] if self.admissible is None else [self.admissible.astype(np.float64)]
+        tables = [table[:n][records] for table in (self.rewards, *self.outcomes.values(), *allowed)]
         columns = [column.reshape(-1, everything.n_fixed) for table in tables for column in table.T]
+        if self.classes is not None:
+            columns.append(self.classes[records[: everything.n_fixed]][None, :].astype(np.float64))
         found, inverse = np.unique(
             np.concatenate([everything.numbers, *columns]), axis=1, return_index=True, return_inverse=True
         )[1:]
-        part = self._restricted(found)
+        part = self._restricted(found)[1]
         state = np.empty(len(self.rewards), dtype=np.intp)
         state[records] = (np.arange(len(records)) // everything.n_fixed) * len(found) + np.tile(
             inverse.ravel(), len(records) // everything.n_fixed
         )
-        if not self.length_public:
-            state[-1] = len(part.rewards) - 1
+        state[n:] = np.arange(part._n_treated, len(part.rewards))
         first = FirstRecords(self.initial, self.records, state)
         initial = np.zeros(len(part.initial))
         np.add.at(initial, state, self.initial)
         return replace(part, initial=initial, first_records=first)
 
-    def _restricted(self, fixed: IntArray) -> TreatmentCourse:
-        """The course of some of the fixed parts, by their positions, with the masses of their own records."""
-        backup, records = self.backup.restricted(fixed)
-        rows = records if self.length_public else np.append(records, len(self.rewards) - 1)
-        return replace(
+    def _restricted(self, fixed: IntArray) -> tuple[IntArray, TreatmentCourse]:
+        """The records of some of the fixed parts, by their positions, and their course, with their own masses.
+
+        Of who is no longer treated, those of their classes. Classes that are left out are no longer counted.
+        """
+        backup, rows = self.backup.restricted(fixed)
+        classes = None if self.classes is None else np.unique(self.classes[rows])
+        if not self.length_public:
+            rows = np.append(rows, self._n_treated + (np.arange(1) if classes is None else classes))
+        part = replace(
             self,
             records=NumberedRecords(),
             initial=self.initial[rows],
             rewards=np.asfortranarray(self.rewards[rows]),
             outcomes={name: np.asfortranarray(table[rows]) for name, table in self.outcomes.items()},
             backup=backup,
+            admissible=None if self.admissible is None else np.asfortranarray(self.admissible[rows]),
         )
+        if self.classes is None or classes is None or len(classes) == 1:
+            return rows, replace(part, classes=None)
+        return rows, replace(part, classes=np.searchsorted(classes, self.classes[rows]))
 
     def sketch(self, n_fixed: int) -> TreatmentCourse:
         """A smaller course that stands in for this one where nothing has to be exact: some of the fixed parts only.
 
         They are taken at equal steps of probability in the order of the record, so that each stands for others that
-        are like it; each has the probability of those that it stands for. The course itself if it has no more.
+        are like it; each has the probability of those that it stands for. Every public class that patients have is
+        there. The course itself if it has no more.
 
         Parameters
         ----------
         n_fixed : int
-            How many fixed parts to take at most.
+            How many fixed parts to take; more if there are more public classes.
         """
         if self.backup.n_fixed <= n_fixed:
             return self
         records = self.backup.restricted(np.arange(self.backup.n_fixed))[1]
         shares = self.initial[records].reshape(-1, self.backup.n_fixed).sum(axis=0)
-        ends = np.cumsum(shares)
-        steps = (np.arange(n_fixed) + 0.5) / n_fixed * ends[-1]
-        taken, counts = np.unique(np.searchsorted(ends, steps), return_counts=True)
-        part = self._restricted(taken)
+        classes = (
+            np.zeros(self.backup.n_fixed) if self.classes is None else self.classes[records[: self.backup.n_fixed]]
+        )
+        weight = np.zeros(self.backup.n_fixed)
+        for place in np.unique(classes[shares > 0]):
+            members = np.flatnonzero(classes == place)
+            ends = np.cumsum(shares[members])
+            count = max(1, round(n_fixed * ends[-1]))
+            steps = (np.arange(count) + 0.5) / count * ends[-1]
+            np.add.at(weight, members[np.searchsorted(ends, steps)], ends[-1] / count)
+        taken = np.flatnonzero(weight)
+        part = self._restricted(taken)[1]
         # Of each flag's levels in turn, the fixed parts side by side; who is no longer treated has no mass.
-        weights = np.resize(counts / counts.sum() / shares[taken], len(part.initial))
+        weights = np.resize(weight[taken] / shares[taken], len(part.initial))
         return replace(part, initial=part.initial * weights, first_records=None)
-
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
-        """The distribution of the next morning, (n,)."""
-        if self.length_public:
-            return self.backup.push(distribution, probabilities)
-        staying = self.backup.push(distribution[:-1], probabilities[:-1])
-        return np.append(staying, distribution.sum() - staying.sum())
 
 
 def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = False) -> TreatmentCourse:
@@ -203,7 +259,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
     Parameters
     ----------
     study : ScenarioStudy
-        Its scenario and utility.
+        Its scenario and utility, and its public features: records are hidden among those that agree in these.
     horizon : int
         Days, >= 1. The hazard of death of one decision is spread evenly over them; weights and costs count each day.
     length_public : bool, optional
@@ -212,7 +268,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
     Raises
     ------
     ValueError
-        For a horizon that is not a whole number >= 1, and for other adjacencies than any-record.
+        For a horizon that is not a whole number >= 1, and for what does not compose over days (`public_over_days`).
 
     Examples
     --------
@@ -222,38 +278,43 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
     """
     scenario = study.scenario
     course = Course(ResponseModel(scenario), horizon)
-    require_any_record(study)
+    public = public_over_days(study)
+    allowed = course.response.admissible
     tables = {
         "rewards": expected_utilities(course.response, study.utility),
         "deaths": course.response.probability(DEATH),
     }
+    if allowed is not None:
+        tables["rewards"] = np.where(allowed, tables["rewards"], 0.0)
     initial = prior(scenario)
     if not length_public:
         tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)
+        # Only until classes are known, of which each has its own last record.
+        allowed = None if allowed is None else _with_last_row(allowed, value=True)
     return TreatmentCourse(
         horizon=course.horizon,
         length_public=length_public,
         actions=scenario.actions,
         records=scenario.space if length_public else CourseRecords(scenario.space),
         initial=read_only(initial),
-        rewards=read_only(tables["rewards"]),
+        rewards=read_only(np.asfortranarray(tables["rewards"])),
         outcomes={"deaths": read_only(tables["deaths"])},
         backup=Backup(course),
-    )
+        admissible=allowed,
+    ).with_public(public)
 
 
-def require_any_record(study: ScenarioStudy) -> None:
-    """ValueError for another adjacency: none but any-record composes over days."""
-    if study.adjacency != AnyRecord.name:
-        raise ValueError(
-            f"over days only the adjacency any-record composes, got {study.adjacency}: a feature that differs today "
-            "makes several differ tomorrow, so that the days together lose more than was claimed; set adjacency = "
-            '"any-record". With public features that never change, choose once in Python: plan_once(course, public=...)'
-        )
-
-
-def _with_last_row(table: FloatArray, value: float) -> FloatArray:
-    longer = np.empty((len(table) + 1, table.shape[1]), order="F")
+def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
+    longer = np.empty((len(table) + 1, table.shape[1]), dtype=table.dtype, order="F")
     longer[:-1], longer[-1] = table, value
+    return longer
+
+
+def _allowed_in(admissible: BoolArray, classes: IntArray) -> BoolArray:
+    """What every record may get, (n, k); the last ones, who are no longer treated, what their class may get."""
+    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_, order="F")
+    longer[: len(admissible)] = admissible
+    for allowed, row in zip(longer[len(admissible) :], classes[len(admissible) :], strict=True):
+        allowed[:] = admissible[classes[: len(admissible)] == row].all(axis=0)
     return longer

@@ -98,7 +98,7 @@ class AuditQuestion(Question):
             f"Hidden: {hidden(study)}. {problem.n_records:,} records, {problem.n_actions} actions; exact, over all "
             "pairs.",
         ]
-        about = {"study": study.name, "adjacency": study.adjacency, "sensitive": list(study.sensitive)}
+        about = {"study": study.name, **study.hiding}
         policies = [study.policy(name) for name in study.policies]
         return _answer(audit(problem, policies, study.epsilons, progress), heading, about)
 

@@ -70,16 +70,15 @@ class _Parts:
         weights = {name: float(study.utility.weights.get(name, 0.0)) for name in scenario.outcomes}
         self.outcomes = [name for name, weight in weights.items() if weight]
         self.weights = [weights[name] for name in self.outcomes]
-        self._presence = ResponseModel(scenario).presence
-        self._costs = study.utility.cost_vector(scenario.actions)
+        self._response = ResponseModel(scenario)
+        self._costs = self._response.costs(study.utility.costs)
         self._scenario, self._problem = scenario, problem
 
     def of(self, policy: Policy) -> FloatArray:
         """(n_outcomes + 1,): the probabilities, and at the end the cost."""
         treated = list(self._treated(policy))
-        total = np.array([mass.sum() for mass in treated])
-        found = [self._probability(name, treated, total) for name in self.outcomes]
-        return np.array([*found, self._costs @ total])
+        found = [self._probability(name, treated) for name in self.outcomes]
+        return np.array([*found, self._expected(self._costs, treated)])
 
     def _treated(self, policy: Policy) -> Iterator[FloatArray]:
         """The share of all patients that are a record and get an action, (n_records,) for each action."""
@@ -89,18 +88,17 @@ class _Parts:
         for column in table.T:
             yield self._problem.prior * (column if rows is None else column[rows.row])
 
-    def _probability(self, outcome: str, treated: list[FloatArray], total: FloatArray) -> float:
+    def _probability(self, outcome: str, treated: list[FloatArray]) -> float:
         if outcome == DEATH:
             return float(
                 sum(mass @ died for mass, died in zip(treated, self._problem.outcomes["deaths"].T, strict=True))
             )
-        position, space = self._scenario.transient.index(outcome), self._scenario.space
-        before = np.array([_with_flag(mass, space.shape, space.axis(outcome)) for mass in treated])
-        absent, present = self._presence[:, position].T
-        return float(absent @ (total - before) + present @ before)
+        return self._expected([self._response.chance(outcome, action) for action in range(len(treated))], treated)
 
-
-def _with_flag(mass: FloatArray, shape: tuple[int, ...], axis: int) -> float:
-    """The share of the patients who have a flag."""
-    inner = int(np.prod(shape[axis + 1 :], dtype=np.intp))
-    return float(mass.reshape(-1, shape[axis], inner)[:, 1].sum())
+    def _expected(self, grids: Sequence[FloatArray], treated: list[FloatArray]) -> float:
+        """The sum of what stands for each action and record, weighted by the share of patients who are and get it."""
+        total = 0.0
+        for grid, mass in zip(grids, treated, strict=True):
+            same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
+            total += float((mass.reshape(self._scenario.space.shape).sum(axis=same, keepdims=True) * grid).sum())
+        return total

@@ -32,7 +32,7 @@ from policysim.question.words import (
     rounded_down,
     sensitivity,
 )
-from policysim.study.basis import basis, in_words
+from policysim.study.basis import basis, in_words, listed
 from policysim.study.declared import Study
 
 
@@ -133,7 +133,9 @@ def _neighbours(study: Study) -> str:
         return "any two records (the local model)"
     if study.adjacency == OneFeature.name:
         return "any two records that differ in one feature"
-    return f"any two records that differ in nothing but {', '.join(name.replace('_', ' ') for name in study.sensitive)}"
+    if study.public:
+        return f"any two records that agree in what is public ({listed(study.public)})"
+    return f"any two records that differ in nothing but {listed(study.sensitive)}"
 
 
 def _utilities(study: Study, problem: DecisionProblem) -> str:

@@ -187,8 +187,9 @@ def _columns(response: ResponseModel, outcome: str, problem: DecisionProblem) ->
     if outcome == DEATH:
         chances = iter(problem.outcomes["deaths"].T)
     else:
-        codes, _ = problem.records.groups(outcome)
-        chances = (chance[codes] for chance in response.presence[:, response.scenario.transient.index(outcome)])
+        shape = response.scenario.space.shape
+        tables = (response.chance(outcome, action) for action in range(len(problem.actions)))
+        chances = (np.broadcast_to(chance, shape).ravel() for chance in tables)
     if problem.admissible is None:
         yield from chances
     else:

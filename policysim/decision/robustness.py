@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.cohort import sample_patients
-from envs.scenario import Treatment, complements
+from envs.scenario import Treatment
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import AnyRecord
@@ -111,17 +111,13 @@ def robustness(
 
 
 def redraw(treatments: Mapping[str, Treatment], rng: np.random.Generator) -> dict[str, Treatment]:
-    """Treatments whose effects have odds multiplied by exp(SPREAD * normal); combined ones follow their parts."""
-    drawn: dict[str, Treatment] = {}
-    for name, treatment in treatments.items():
-        if treatment.combines:
-            parts = [drawn[part] for part in treatment.combines]
-            clears = complements(*(part.clears for part in parts))
-            side_effects = complements(*(part.side_effects for part in parts))
-        else:
-            clears, side_effects = _redrawn(treatment.clears, rng), _redrawn(treatment.side_effects, rng)
-        drawn[name] = replace(treatment, clears=clears, side_effects=side_effects)
-    return drawn
+    """Treatments whose own effects have odds multiplied by exp(SPREAD * normal); combined ones follow their parts."""
+    return {
+        name: replace(
+            treatment, clears=_redrawn(treatment.clears, rng), side_effects=_redrawn(treatment.side_effects, rng)
+        )
+        for name, treatment in treatments.items()
+    }
 
 
 def _redrawn(effects: Mapping[str, float], rng: np.random.Generator) -> dict[str, float]:
@@ -145,7 +141,9 @@ class _Sample:
         """The decision problem of these records."""
         scenario = response.scenario
         outcomes = response.outcome_probabilities(self.records)
-        utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - utility.cost_vector(scenario.actions)
+        at = scenario.space.lookup(self.records)
+        costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
+        utilities = -(outcomes @ utility.weight_vector(scenario.outcomes)) - costs
         return DecisionProblem(utilities, self.shares, AnyRecord(), scenario.actions, admissible=self.admissible)
 
 

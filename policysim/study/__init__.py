@@ -2,6 +2,7 @@
 
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 stated_bounds  what a study bounds
+contraindications  why those by hidden features are refused
 study_file     study files, read and checked (built-in ones in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
 other_priors   where else patients may come from: another prevalence, or one group alone

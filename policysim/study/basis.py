@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -93,8 +94,20 @@ def hidden(study: Study) -> str:
         return "the whole record: any two records look alike"
     if study.adjacency == "one-feature":
         return "each single feature: records that differ in only one look alike"
-    names = ", ".join(name.replace("_", " ") for name in study.sensitive)
-    return f"{names}: records that differ only there look alike; everything else is public"
+    if study.public:
+        return f"everything but what is public (public: {listed(study.public)}): records that agree there look alike"
+    return f"{listed(study.sensitive)}: records that differ only there look alike; everything else is public"
+
+
+def listed(features: Sequence[str]) -> str:
+    """Features in words, after commas.
+
+    Examples
+    --------
+    >>> listed(["age", "covid_positive"])
+    'age, covid positive'
+    """
+    return ", ".join(name.replace("_", " ") for name in features)
 
 
 PUBLIC_OF_LOG = "the declared features and levels, the fitted scores, the shares of records and the choice of ε"

@@ -21,6 +21,7 @@ from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
+from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.stated_bounds import OUTCOMES, bounds_in_words
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
+AnyScenarioStudy = TypeVar("AnyScenarioStudy", bound="ScenarioStudy")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Study:
         One of `ADJACENCIES`.
     sensitive : tuple of str
         The hidden features if `adjacency` is "sensitive".
+    public : tuple of str
+        The features that were declared public, so that `sensitive` is all the others; empty if none were.
     epsilon : float
         The privacy parameter that the printed table is about.
     epsilons : tuple of float
@@ -87,6 +91,7 @@ class Study:
     hidden_from: str
     adjacency: str
     sensitive: tuple[str, ...]
+    public: tuple[str, ...]
     epsilon: float
     epsilons: tuple[float, ...]
     policies: tuple[str, ...]
@@ -120,11 +125,16 @@ class Study:
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
+    def hiding(self) -> dict[str, Any]:
+        """Which records must look alike, for a manifest."""
+        public = {"public": list(self.public)} if self.public else {}
+        return {"adjacency": self.adjacency, "sensitive": list(self.sensitive), **public}
+
+    @property
     def choices(self) -> dict[str, Any]:
         """What was chosen to be hidden and compared, for a manifest."""
         return {
-            "adjacency": self.adjacency,
-            "sensitive": list(self.sensitive),
+            **self.hiding,
             "epsilon": self.epsilon,
             "epsilons": list(self.epsilons),
             "policies": list(self.policies),
@@ -180,7 +190,7 @@ class Study:
         changed = self
         if sensitive:
             adjacency = adjacency or Sensitive.name
-            changed = replace(changed, sensitive=self._features(sensitive, "feature"))
+            changed = replace(changed, sensitive=self._features(sensitive, "feature"), public=())
         if adjacency is not None:
             if adjacency not in ADJACENCIES:
                 raise ValueError(unknown("adjacency", adjacency, ADJACENCIES))
@@ -189,7 +199,7 @@ class Study:
             if adjacency != Sensitive.name and sensitive:
                 raise ValueError(f"hidden features only go with the adjacency sensitive, not with {adjacency}")
             if adjacency != Sensitive.name:
-                changed = replace(changed, sensitive=())
+                changed = replace(changed, sensitive=(), public=())
             changed = replace(changed, adjacency=adjacency)
         return changed
 
@@ -199,7 +209,7 @@ class Study:
             ("title", self.title),
             ("records", self.space.size),
             ("adjacency", self.adjacency),
-            *([("hidden features", ", ".join(self.sensitive))] if self.sensitive else []),
+            *self._apart(),
             ("hidden from", self.hidden_from),
             ("ε", self.epsilon),
             ("ε of the curve", ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)),
@@ -209,6 +219,12 @@ class Study:
             ("SHA-256", self.digest),
         ]
         return html_table(f"study {self.name}", rows)
+
+    def _apart(self) -> list[tuple[str, object]]:
+        """Which features are hidden or public, by the shorter of the two lists that the study may give."""
+        if self.public:
+            return [("public features", ", ".join(self.public))]
+        return [("hidden features", ", ".join(self.sensitive))] if self.sensitive else []
 
     def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
         for name in names:
@@ -258,6 +274,16 @@ class ScenarioStudy(Study):
             f"the ε-private mechanism of the highest expected utility among those within bounds ({bounds}), found by "
             "linear programming"
         )
+
+    def _with_adjacency(
+        self: AnyScenarioStudy, adjacency: str | None, sensitive: Sequence[str] | None
+    ) -> AnyScenarioStudy:
+        """ValueError also where contraindications would read what is hidden then."""
+        changed = super()._with_adjacency(adjacency, sensitive)
+        read = hidden_contraindications(self.scenario, changed.adjacency, changed.sensitive)
+        if read:
+            raise ValueError(why_refused(read, changed.epsilon))
+        return changed
 
     @property
     def space(self) -> RecordSpace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
 from envs.utility import Utility, default_utility
+from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.output import json_text, write_files
+from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (
     ADJACENCIES,
     EPSILON_WANTED,
@@ -133,6 +135,8 @@ def _read(table: Table, path: Path) -> Study:
     shared = _read_shared(table, path, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     utility = _read_utility(table.table("utility"), scenario)
     at_most, capacity = _read_bounds(table, scenario)
+    if scenario is not None:
+        _refuse_hidden_contraindications(table, scenario, shared)
     table.close()
     table.mistakes.raise_if_any()
     assert scenario is not None  # or there was a mistake
@@ -172,7 +176,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None, defaults:
     seed = table.integer("seed", 0)
     privacy = table.table("privacy")
     hidden_from = privacy.text("hidden_from", "anyone who sees the published treatment")
-    adjacency, sensitive = _read_adjacency(privacy, features)
+    adjacency, sensitive, public = _read_adjacency(privacy, features)
     epsilons = privacy.list_of("epsilons", lambda value: is_number(value, 0), EPSILON_WANTED, EPSILONS)
     epsilon = privacy.number("epsilon", 1.0, low=0, high=math.inf)
     privacy.close()
@@ -190,6 +194,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None, defaults:
         "hidden_from": hidden_from,
         "adjacency": adjacency,
         "sensitive": sensitive,
+        "public": public,
         "epsilon": nearest_epsilon(epsilon, listed),
         "epsilons": listed,
         "policies": policies,
@@ -235,16 +240,46 @@ def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
     return {**study, scenario.relative_to(folder).as_posix(): scenario.read_bytes()}
 
 
-def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...]]:
+def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The adjacency, its hidden features, and those that are declared public in place of them."""
     adjacency = privacy.text("adjacency", ADJACENCIES[0])
     if adjacency not in ADJACENCIES:
         privacy.fail(unknown("adjacency", adjacency, ADJACENCIES), "adjacency")
     sensitive = _read_features(privacy, "sensitive", "feature", features)
+    public = _read_public(privacy, features)
+    if "public" in privacy:
+        return Sensitive.name, tuple(name for name in features or () if name not in public), public
     if adjacency == "sensitive" and "sensitive" not in privacy:
         privacy.fail('sensitive is missing: adjacency "sensitive" needs the list of hidden features', "adjacency")
     if adjacency != "sensitive" and "sensitive" in privacy:
         privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
-    return adjacency, sensitive
+    return adjacency, sensitive, ()
+
+
+def _read_public(privacy: Table, features: list[str] | None) -> tuple[str, ...]:
+    """The features that are declared public, which hides all the others."""
+    names = _read_features(privacy, "public", "feature", features)
+    if "public" not in privacy:
+        return ()
+    for other in ("sensitive", "adjacency"):
+        if other in privacy and privacy.values[other] != Sensitive.name:
+            privacy.fail(f"does not go with {other}: public features hide all the others, and say so alone", "public")
+    listed = privacy.values["public"]
+    for position, name in enumerate(listed if isinstance(listed, list) else []):
+        if name in listed[:position]:
+            privacy.fail(f"{name!r} is named twice", "public", position)
+    if features is not None and len(names) == len(features):
+        privacy.fail("nothing is left to hide: every feature is public", "public")
+    return names
+
+
+def _refuse_hidden_contraindications(table: Table, scenario: Scenario, shared: Mapping[str, Any]) -> None:
+    read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
+    if read:
+        privacy = table.values.get("privacy", {})
+        said = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in privacy]
+        key = [*said, ("privacy",) if "privacy" in table else ("scenario",)][0]
+        table.fail(why_refused(read, shared["epsilon"]), *key)
 
 
 def _read_policies(compare: Table, defaults: Sequence[str]) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ def build_problem(study: Study) -> DecisionProblem:
     DecisionProblem
         For a scenario, `.outcomes` holds expected deaths and numbers of symptoms (what can clear, beside the infection)
         per patient. For a log, the utilities are an outcome model's, fitted on all of it, and the prior is that of its
-        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`.
+        patients (`policysim.study.study_problem`). `.priors` are those of `policysim.study.other_priors`. `.admissible`
+        is what contraindications leave to each record.
 
     Examples
     --------
@@ -60,6 +61,7 @@ def build_problem(study: Study) -> DecisionProblem:
         records=scenario.space,
         outcomes={"deaths": response.probability(DEATH), "symptoms": response.expected_count(symptoms)},
         priors=OtherPriors(study, assumed),
+        admissible=response.admissible,
     )
 
 
@@ -79,17 +81,17 @@ def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.
         In units of utility. As U is linear in the outcomes, their probabilities are enough.
     """
     scenario = response.scenario
-    space = scenario.space
     weights = dict(zip(scenario.outcomes, utility.weight_vector(scenario.outcomes), strict=True))
-    costs = utility.cost_vector(scenario.actions)
+    costs = response.costs(utility.costs)
     table = np.empty_like(response.death)
-    for action in range(table.shape[1]):
-        harm = np.full((1,) * len(space.shape), costs[action])
-        for position, name in enumerate(scenario.transient):
-            harm = harm + weights[name] * space.along(name, response.presence[action, position])
+    for action, cost in enumerate(costs):
+        harm = cost
+        for name in scenario.outcomes[:-1]:
+            if weights[name]:
+                harm = harm + weights[name] * response.chance(name, action)
         column = table[:, action]
         np.multiply(response.death[:, action], -weights[DEATH], out=column)
-        column -= np.broadcast_to(harm, space.shape).ravel()
+        column -= np.broadcast_to(harm, scenario.space.shape).ravel()
     return table
 
 

@@ -161,7 +161,7 @@ class CataloguePolicy:
     @property
     def exact(self) -> Exact:
         """Its value to the cohort of the scenario."""
-        return Exact(self._table_and_value[1], self.study.utility.spread(1))
+        return Exact(self._table_and_value[1], self.study.utility.spread(self.study.scenario, 1))
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log; DataError lists rows that are no records of the scenario."""

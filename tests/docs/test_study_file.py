@@ -136,7 +136,7 @@ def test_no_branch_asks_for_a_key_that_the_page_lacks(reader):
 @pytest.mark.parametrize(
     ("table", "known"),
     [
-        ("privacy", "adjacency, epsilon, epsilons, hidden_from, sensitive"),
+        ("privacy", "adjacency, epsilon, epsilons, hidden_from, public, sensitive"),
         ("utility", "costs, weights"),
         ("compare", "at_most, by, policies, robust"),
     ],

@@ -7,9 +7,10 @@ import pytest
 from brute_force import SCENARIOS, ByHand, scenario
 
 import envs
-from envs.backup import FLAGS_AT_ONCE, Backup
+from envs.backup import Backup
 from envs.cohort import PatientSampler
 from envs.dynamics import Dynamics, FlagSum
+from envs.flag_products import FLAGS_AT_ONCE
 from envs.treatment_response import Course
 
 DAYS = 3
@@ -76,9 +77,9 @@ def test_two_days_back_are_the_mean_over_every_path(by_hand, matrices):
 def test_the_scenarios_cover_what_they_should(tmp_path):
     chain, fixed, nine = (scenario(name, tmp_path) for name in ("chain", "fixed-hazard", "nine"))
     assert course_of(ByHand(chain, DAYS)).night_order == [2, 1, 0]
-    level, slope, _ = course_of(ByHand(fixed, DAYS)).hazards
+    hazard = course_of(ByHand(fixed, DAYS)).response.hazard("death", 0)
     flags = [fixed.space.axis(flag) for flag in fixed.transient]
-    assert all(table.shape[axis] == 1 for table in (level, slope) for axis in flags)
+    assert all(table.shape[axis] == 1 for table in (hazard.level, hazard.slope) for axis in flags)
     assert len(nine.transient) > FLAGS_AT_ONCE
 
 
@@ -136,7 +137,8 @@ def limits_of(by_hand, values, action):
     for flag in by_hand.flags:
         absent = 1 - by_hand.present(values, action, flag)
         limits.append([absent, *{absent * (1 - by_hand.appears(row, flag)) for row in rows if not row[flag]}])
-    return [*limits, 1 - by_hand.day(values, action)[1]]
+    events = [1 - by_hand.event(values, action, name) for name in by_hand.scenario.events]
+    return [*limits, *events, 1 - by_hand.day(values, action)[1]]
 
 
 def joint(dynamics, by_hand, values, action):
@@ -157,11 +159,16 @@ def joint_by_hand(by_hand, values, action):
     """The same from the definitions."""
     likely, dies = by_hand.day(values, by_hand.scenario.actions[action])
     night, onward = by_hand.night(values), by_hand.among(values)
+    hazards = np.array(
+        [*(by_hand.event(values, by_hand.scenario.actions[action], e) for e in by_hand.scenario.events), dies]
+    )
     table = {}
-    powers = 2 ** np.arange(len(by_hand.flags) + 1)
-    for evening, died, morning in itertools.product(range(len(likely)), (0, 1), range(len(likely))):
-        chance = likely[evening] * (dies[evening] if died else 1 - dies[evening]) * night[evening, morning]
-        outcome = np.array([*by_hand.evenings[evening], died]) @ powers
+    powers = 2 ** np.arange(len(by_hand.scenario.outcomes))
+    came = list(itertools.product((0, 1), repeat=len(hazards)))
+    for evening, happened, morning in itertools.product(range(len(likely)), came, range(len(likely))):
+        each = np.where(happened, hazards[:, evening], 1 - hazards[:, evening])
+        chance = likely[evening] * each.prod() * night[evening, morning]
+        outcome = np.array([*by_hand.evenings[evening], *happened]) @ powers
         key = int(onward[morning] * 2 * powers[-1] + outcome)
         table[key] = table.get(key, 0.0) + chance
     return table
@@ -178,7 +185,7 @@ def joint_error(course, by_hand):
     return worst
 
 
-@pytest.mark.parametrize("name", ["chain", "fixed-hazard"])
+@pytest.mark.parametrize("name", ["chain", "fixed-hazard", "events"])
 def test_a_simulated_day_and_night_have_exactly_the_distribution_of_the_definitions(name, tmp_path):
     by_hand = ByHand(scenario(name, tmp_path), DAYS)
     # Intervals narrower than 4e-9 are left out.

@@ -54,11 +54,11 @@ def test_the_small_scenario_itself_is_right(small):
     assert small.space.size == 96
     assert small.actions == ("a0", "a1", "a2", "a3")
     assert small.transient == ("covid_positive", "fever", "pneumonia")
-    assert small.treatments["a3"].clears["pneumonia"] == pytest.approx(1 - 0.5 * 0.8)
+    assert small.treatments["a3"].combines == ("a1", "a2")
 
 
 UNKNOWN_KEYS = [
-    ('title = "Small"', 'titel = "Small"', "titel: unknown key 'titel'; did you mean 'title'? known: death, features,"),
+    ('title = "Small"', 'titel = "Small"', "titel: unknown key 'titel'; did you mean 'title'? known: death, events"),
     ("shares = [0.7", "share = [0, 1], shares = [0.7", "features.vaccine.share: unknown key 'share'; did you mean 's"),
     ("scale = 11", "scale = 11, cut = 3", "features.age.gamma.cut: unknown key 'cut'; did you mean 'cuts'? known: cut"),
     (
@@ -79,7 +79,7 @@ UNKNOWN_KEYS = [
     (
         "cost = 0.03",
         "cots = 0.03",
-        "treatments.a1.cots: unknown key 'cots'; did you mean 'cost'? known: clears, cost, ",
+        "treatments.a1.cots: unknown key 'cots'; did you mean 'cost'? known: clears, combines, ",
     ),
     (
         "baseline = 0.12",
@@ -89,7 +89,7 @@ UNKNOWN_KEYS = [
     (
         "[weights]",
         "[waits]\nx = 1\n[weights]",
-        "waits: unknown key 'waits'; did you mean 'weights'? known: death, feat",
+        "waits: unknown key 'waits'; did you mean 'weights'? known: death, events, feat",
     ),
 ]
 
@@ -263,7 +263,8 @@ def test_all_mistakes_are_listed_at_once_in_the_order_of_their_lines(small_path,
         ("vacine =", f"rules[4].when.vacine: unknown feature 'vacine'; did you mean 'vaccine'? known: {FEATURES}"),
         (
             "cots =",
-            "treatments.a1.cots: unknown key 'cots'; did you mean 'cost'? known: clears, cost, side_effects, title",
+            "treatments.a1.cots: unknown key 'cots'; did you mean 'cost'? "
+            "known: clears, combines, contraindicated, cost, hazard_ratio, rules, side_effects, title",
         ),
         ("deth =", f"weights.deth: unknown outcome 'deth'; did you mean 'death'? known: {OUTCOMES}"),
     ]

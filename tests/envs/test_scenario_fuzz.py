@@ -87,7 +87,7 @@ def test_a_damaged_scenario_is_refused_by_lines_or_can_be_computed(small_path, t
     assert np.isfinite(response.death).all()
     assert response.death.min() >= 0
     assert response.death.max() <= 1
-    assert ((response.presence >= 0) & (response.presence <= 1)).all()
+    assert all(((grid >= 0) & (grid <= 1)).all() for row in response.presence for grid in row)
     utility = envs.default_utility(result)
     assert np.isfinite(utility.weight_vector(result.outcomes)).all()
     assert np.isfinite(utility.cost_vector(result.actions)).all()

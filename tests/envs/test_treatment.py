@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -21,6 +22,7 @@ from envs.treatment import TreatmentEnv
 from envs.utility import Payoff, utility_of
 
 ID = "policysim/Treatment-v0"
+LANGUAGE = Path(__file__).parent / "data" / "language.toml"
 SICK = {"covid_positive": 1, "fever": 1, "pneumonia": 1, "blood_clots": 1, "age": "60-79"}
 
 
@@ -92,8 +94,10 @@ def test_the_docstring_names_what_info_holds_and_every_argument(covid):
         "Arguments", "Version History",
     ]  # fmt: skip
     sections = dict(zip(headings, re.split(r"^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
-    in_reset, in_step = sections["Information"].split("also")
+    in_reset, in_step, masked = sections["Information"].split("also")
     results = stay(TreatmentEnv(), seed=0)
+    _, info = TreatmentEnv(str(LANGUAGE)).reset(seed=0)
+    assert re.findall(r"^- `(\w+)`", in_reset + masked, re.MULTILINE) == list(info)
     assert re.findall(r"^- `(\w+)`", in_reset, re.MULTILINE) == list(results[0][1])
     assert re.findall(r"^- `(\w+)`", in_reset + in_step, re.MULTILINE) == list(results[1][4])
     arguments = list(inspect.signature(TreatmentEnv).parameters)
@@ -144,7 +148,8 @@ def test_the_reward_is_the_realised_utility(covid):
     changed = {"weights": {"death": 7.5, "taste": 0.0}, "costs": {"a0": -1.0}}
     utility = utility_of(covid, changed)
     wanted = utility.realized(covid, outcomes, actions)
-    assert np.abs(Payoff(covid, utility).of(outcomes, actions) - wanted).max() <= 1e-12
+    codes = np.zeros((500, len(covid.space.names)), dtype=np.int16)
+    assert np.abs(Payoff(covid, utility).of(codes, outcomes, actions) - wanted).max() <= 1e-12
     env = TreatmentEnv(utility=changed)
     env.reset(seed=1)
     _, reward, *_, info = env.step(0)

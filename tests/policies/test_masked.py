@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
-from policies.mask import admissible_mask
+from policies.mask import admissible_mask, mask_classes
 from policies.masked import masked_problem
 
 MASK = np.array([[1, 1, 0, 1], [1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 0], [1, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
@@ -17,7 +17,11 @@ def example(seed=0, *, public=False):
     rng = np.random.default_rng(seed)
     utilities = np.where(MASK, rng.normal(size=MASK.shape), -np.inf)
     prior = rng.random(len(MASK))
-    return utilities, prior / prior.sum(), masked_problem(utilities, prior / prior.sum(), MASK, mask_public=public)
+    return (
+        utilities,
+        prior / prior.sum(),
+        masked_problem(utilities, prior / prior.sum(), MASK, classes=mask_classes(MASK) if public else None),
+    )
 
 
 def loss_by_pairs(table, pairs):
@@ -92,7 +96,7 @@ def test_one_mask_for_all_loses_no_more_than_promised_whether_it_is_public_or_no
     utilities = np.random.default_rng(1).normal(size=(5, 4))
     mask = np.tile([True, False, True, True], (5, 1))
     for public in (False, True):
-        problem = masked_problem(utilities, np.full(5, 0.2), mask, mask_public=public)
+        problem = masked_problem(utilities, np.full(5, 0.2), mask, classes=mask_classes(mask) if public else None)
         logs, probabilities = problem.tables(make_policy("exponential-tight", epsilon=1.0))
         # tight attains epsilon up to its grid of 1e-6
         assert problem.epsilon_spent(logs) == pytest.approx(1.0, abs=1e-5)

@@ -147,7 +147,50 @@ relative_risk = { old = [1, 3] }
 f1 = 0.5
 death = 10
 """
-SCENARIOS = {"chain": CHAIN, "fixed-hazard": FIXED_HAZARD, "nine": NINE}
+# An event beside death; what the pill does depends on age and on the other flag.
+EVENTS = """\
+title = "A stroke"
+[features]
+fever = {}
+old = { levels = ["no", "yes"], shares = [0.6, 0.4] }
+clots = {}
+
+[[rules]]
+set = { fever = 0.3, clots = 0.2, death = 0.1 }
+
+[natural_clearing]
+fever = 0.4
+clots = 0.1
+[onset]
+fever = 0.5
+clots = 0.25
+[treatments.none]
+[treatments.pill]
+clears = { fever = 0.5 }
+side_effects = { clots = 0.1 }
+hazard_ratio = { death = 0.5, stroke = 2 }
+contraindicated = [{ clots = 1, old = "yes" }]
+[[treatments.pill.rules]]
+when = { clots = 1 }
+multiply = { clears.fever = 0.25, cost = 0 }
+[[treatments.pill.rules]]
+when = { old = "yes", fever = 0 }
+add = { side_effects.clots = 0.25, hazard_ratio.stroke = 1.5 }
+[events.stroke]
+baseline = 0.125
+hazard = { clots = 2 }
+relative_risk = { fever = [1, 1.5] }
+[death]
+baseline = 0.5
+hazard = { fever = 1.5 }
+[weights]
+fever = 0.5
+stroke = 3
+death = 10
+"""
+# What treatments do depends on the fixed part and on transient flags, and there are events.
+LANGUAGE = (Path(__file__).parents[1] / "envs" / "data" / "language.toml").read_text(encoding="utf-8")
+SCENARIOS = {"chain": CHAIN, "fixed-hazard": FIXED_HAZARD, "nine": NINE, "events": EVENTS, "language": LANGUAGE}
 
 
 def scenario(name: str, folder: Path) -> envs.Scenario:
@@ -189,12 +232,44 @@ class ByHand:
                 chance = {"set": number, "add": chance + number, "multiply": chance * number}[operation]
         return chance
 
+    def own(self, values, action, target):
+        """A number of a treatment under its own rules, for one record."""
+        treatment, (part, _, name) = self.scenario.treatments[action], target.partition(".")
+        stated = {"clears": treatment.clears, "side_effects": treatment.side_effects}
+        if part == "cost":
+            number = treatment.cost
+        elif part == "hazard_ratio":
+            number = treatment.hazard_ratio.get(name, 1.0)
+        else:
+            number = stated[part].get(name, 0.0)
+        for rule in treatment.rules:
+            if target in rule.changes and all(values[feature] in levels for feature, levels in rule.when.items()):
+                operation, step = rule.changes[target]
+                number = {"set": step, "add": number + step, "multiply": number * step}[operation]
+        return number
+
+    def parts(self, action):
+        """A treatment and all that it consists of, over and over."""
+        return [action, *(each for part in self.scenario.treatments[action].combines for each in self.parts(part))]
+
+    def effect(self, values, action, target):
+        """A probability of a treatment together with its parts."""
+        return 1 - np.prod([1 - self.own(values, part, target) for part in self.parts(action)])
+
+    def ratio(self, values, action, event):
+        """A hazard ratio of a treatment together with its parts."""
+        return np.prod([self.own(values, part, f"hazard_ratio.{event}") for part in self.parts(action)])
+
+    def allowed(self, values, action):
+        """Whether no contraindication of a treatment or of a part is met."""
+        conditions = [each for part in self.parts(action) for each in self.scenario.treatments[part].contraindicated]
+        return not any(all(values[name] in levels for name, levels in each.items()) for each in conditions)
+
     def present(self, values, action, flag):
         """P(flag present in the evening)."""
-        treatment = self.scenario.treatments[action]
         if values[flag]:
-            return (1 - self.scenario.natural_clearing[flag]) * (1 - treatment.clears.get(flag, 0))
-        return treatment.side_effects.get(flag, 0)
+            return (1 - self.scenario.natural_clearing[flag]) * (1 - self.effect(values, action, f"clears.{flag}"))
+        return self.effect(values, action, f"side_effects.{flag}")
 
     def day(self, values, action):
         """P(evening) and P(death | evening), (2^n,) each."""
@@ -203,8 +278,19 @@ class ByHand:
         if all(values[name] in levels for name, levels in death.acute.items()):
             hazard = death.baseline + self.evenings @ np.array([death.hazard.get(flag, 0) for flag in self.flags])
         hazard = hazard * self.severity[self.scenario.space.record(values)] / self.days
+        hazard = hazard * self.ratio(values, action, "death")
         chances = [self.present(values, action, flag) for flag in self.flags]
         return together(chances, self.evenings), 1 - np.exp(-hazard)
+
+    def event(self, values, action, name):
+        """P(event | evening), (2^n,)."""
+        event = self.scenario.events[name]
+        hazard = np.full(len(self.evenings), event.baseline)
+        if all(values[feature] in levels for feature, levels in event.acute.items()):
+            hazard = hazard + self.evenings @ np.array([event.hazard.get(flag, 0) for flag in self.flags])
+        for feature, factors in event.relative_risk.items():
+            hazard = hazard * factors[self.scenario.space.feature(feature).levels.index(values[feature])]
+        return 1 - np.exp(-hazard * self.ratio(values, action, name) / self.days)
 
     def appears(self, values, flag):
         """P(flag present next morning), for the evening's record."""
@@ -239,9 +325,11 @@ class ByHand:
         harm = self.evenings @ np.array([weights.get(flag, 0.0) for flag in self.flags])
         table = np.zeros((self.scenario.space.size, len(self.scenario.actions)))
         for record, values in enumerate(self.records()):
-            for action, (name, treatment) in enumerate(self.scenario.treatments.items()):
+            for action, name in enumerate(self.scenario.actions):
                 likely, dies = self.day(values, name)
-                table[record, action] = -(likely @ (harm + weights["death"] * dies)) - treatment.cost
+                came = sum(weights.get(event, 0.0) * self.event(values, name, event) for event in self.scenario.events)
+                lost = likely @ (harm + weights["death"] * dies + came)
+                table[record, action] = -lost - self.own(values, name, "cost")
         return table
 
 

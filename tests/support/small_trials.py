@@ -69,6 +69,7 @@ def small_study(**choices: object) -> LoggedStudy:
         hidden_from="the insurer",
         adjacency="any-record",
         sensitive=(),
+        public=(),
         epsilon=1.0,
         epsilons=(1.0,),
         policies=("greedy", "uniform", "best-fixed"),

@@ -5,9 +5,19 @@ import math
 import pandas as pd
 import pytest
 
-from policysim.course.course_findings import answer, best_mechanisms, ways
+import policysim as ps
+from policysim.course.course_findings import (
+    answer,
+    best_mechanisms,
+    limit_words,
+    once_words,
+    privacy_words,
+    schedule_words,
+    ways,
+)
 from policysim.course.days import DaysQuestion
 
+STUDY = ps.load_study("covid")
 COLUMNS = ["policy", "group", "horizon", "total_epsilon", "total_spent", "value", "benefit_kept", "most_kept"]
 
 
@@ -54,7 +64,7 @@ def test_of_equal_ways_the_plainest_is_the_best():
 
 def test_the_answer_says_what_is_kept_rounded_down_and_what_cannot_be_rounded_up():
     question = DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False)
-    first, about = answer(question, COMPARED)
+    first, about = answer(STUDY, question, COMPARED)
     assert first.replace("\xa0", " ") == (
         "Over 7 days, within a total ε of 1, 60 % of the benefit can be kept (by plan-once), and no mechanism keeps "
         "more than 71 %; within 5, 60 % (plan-once) and no more than 99 %. Compared are best-schedule, plan-once, "
@@ -62,11 +72,30 @@ def test_the_answer_says_what_is_kept_rounded_down_and_what_cannot_be_rounded_up
     )
     assert about.startswith("plan-once chooses one of several schedules")
     # Where nothing is proved, nothing is said of other mechanisms.
-    (sentence,) = answer(question, COMPARED[COMPARED["policy"] == "exponential"].assign(most_kept=math.nan))
+    (sentence,) = answer(STUDY, question, COMPARED[COMPARED["policy"] == "exponential"].assign(most_kept=math.nan))
     assert "no mechanism" not in sentence and "no more" not in sentence
 
 
 @pytest.mark.parametrize("kept", [math.nan])
 def test_without_a_benefit_there_are_no_shares(kept):
     nothing = COMPARED.assign(benefit_kept=kept, most_kept=kept)
-    assert "–" in answer(DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False), nothing)[0]
+    assert "–" in answer(STUDY, DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False), nothing)[0]
+
+
+def test_what_is_said_is_true_within_classes_too():
+    question = DaysQuestion(7, (1.0,), 0.0, length_public=False)
+    fixed = [name for name in STUDY.space.names if name not in STUDY.scenario.transient]
+    hidden = [name for name in STUDY.space.names if name not in ("sex", "age")]
+    within = STUDY.with_choices(sensitive=hidden)
+    words = [told(within) for told in (schedule_words, once_words, limit_words)]
+    assert all("patients who agree in age and sex" in said.lower() for said in words)
+    said = privacy_words(within, question)
+    assert "Hidden: all of a patient's record but age, sex, on all days" in said
+    assert "as under another that agrees in what is public" in said and "Assumed public: age, sex, the domain" in said
+    # Of many public features the sentences name none.
+    many = STUDY.with_choices(sensitive=STUDY.scenario.transient)
+    assert len(fixed) > 4 and "who agree in all that is public" in schedule_words(many)
+    # And under any-record nobody is public.
+    assert "gives everybody the same treatment on a day" in schedule_words(STUDY)
+    assert "public." in once_words(STUDY) and "agree" not in once_words(STUDY) + limit_words(STUDY)
+    assert "Hidden: the whole record of a patient on all days" in privacy_words(STUDY, question)

@@ -14,15 +14,18 @@ from counted_progress import CountedProgress
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from policies import make_policy
+from policies import AnyRecord, DecisionProblem, make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
+from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
 from policysim.course import allocation
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator, schedule_tables
-from policysim.course.course_question import best_mechanisms
-from policysim.course.days import DaysQuestion, _Search, compare_days
+from policysim.course.course_evaluation import ENDS, ProcessEvaluator
+from policysim.course.course_findings import best_mechanisms, ways
+from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.planning import policy_value
-from policysim.course.schedules import best_schedule
+from policysim.course.private_planner import PrivatePlanner
+from policysim.course.schedule_search import best_of_all
+from policysim.course.schedules import Schedules, best_schedule
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -96,45 +99,87 @@ def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
     assert np.log(ended.max() / ended.min()) > 3 * 0.5
 
 
-def test_the_table_holds_the_values_of_the_tables_that_the_budget_allows(study):
-    question = DaysQuestion(horizon=3, totals=(1.0, 4.0), delta=1e-6, length_public=False)
+def planned(study, horizon, name, totals, delta=0.0):
+    """What is compared at each total: the course found, and its tables for every record, from its policies and priors.
+
+    States that records share are told apart again: the tables are checked on the course of all records.
+    """
+    merged = build_course(study, horizon).merged()
+    evaluator = ProcessEvaluator(merged, optimal_course(merged))
+    planner = PrivatePlanner(evaluator, best_of_all(Schedules.of(merged, held=1)))
+    for found in planner.within(make_policy(name), totals, delta):
+        values, tables = np.zeros(len(merged.initial)), []
+        for policy, prior in reversed(list(zip(found.course.policies, found.course.priors, strict=True))):
+            q_values = merged.rewards + merged.continuation(values)
+            tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
+            values = (tables[-1] * q_values).sum(axis=1)
+        yield found, [table[merged.first_records.state] for table in reversed(tables)]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-2])
+def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study, delta):
+    totals, names = (1.0, 4.0), ("exponential", "randomized-response", "optimal")
     progress = CountedProgress()
-    table = compare_days(study, question, progress)
+    study = replace(study, policies=("greedy", "uniform", *names))
+    table = compare_days(study, DaysQuestion(3, totals, delta, length_public=False), progress)
     assert progress.done == progress.expected > 0
-    assert question.horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    assert DaysQuestion(3, totals, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
     assert set(table["group"]) == {"all", "age", "infected"}
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
-    for _, row in overall[overall["policy"].isin(["exponential", "randomized-response"])].iterrows():
-        policy = make_policy(row["policy"], epsilon=row["epsilon"])
-        assert row["value"] == pytest.approx(policy_value(process, tables_of(process, policy)), abs=1e-12)
-        assert row["epsilon_spent"] <= row["epsilon"] + 1e-12
-        assert row["total_spent"] <= row["total_epsilon"] + 1e-9
+    spending = 0
+    for name in names:
+        rows = overall[overall["policy"] == daily_name(name)].to_dict("records")
+        for row, (found, tables) in zip(rows, planned(study, 3, name, totals, delta), strict=True):
+            assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
+            epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.course.policies]
+            losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
+            assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
+            assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
+            # Every sequence that may be published, from every pair of first records.
+            assert hockey_stick(sequence_probabilities(process, tables), row["total_spent"]) <= delta + 1e-12
+            assert (row["continuation"], row["composition"] == "exact-losses") == ("private", delta == 0) or delta > 0
+            spending += row["total_spent"] > 0.5
+    assert spending >= 4
     assert (overall[overall["policy"] == "greedy"]["loss"].abs() < 1e-12).all()
+    same = overall[overall["policy"] == "uniform"]
+    assert same["value"].nunique() == 1 and (same["total_spent"] == 0).all()
 
 
 def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
-    question = DaysQuestion(horizon=1, totals=(1.0,), delta=0.0, length_public=True)
-    table = compare_days(replace(study, by=()), question).set_index("policy")
-    one = ps.compare(ps.build_problem(study), policies=study.policies, epsilons=[1.0]).set_index("policy")
-    for name in ("randomized-response", "uniform", "greedy"):
-        assert table.loc[name, "value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
-        assert table.loc[name, "benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
-    # Its formula promises more loss than its table has: so it may have a larger epsilon, and still loses at most 1.
-    epsilon = table.loc["exponential", "epsilon"]
-    larger = ps.compare(ps.build_problem(study), policies=["exponential"], epsilons=[epsilon]).iloc[0]
-    assert epsilon > 1.1
-    assert 0.98 <= larger["epsilon_spent"] <= 1
-    assert larger["epsilon_spent"] == pytest.approx(table.loc["exponential", "total_spent"], rel=1e-9)
-    assert table.loc["exponential", "value"] == pytest.approx(larger["value"], abs=1e-12)
+    names = ("exponential", "randomized-response", "optimal")
+    question = DaysQuestion(horizon=1, totals=(1.0, 3.0, 10.0), delta=0.0, length_public=True)
+    table = compare_days(replace(study, by=(), policies=("uniform", "greedy", *names)), question)
+    problem = ps.build_problem(study)
+    one = ps.compare(problem, policies=["uniform", "greedy", "best-fixed"], epsilons=[1.0]).set_index("policy")
+    for name in ("uniform", "greedy"):
+        row = table[table["policy"] == name].iloc[0]
+        assert row["value"] == pytest.approx(one.loc[name, "value"], abs=1e-12)
+        assert row["benefit_kept"] == pytest.approx(one.loc[name, "benefit_kept"], abs=1e-9)
+    taken = 0
+    for name, total in product(names, question.totals):
+        row = table[(table["policy"] == daily_name(name)) & (table["total_epsilon"] == total)].iloc[0]
+        if row["epsilon"] == 0:
+            # Nothing is spent where the same for all is worth no less.
+            at_total = ps.compare(problem, policies=[name], epsilons=[total]).iloc[0]
+            assert row["value"] == pytest.approx(one.loc["best-fixed", "value"], abs=1e-12)
+            assert at_total["value"] <= row["value"] + 1e-12 and row["total_spent"] == 0
+            continue
+        same = ps.compare(problem, policies=[name], epsilons=[row["epsilon"]]).iloc[0]
+        assert row["value"] == pytest.approx(same["value"], abs=1e-12)
+        assert row["total_spent"] == pytest.approx(same["epsilon_spent"], rel=1e-9)
+        assert 0.98 * total <= row["total_spent"] <= total
+        taken += 1
+        # Its formula promises more loss than its table has: so it may have a larger epsilon.
+        assert row["epsilon"] == pytest.approx(total) if name != "exponential" else row["epsilon"] > 1.1 * total
+    assert taken >= 4 and (table[table["policy"] == "exponential"]["epsilon"] > 0).any()
 
 
 def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
     process = build_course(study, 3)
 
     def value(schedule):
-        of_day = schedule_tables(process, schedule)
-        return policy_value(process, [of_day(day)[1] for day in range(3)])
+        return policy_value(process, [np.eye(3)[np.full(len(process.initial), action)] for action in schedule])
 
     found = best_schedule(process, [0, 0, 0])
     values = {schedule: value(schedule) for schedule in product(range(3), repeat=3)}
@@ -152,16 +197,30 @@ def test_the_best_mechanism_is_one_that_stays_within_the_total():
 
 
 def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
-    table = compare_days(replace(study, by=()), DaysQuestion(2, (1.0,), 0.0, False))
-    row = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].iloc[0]
-    process = build_course(study, 2)
-    assert row["epsilon"] > 0.5
-    policy = make_policy("exponential", epsilon=row["epsilon"])
-    losses = [ps.privacy_loss(t, ps.AnyRecord()).epsilon for t in tables_of(process, policy)]
-    assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9)
+    totals = (4.0, 8.0)
+    table = compare_days(replace(study, by=(), policies=("exponential",)), DaysQuestion(2, totals, 0.0, False))
+    rows = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].to_dict("records")
+    claimed = []
+    for row, (found, tables) in zip(rows, planned(study, 2, "exponential", totals), strict=True):
+        losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
+        assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9, abs=1e-12)
+        assert row["composition"] == "exact-losses" and row["total_spent"] <= row["total_epsilon"]
+        claimed.append(sum(policy.epsilon for policy in found.course.policies if policy.uses_epsilon))
     # The claimed losses would be more than the total, the exact ones fill it.
-    assert 0.98 <= row["total_spent"] <= 1.0 < 2 * row["epsilon"]
-    assert row["composition"] == "exact-losses"
+    assert claimed[-1] > 1.1 * totals[-1] and rows[-1]["total_spent"] > 0.98 * totals[-1]
+
+
+def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(study):
+    process = build_course(study, 3)
+    evaluator = ProcessEvaluator(process, optimal_course(process), ("age",))
+    every = list(product(range(3), repeat=3))
+    assert len(every) > ENDS
+    for schedule in [*every, every[0]]:
+        tables = [np.eye(3)[np.full(len(process.initial), action)] for action in schedule]
+        found = evaluator.of_schedule(schedule)
+        assert found.means[0, 0] == pytest.approx(policy_value(process, tables), abs=1e-12)
+        whole = evaluator.backward(lambda day, _, tables=tables: (np.log(np.maximum(tables[day], 1e-300)), tables[day]))
+        assert found.means == pytest.approx(whole.means, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
 
 
 def random_chain(seed):
@@ -209,7 +268,7 @@ def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_a_larger_total_never_keeps_less(study, delta):
-    totals = (0.05, 0.2, 0.7, 1.0, 2.0, 5.0, 12.0)
+    totals = (0.05, 0.7, 2.0, 5.0, 12.0)
     names = ("exponential", "exponential-tight", "randomized-response", "optimal")
     table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))
     assert set(table["policy"]) == {
@@ -220,49 +279,41 @@ def test_a_larger_total_never_keeps_less(study, delta):
         "randomized-response",
         DAILY,
     }
-    for _, rows in table[table["group"] == "all"].groupby(["policy", "horizon"]):
+    overall = table[table["group"] == "all"]
+    schedules = overall[overall["policy"] == SCHEDULE].groupby("horizon")["value"].first()
+    for (_, horizon), rows in overall.groupby(["policy", "horizon"]):
         assert rows["total_epsilon"].tolist() == list(totals)
         assert (rows["value"].diff().dropna() >= 0).all()
-        assert (rows["total_spent"] <= rows["total_epsilon"] * (1 + 1e-9)).all()
+        assert (rows["total_spent"] <= rows["total_epsilon"]).all()
+        assert rows["value"].iloc[0] >= schedules[horizon] - 1e-12 or rows["policy"].iloc[0] == "plan-once"
+        assert (rows["value"] <= rows["unbeatable"]).all()
+    for _, rows in ways(table).groupby(["way", "horizon"]):
+        assert rows["total_epsilon"].tolist() == list(totals) and (rows["value"].diff().dropna() >= 0).all()
 
 
-def test_less_is_taken_where_it_is_worth_more(study):
-    """The allocation alone falls: with more epsilon the daily optimum trusts Q-values that it does not live up to."""
+def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
+    """With as much on each day, the daily optimum trusts Q-values that it does not live up to."""
     totals, template = (0.2, 0.7, 5.0), make_policy("optimal")
     process = build_course(study, 5)
     problems = [day.whole for day in optimal_course(process).decisions(template)]
 
-    def value(epsilon):
+    def equal(epsilon):
         return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
 
+    table = compare_days(replace(study, by=(), policies=("optimal",)), DaysQuestion(5, totals, 0.0, False))
+    longest = table[table["horizon"] == 5]
+    schedule = longest.loc[longest["policy"] == SCHEDULE, "value"].iloc[0]
+    rows = longest[longest["policy"] == DAILY].to_dict("records")
     largest = [ps.PrivacyBudget(total).daily(template, problems).epsilon for total in totals]
-    assert value(largest[0]) < value(largest[1]) < value(0.0) < value(largest[2])
-    question = DaysQuestion(5, totals, 0.0, length_public=False)
-    table = compare_days(replace(study, by=(), policies=("optimal",)), question)
-    rows = table[(table["policy"] == DAILY) & (table["horizon"] == 5)]
-    assert rows["value"].is_monotonic_increasing and rows["value"].iloc[0] >= value(0.0) - 1e-12
-    assert rows["value"].iloc[2] == pytest.approx(value(largest[2]), abs=1e-12)
-    for _, row in rows.iterrows():
-        assert row["value"] == pytest.approx(value(row["epsilon"]), abs=1e-12)
-        joint = sequence_probabilities(process, tables_of(process, replace(template, epsilon=row["epsilon"])))
-        exact = ps.privacy_loss(joint, ps.AnyRecord()).epsilon
+    assert equal(largest[0]) < equal(largest[1]) < schedule
+    best = schedule
+    for row, epsilon, (_, tables) in zip(rows, largest, planned(study, 5, "optimal", totals), strict=True):
+        assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
+        assert row["value"] >= max(best, equal(epsilon)) - 1e-12
+        best = row["value"]
+        exact = ps.privacy_loss(sequence_probabilities(process, tables), ps.AnyRecord()).epsilon
         assert exact <= row["total_spent"] + 1e-12 <= row["total_epsilon"] + 2e-12
-
-
-def test_a_half_is_tried_and_only_taken_if_it_is_affordable_and_worth_more(study):
-    process = build_course(study, 2)
-    course = optimal_course(process)
-    evaluator = ProcessEvaluator(process, course)
-    worth = {0.0: 0.5, 0.5: 0.4, 0.25: 0.7, 1.0: 0.3, 0.125: 2.0}
-    search = _Search(make_policy("randomized-response"), DaysQuestion(2, (1.0, 2.0), 0.0, False), course, evaluator)
-    results = {
-        make_policy("randomized-response", epsilon=epsilon): CourseResult(np.array([[value]]), (epsilon,) * 2)
-        for epsilon, value in worth.items()
-    }
-    # At a total of 1: 0.5 a day is worth less than 0, its half more. At 2: a day's 1 and its halves are worth no more
-    # than that half, which therefore stays; an eighth is asked for by no one.
-    assert [(total, budget.epsilon) for total, budget in search.never_falling(results)] == [(1.0, 0.25), (2.0, 0.25)]
-    assert {policy.epsilon for policy in results} == set(worth)
+    assert best > schedule + 1e-3
 
 
 def run(capsys, *arguments):
@@ -401,8 +452,8 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
         (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--adjacency", "one-feature"), "over days only the adjacency any-record composes"),
-        (("--horizon", "2", "--sensitive", "age"), "over days only the adjacency any-record composes"),
+        (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
+        (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path, arguments, message):
@@ -410,3 +461,50 @@ def test_a_wrong_question_is_one_line_and_writes_nothing(capsys, path, tmp_path,
     assert (code, out) == (2, "")
     assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]').replace(
+    '"exponential", "randomized-response"]', '"randomized-response", "optimal"]'
+)
+FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontraindicated = [{ age = "old" }]')
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("scenario", [WITH_ONSET, FORBIDDEN], ids=["all allowed", "contraindicated"])
+def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario):
+    path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=scenario)
+    code, text, err = run(
+        capsys, "compare", str(path), "--horizon", "3", "--total-epsilon", "1,5", "--out", str(tmp_path / "out")
+    )
+    assert (code, err) == (0, "")
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in (text, page):
+        flat = " ".join(words.split())
+        assert "all of a patient" in flat and "record but age, on all days" in flat
+        assert "gives all patients who agree in age the same treatment on a day" in flat
+        assert ("the same treatment for all who may get the same" in flat) == (scenario == FORBIDDEN)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["public"] == ["age"] and manifest["sensitive"] == ["infected", "fever", "cough", "smoker"]
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    private = table[(table["group"] == "all") & ~table["policy"].isin(["greedy"])]
+    assert (private["total_spent"] <= private["total_epsilon"] + 1e-12).all()
+    assert (private["value"] <= private["unbeatable"]).all()
+    # The daily rows are worth what their tables are, and lose no more than is claimed within a class, by enumeration.
+    process = build_course(ps.load_study(path), 3)
+    assert (process.admissible is None) == (scenario == WITH_ONSET)
+    budget = ps.PrivacyBudget(5.0).daily(make_policy("randomized-response"), process)
+    tables = tables_of(process, budget.policy)
+    joint = sequence_probabilities(process, tables)
+    assert max(ps.privacy_loss(joint[process.classes == place], ps.AnyRecord()).epsilon for place in (0, 1)) <= 5 + 1e-9
+    once = ps.plan_once(process, epsilon=5.0)
+    row = private[(private["policy"] == "plan-once") & (private["horizon"] == 3) & (private["total_epsilon"] == 5)]
+    assert row["value"].iloc[0] == pytest.approx(once.value, abs=0.02)
+    for name in ("plan-once", "optimal-daily"):
+        simulated = ("--policy", name, "--horizon", "3", "--patients", "4000")
+        code, text, err = run(capsys, "simulate", str(path), *simulated)
+        assert (code, err) == (0, "")
+    if scenario == FORBIDDEN:
+        # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
+        old = process.classes == 1
+        assert all((table[old, 2] == 0).all() for table in tables)
+        assert (once.schedules[1] != 2).all() and (once.schedules[0] == 2).any()

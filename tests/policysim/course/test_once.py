@@ -139,6 +139,7 @@ def study(tmp_path_factory):
 def test_within_public_classes_only_their_members_are_hidden_among_each_other(study):
     process = ps.build_course(study, 3)
     found = ps.plan_once(process, epsilon=1.0, public=["age"])
+    process = process.with_public(["age"])
     codes, _ = process.records.groups("age")
     losses = [
         ps.privacy_loss(found.probabilities[codes == level], ps.AnyRecord()).epsilon for level in np.unique(codes)
@@ -147,6 +148,7 @@ def test_within_public_classes_only_their_members_are_hidden_among_each_other(st
     assert found.epsilon_spent <= 1.0 + 1e-12
     whole = ps.plan_once(process, epsilon=1.0)
     assert found.value >= whole.value - 1e-12
+    assert found.value == pytest.approx(ps.plan_once(process, epsilon=1.0).value, abs=1e-15)
     # A class alone is the choice of its own patients.
     for level in np.unique(codes):
         inside = codes == level

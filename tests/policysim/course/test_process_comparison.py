@@ -16,7 +16,7 @@ from policies.optimal.optimum import catalogue_name
 from policysim.course.allocation import buy_most
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.planning import plan, policy_value, policy_values
-from policysim.course.private_course import PrivatePlanner
+from policysim.course.private_planner import PrivatePlanner
 from policysim.course.step_problems import optimal_course, reference_priors
 from policysim.course.tabular import TabularMDP
 

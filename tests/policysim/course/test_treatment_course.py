@@ -1,5 +1,6 @@
 """Treatment over days as a process: against one decision, against a dense matrix, and why only any-record composes."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,7 +9,8 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from envs.treatment_response import ResponseModel
-from policysim.course.treatment_course import ABSORBED, build_course
+from policysim.course.course_records import ABSORBED
+from policysim.course.treatment_course import build_course
 
 ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
 
@@ -119,12 +121,99 @@ def test_a_horizon_that_is_no_number_of_days_is_refused(study, horizon):
         build_course(study, horizon)
 
 
-@pytest.mark.parametrize("choice", [{"adjacency": "one-feature"}, {"sensitive": ["age"]}])
-def test_only_any_record_composes_over_days(study, choice):
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"adjacency": "one-feature"}, r"over days one-feature does not compose: .*set adjacency = \"any-record\", or"),
+        (
+            {"sensitive": ["age"]},
+            r"must never change, and infected, fever, cough may: .*set \[privacy\] public = \[\"smoker\"\]",
+        ),
+        ({"sensitive": ["age", "smoker", "fever"]}, r"and infected, cough may: .*set adjacency = \"any-record\""),
+    ],
+)
+def test_what_does_not_compose_over_days_is_refused(study, choice, message):
     narrower = study.with_choices(**choice)
     for horizon in (1, 2):
-        with pytest.raises(ValueError, match="over days only the adjacency any-record composes"):
+        with pytest.raises(ValueError, match=message):
             build_course(narrower, horizon)
+
+
+@pytest.fixture(scope="module")
+def within_age(study):
+    return study.with_choices(sensitive=["infected", "fever", "cough", "smoker"])
+
+
+def test_each_public_class_has_a_record_of_its_own_for_who_is_no_longer_treated(study, within_age):
+    course, whole, n = build_course(within_age, 3), build_course(study, 3), study.scenario.space.size
+    assert len(course.initial) == n + 2 and course.n_absorbed == 2
+    assert [course.records.describe(n + place) for place in (0, 1)] == [
+        f"{ABSORBED}, age young",
+        f"{ABSORBED}, age old",
+    ]
+    assert np.array_equal(course.records.groups("age")[0], course.classes)
+    assert course.records.groups("smoker")[0][n:].tolist() == [0, 0]
+    # It is the same course, but that those who leave stay in their class.
+    chosen = np.random.default_rng(0).dirichlet(np.ones(3), size=n + 2)
+    mass, of_whole = course.initial, whole.initial
+    for _ in range(2):
+        of_class = np.bincount(course.classes, weights=mass)
+        mass, of_whole = course.push(mass, chosen), whole.push(of_whole, np.vstack([chosen[:n], chosen[:1]]))
+        assert mass[:n] == pytest.approx(of_whole[:n], abs=1e-15)
+        assert np.bincount(course.classes, weights=mass) == pytest.approx(of_class, abs=1e-15)
+    assert (mass[n:] > 0.01).all()
+    # A value of having left is that of the own class.
+    values = np.random.default_rng(1).normal(size=n + 2)
+    for place in (0, 1):
+        inside = np.flatnonzero(course.classes == place)
+        alone = np.append(values[:n], values[n + place])
+        expected = whole.continuation(alone)[np.minimum(inside, n)]
+        assert course.continuation(values)[inside] == pytest.approx(expected, abs=1e-12)
+        assert course.continuation_of(values, 1)[inside] == pytest.approx(expected[:, 1], abs=1e-12)
+    # Where the length is public, nobody is no longer treated.
+    public = build_course(within_age, 3, length_public=True)
+    assert len(public.initial) == n and public.n_absorbed == 0
+    assert np.array_equal(public.classes, course.classes[:n])
+
+
+@pytest.mark.parametrize("length_public", [False, True])
+def test_the_course_of_a_class_is_that_of_its_patients(within_age, length_public):
+    course = build_course(within_age, 3, length_public=length_public)
+    for whole in (course, course.merged()):
+        parts = whole.by_class()
+        assert np.array_equal(np.sort(np.concatenate([rows for rows, _ in parts])), np.arange(len(whole.initial)))
+        values = np.random.default_rng(2).normal(size=len(whole.initial))
+        for place, (rows, part) in enumerate(parts):
+            assert (whole.classes[rows] == place).all() and part.classes is None
+            assert part.initial.sum() == pytest.approx(1.0)
+            assert part.continuation(values[rows]) == pytest.approx(whole.continuation(values)[rows], abs=1e-14)
+            chosen = np.random.default_rng(3).dirichlet(np.ones(3), size=len(values))
+            mass = np.zeros(len(values))
+            mass[rows] = part.initial
+            assert part.push(part.initial, chosen[rows]) == pytest.approx(whole.push(mass, chosen)[rows], abs=1e-14)
+
+
+def test_merged_and_sketched_courses_keep_classes_apart(study, within_age):
+    # Nothing but the class tells the patients apart: age counts for nothing, or only as a public feature.
+    death = replace(study.scenario.death, relative_risk={"age": (1.0, 1.0), "smoker": (1.0, 1.0)})
+    alike = replace(study.scenario, death=death)
+    for whole, n_states in (
+        (replace(study, scenario=alike), 2**3 + 1),
+        (replace(within_age, scenario=alike), 2**4 + 2),
+    ):
+        course = build_course(whole, 3)
+        merged = course.merged()
+        assert len(merged.initial) == n_states
+        state = merged.first_records.state
+        if course.classes is not None:
+            assert np.array_equal(merged.classes[state], course.classes)
+        values = np.random.default_rng(4).normal(size=n_states)
+        assert merged.continuation(values)[state] == pytest.approx(course.continuation(values[state]), abs=1e-14)
+    course = build_course(within_age, 3)
+    small = course.sketch(1)
+    assert set(small.classes.tolist()) == {0, 1} and small.n_absorbed == 2
+    by_class = np.bincount(small.classes, weights=small.initial)
+    assert by_class == pytest.approx(np.bincount(course.classes, weights=course.initial))
 
 
 def test_one_feature_does_not_compose_over_days():

@@ -198,10 +198,12 @@ def test_redrawn_effects_stay_probabilities_and_combinations_follow_their_parts(
         for treatment in drawn.values():
             for effects in (treatment.clears, treatment.side_effects):
                 assert all(0 <= probability < 1 for probability in effects.values())
-        for flag in ("fever", "pneumonia", "stomach"):
-            one, two, both = (drawn[name].clears.get(flag, 0.0) for name in ("a1", "a2", "a3"))
-            assert both == pytest.approx(1 - (1 - one) * (1 - two))
-        assert drawn["a0"].clears == {}
+        assert drawn["a0"].clears == drawn["a3"].clears == {}
+    # The response model combines what was drawn for the parts.
+    response = ResponseModel(covid.scenario).with_treatments(drawn)
+    for flag in ("fever", "pneumonia", "stomach"):
+        one, two, both = (response.probability(flag)[-1, a] / response.probability(flag)[-1, 0] for a in (1, 2, 3))
+        assert both == pytest.approx(one * two)
 
 
 def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):

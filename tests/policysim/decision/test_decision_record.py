@@ -264,6 +264,7 @@ def logged(tmp_path):
         hidden_from="the insurer",
         adjacency="sensitive",
         sensitive=("drug_use",),
+        public=(),
         epsilon=1.0,
         epsilons=(1.0,),
         policies=("randomized-response",),

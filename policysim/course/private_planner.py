@@ -1,0 +1,251 @@
+"""Where to spend a total: policies over the days of a process, each under its own continuation.
+
+Epsilon goes to the days on which it buys most; on a day that has none, everybody gets the same action, which costs no
+privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import repeat
+
+import numpy as np
+
+from policies.arrays import FloatArray
+from policies.masked import MaskedProblem
+from policies.policy import Policy
+from policies.reference import BestFixed
+from policysim.course.allocation import buy_most, most_affordable
+from policysim.course.budget import PrivacyBudget
+from policysim.course.class_schedules import ClassSchedules
+from policysim.course.composition import SAFE, Composition, composed
+from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.private_course import PrivateCourse, follow, within_guarantee
+from policysim.course.process import Process
+from policysim.course.schedules import DayAction, Schedule, Schedules, best_schedule
+from policysim.course.step_problems import optimal_course, reference_priors
+
+# A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
+ROUNDS = 2
+# How many of the fixed parts of a course are searched for where to spend.
+SKETCH = 32
+# So many factors are tried until what is bought fits into a total.
+TRIES = 5
+# What is gained by planning again must be this share of the value.
+GAIN = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class CourseWithin:
+    """A course within a total: what proves it, and what it spends at most, at the delta of the budget."""
+
+    course: PrivateCourse
+    composition: Composition
+    total_spent: float
+
+
+class PrivatePlanner:
+    """Policies over the days of a process under their own continuation.
+
+    Policies that need a prior are planned with the distribution of the state under the best policy, and under the best
+    schedule (one action for all, or for all of a public class, that may change by the day); then, as long as the course
+    gains, under their own. All of them are public. So the optimum of each day is worth no less than that schedule.
+
+    Parameters
+    ----------
+    evaluator : ProcessEvaluator
+        Of a process with a finite horizon.
+    schedule : tuple, (H,), optional
+        The best schedule, if it is known (`ClassSchedules.by_day`); by default it is climbed to from the best constant
+        action, in each public class.
+    """
+
+    def __init__(self, evaluator: ProcessEvaluator, schedule: tuple[DayAction, ...] | None = None) -> None:
+        self.evaluator, self.process = evaluator, evaluator.process
+        self.horizon = evaluator.process.horizon or 0
+        self._start = self._first_course(schedule)
+        sketch: Callable[[int], Process] | None = getattr(self.process, "sketch", None)
+        small = self.process if sketch is None else sketch(SKETCH)
+        # A sketch may lack classes of patients who never come.
+        same = schedule if self.process.classes is None else None
+        whole = small is self.process
+        self._sketch = None if whole else PrivatePlanner(ProcessEvaluator(small, optimal_course(small)), same)
+
+    def _first_course(self, schedule: tuple[DayAction, ...] | None) -> PrivateCourse:
+        """What costs no privacy: the best schedule, or, where states do not allow the same, what is best on average."""
+        nothing = [BestFixed()] * self.horizon
+        family = ClassSchedules.of_days(self.process)
+        if not family.open:
+            return self._settled(follow(self.evaluator, nothing, self._reference))
+        known = schedule or family.by_day([_best_schedule(own) for own in family.families])
+        if self.process.classes is None and self.process.admissible is None:
+            policies = [BestFixed(action=action) for action in known if isinstance(action, int)]
+            return follow(self.evaluator, policies, [self.process.initial] * self.horizon)
+        # Day by day what is best on average in each class, given who is there under the schedule: worth no less.
+        return self._settled(follow(self.evaluator, nothing, family.masses(known)))
+
+    @cached_property
+    def _reference(self) -> list[FloatArray]:
+        return reference_priors(self.process)
+
+    def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
+        """The course of a policy for each day."""
+        starts = [self._reference]
+        if any(policy.uses_prior for policy in policies):
+            starts.append(self._start.states)
+        return self._settled(max((follow(self.evaluator, policies, priors) for priors in starts), key=_value))
+
+    def _settled(self, best: PrivateCourse, budget: PrivacyBudget | None = None) -> PrivateCourse:
+        """The course, planned again under its own distribution of the state as long as that gains within a budget."""
+        if not any(policy.uses_prior for policy in best.policies):
+            return best
+        policies = [BestFixed() if isinstance(policy, BestFixed) else policy for policy in best.policies]
+        for _ in range(ROUNDS):
+            again = follow(self.evaluator, policies, best.states)
+            kept = budget is None or _share(budget, again) <= 1
+            if not kept or not again.value > best.value + GAIN * abs(best.value):
+                break
+            best = again
+        return best
+
+    def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[CourseWithin]:
+        """The course found that is worth most within each total, rising: a larger one is never worth less.
+
+        The best schedule is where it starts. Equal epsilons on the first days (on all of them, half of them, a quarter,
+        ...) compete with epsilons that were bought day by day (`buy_most`), at the gains and exact costs of the best
+        course so far: at first the schedule, then that of the total before. Where a process can be sketched
+        (`TreatmentCourse.sketch`), the sketch is searched; what it found is planned anew on the process, and scaled to
+        what the process affords. The choice looks at the model alone, which is public; the course that is chosen is
+        planned, evaluated and accounted for exactly.
+        """
+        best, seen = self._start, None
+        sketched = repeat(None) if self._sketch is None else self._sketch.within(template, totals, delta)
+        for total, sketch in zip(totals, sketched, strict=False):
+            budget = PrivacyBudget(total, delta)
+            if total == math.inf:
+                best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=_value)
+            elif sketch is None:
+                best = self._searched(template, budget, best)
+            elif sketch.course is not seen:
+                best, seen = self._like(sketch.course, template, budget, best), sketch.course
+            yield CourseWithin(best, *composed(best.uses, delta))
+
+    def _searched(self, template: Policy, budget: PrivacyBudget, best: PrivateCourse) -> PrivateCourse:
+        """The best course so far, or a better one within the budget."""
+        best = max([best, *self._equal(template, budget, best.states)], key=_value)
+        for _ in range(ROUNDS):
+            better = max([best, *self._bought(template, budget, best)], key=_value)
+            if not better.value > best.value + GAIN * abs(best.value):
+                break
+            best = better
+        return self._settled(best, budget)
+
+    def _like(
+        self, sketched: PrivateCourse, template: Policy, budget: PrivacyBudget, best: PrivateCourse
+    ) -> PrivateCourse:
+        """The best course so far, or a better one that spends as the course of the sketch does."""
+        weights = np.array([policy.epsilon if policy.uses_epsilon else 0.0 for policy in sketched.policies])
+        # Where everybody gets the same, what the sketch has is taken over, or else decided anew.
+        for public in (sketched.policies, [BestFixed()] * self.horizon) if weights.any() else ():
+            found = best
+            for _ in range(ROUNDS):
+                tried = self._scaled(template, weights, 1.0, budget, found.states, otherwise=public)
+                better = max([found, *tried], key=_value)
+                if not better.value > found.value + GAIN * abs(found.value):
+                    break
+                found = better
+                if not template.uses_prior or not weights[1:].any():
+                    break
+            if found is not best:
+                return found
+        return best
+
+    def _equal(self, template: Policy, budget: PrivacyBudget, priors: list[FloatArray]) -> list[PrivateCourse]:
+        """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
+        found, days = [], self.horizon
+        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
+            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
+            found += self._scaled(template, weights, even, budget, priors)
+            days //= 2
+        return found
+
+    def _scaled(
+        self,
+        template: Policy,
+        weights: FloatArray,
+        start: float,
+        budget: PrivacyBudget,
+        priors: list[FloatArray],
+        *,
+        otherwise: Sequence[Policy] = (),
+    ) -> list[PrivateCourse]:
+        """The day's weight times the largest factor that was found affordable; none if none was.
+
+        On days without a weight the policy is that of `otherwise`, by default the action that is best on average.
+        """
+        affordable: dict[float, PrivateCourse] = {}
+        public = otherwise or [BestFixed()] * self.horizon
+
+        def share(factor: float) -> float:
+            # 0 times infinity is a day without any.
+            epsilons = [weight * factor if weight > 0 else 0.0 for weight in weights.tolist()]
+            policies = [
+                replace(template, epsilon=e) if e > 0 else anyhow for e, anyhow in zip(epsilons, public, strict=True)
+            ]
+            course = follow(self.evaluator, policies, priors)
+            found = _share(budget, course)
+            if found <= 1 and factor >= max(affordable, default=0.0):
+                affordable.clear()
+                affordable[factor] = course
+            # Where all get the same in spite of what they may have, there is nothing to scale.
+            return found or 1.0
+
+        most_affordable(share, start, 0.0, TRIES)
+        return list(affordable.values())
+
+    def _bought(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> list[PrivateCourse]:
+        """Courses whose days have what buys most at the gains of a base, by the sum of losses and by that of rho."""
+        if budget.epsilon == 0:
+            return []
+        levels = budget.epsilon * 2.0 ** np.arange(1, -math.ceil(math.log2(4 * self.horizon)), -1)
+        gains = np.zeros((self.horizon, len(levels)))
+        losses, rhos = np.zeros_like(gains), np.zeros_like(gains)
+
+        def visit(day: int, problem: MaskedProblem) -> None:
+            mass = base.states[day]
+            here = problem.with_prior(mass)
+            nothing = here.value(mass, here.tables(BestFixed())[1])
+            for level, epsilon in enumerate(levels.tolist()):
+                policy = replace(template, epsilon=epsilon)
+                logs, probabilities = here.tables(policy)
+                use = within_guarantee(here.use(policy, logs), policy)
+                gains[day, level] = here.value(mass, probabilities) - nothing
+                losses[day, level], rhos[day, level] = use.loss, use.rho
+
+        follow(self.evaluator, base.policies, base.priors, visit)
+        found = []
+        for costs, most in [(losses, budget.epsilon), (rhos, budget.rho)][: 2 if budget.delta > 0 else 1]:
+            bought = buy_most(gains, costs, most)
+            weights = np.where(bought >= 0, levels[bought], 0.0)
+            if weights.any():
+                found += self._scaled(template, weights, 1.0, budget, base.states)
+        return found
+
+
+def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:
+    """What share of the budget a course spends; above 1 by no more than the rounding of a sum, it is 1."""
+    found = budget.share(course.uses)
+    return min(found, 1.0) if found <= 1 / SAFE else found
+
+
+def _best_schedule(family: Schedules) -> Schedule:
+    """The best schedule that is climbed to from the best constant one."""
+    best = max(family.open, key=family.constant_value)
+    return best_schedule(family.process, [best] * len(family.held))
+
+
+def _value(course: PrivateCourse) -> float:
+    return course.value

@@ -1,0 +1,39 @@
+"""Contraindications read public features only: by a hidden one, no treatment could be withheld from anybody."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from envs.scenario import Scenario
+from policies.adjacency import Sensitive
+
+
+def hidden_contraindications(scenario: Scenario, adjacency: str, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """The features that contraindications read although they are hidden; every feature is, but under `sensitive`."""
+    hidden = sensitive if adjacency == Sensitive.name else scenario.space.names
+    return tuple(name for name in scenario.contraindication_features if name in hidden)
+
+
+def why_refused(features: Sequence[str], epsilon: float) -> str:
+    """Why contraindications by hidden features are refused, at which price they would be hidden, and the ways out.
+
+    Neighbours x and x' have p(a|x') >= e^-epsilon p(a|x). So a treatment that x' must never get has probability 0 for
+    every neighbour, and one that a neighbour gets with probability q cannot be kept from x'. If q is 1, all other
+    treatments have probability 0 for x, and so for x'.
+
+    Examples
+    --------
+    >>> why_refused(["pregnancy"], 1.0)[:80]
+    'contraindications read pregnancy, which is hidden: a treatment that is given to '
+    """
+    names = ", ".join(features)
+    public = ", ".join(f'"{name}"' for name in features)
+    certain = ", and certainly if q is 1" if epsilon < math.inf else ""
+    return (
+        f"contraindications read {names}, which is hidden: a treatment that is given to some patients and never to "
+        f"others shows who is who, at an infinite ε. Either make it public, with [privacy] public = [{public}], or let "
+        "the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment with "
+        "probability q gets it with probability at least e^-ε q, at ε = "
+        f"{epsilon:g} {math.exp(-epsilon):.3g} q{certain}"
+    )

@@ -1,0 +1,275 @@
+"""Days within public classes: the loss of all that is published by enumeration, values by each class's own process."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from small_processes import expected_by_paths
+
+import policysim as ps
+from policies import make_policy
+from policysim.course.budget import PrivacyBudget
+from policysim.course.class_schedules import ClassSchedules, best_constants
+from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.planning import policy_value
+from policysim.course.step_problems import optimal_course
+
+N, K, H = 4, 3, 4  # the states of a class, of which the last absorbs; actions; days
+CODES = np.repeat([0, 1], N)
+
+
+def members(place):
+    """Which states are in a class."""
+    return np.equal(CODES, place)
+
+
+class Sexes:
+    """Names for states of two classes."""
+
+    names = ("sex", "half")
+
+    def describe(self, record):
+        return f"state {record}"
+
+    def groups(self, feature):
+        codes = {"sex": CODES, "half": np.arange(2 * N) % 2}
+        if feature not in codes:
+            raise ValueError(f"unknown group {feature!r}")
+        return codes[feature], ("f", "m")
+
+
+def arrays(seed, *, still=False, shared=False):
+    """Two classes of states that change little (or not at all), each with its own absorbing state, or a shared one."""
+    rng = np.random.default_rng(seed)
+    moves = np.zeros((2 * N, K, 2 * N))
+    for block in (slice(0, N), slice(N, 2 * N)):
+        part = rng.dirichlet(np.full(N, 0.5), size=(N, K)) + 2 * np.eye(N)[:, None, :]
+        part[-1] = np.eye(N)[-1]
+        moves[block, :, block] = np.eye(N)[:, None, :] if still else part / part.sum(axis=2, keepdims=True)
+    rewards = rng.normal(size=(2 * N, K))
+    rewards[[N - 1, 2 * N - 1]] = 0.0
+    initial = rng.dirichlet(np.ones(2 * N - 2))
+    initial = np.array([*initial[: N - 1], 0.0, *initial[N - 1 :], 0.0])
+    if shared:
+        moves[N:, :, N - 1] += moves[N:, :, -1]
+        moves[N:, :, -1] = 0.0
+    return moves, rewards, initial
+
+
+def chain(seed, *, public=("sex",), horizon=H, **options):
+    mdp = ps.TabularMDP(*arrays(seed, **options), horizon=horizon, records=Sexes())
+    return mdp.with_public(public)
+
+
+def alone(process, place):
+    """The process of one class, made anew from the dense arrays."""
+    inside = members(place)
+    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
+    initial = process.initial[inside]
+    return ps.TabularMDP(
+        dense[np.ix_(inside, np.ones(K, dtype=bool), inside)],
+        process.rewards[inside],
+        initial / initial.sum(),
+        horizon=process.horizon,
+    )
+
+
+def shares(process):
+    return [float(process.initial[members(place)].sum()) for place in (0, 1)]
+
+
+def published(process, tables):
+    """P(published actions of all days | first state), (n, k^H), by following every sequence through the states."""
+    n, k = process.rewards.shape
+    joint = []
+    for sequence in product(range(k), repeat=len(tables)):
+        chance = np.ones(n)
+        for day in reversed(range(len(tables))):
+            later = process.continuation(chance)[:, sequence[day]] if day + 1 < len(tables) else np.ones(n)
+            chance = tables[day][:, sequence[day]] * later
+        joint.append(chance)
+    return np.column_stack(joint)
+
+
+def loss(joint):
+    return ps.privacy_loss(joint, ps.AnyRecord()).epsilon
+
+
+def within(joint):
+    """The loss within the classes."""
+    return max(loss(joint[members(place)]) for place in (0, 1))
+
+
+def once_published(process, plan):
+    n, k = process.rewards.shape
+    joint = np.zeros((n, k**H))
+    for first, chosen in product(range(n), range(plan.schedules.shape[-2])):
+        schedule = plan.schedules[CODES[first], chosen]
+        joint[first, np.ravel_multi_index(tuple(schedule), (k,) * H)] += plan.probabilities[first, chosen]
+    return joint
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("policy", ["optimal", "exponential", "randomized-response"])
+def test_one_choice_loses_what_it_claims_within_a_class_and_claims_nothing_across(seed, policy):
+    process = chain(seed)
+    found = ps.plan_once(process, epsilon=1.0, policy=policy)
+    assert found.schedules.ndim == 3 and np.array_equal(found.classes, CODES)
+    joint = once_published(process, found)
+    assert joint.sum(axis=1) == pytest.approx(np.ones(2 * N))
+    assert within(joint) == pytest.approx(found.epsilon_spent, abs=1e-12)
+    assert found.epsilon_spent <= 1.0 + 1e-12
+    assert loss(joint) > 1.0  # between classes, whose schedules differ
+    if policy == "optimal":
+        # Each class is served as if it were alone.
+        values = [ps.plan_once(alone(process, place), epsilon=1.0).value for place in (0, 1)]
+        assert found.value == pytest.approx(np.dot(shares(process), values), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("policy", ["optimal", "exponential-tight", "randomized-response"])
+def test_days_together_lose_no_more_than_is_claimed_within_a_class(seed, policy):
+    process = chain(seed)
+    daily = make_policy(policy, epsilon=0.5)
+    days = optimal_course(process).decisions(daily)
+    tables = [day.tables(daily) for day in days]
+    claimed = sum(day.epsilon_spent(logs) for day, (logs, _) in zip(days, tables, strict=True))
+    joint = published(process, [table for _, table in tables])
+    assert within(joint) <= claimed + 1e-12
+    assert claimed <= H * 0.5 + 1e-12
+    # Each class has the tables of its own process.
+    for place in (0, 1):
+        own = optimal_course(alone(process, place)).decisions(daily)
+        for (_, table), other in zip(tables, own, strict=True):
+            assert table[members(place)] == pytest.approx(other.tables(daily)[1], abs=1e-9)
+
+
+def test_days_of_states_that_never_change_lose_exactly_the_sum():
+    process = chain(0, still=True)
+    daily = make_policy("randomized-response", epsilon=0.5)
+    days = optimal_course(process).decisions(daily)
+    tables = [day.tables(daily) for day in days]
+    claimed = sum(day.epsilon_spent(logs) for day, (logs, _) in zip(days, tables, strict=True))
+    assert claimed == pytest.approx(2.0)
+    assert within(published(process, [table for _, table in tables])) == pytest.approx(claimed, abs=1e-12)
+
+
+@pytest.mark.parametrize("total", [0.5, 3.0])
+def test_a_total_is_kept_and_the_value_is_that_of_the_paths(total):
+    process = chain(1)
+    table = ps.compare(process, policies=["optimal-daily", "randomized-response"], total_epsilons=[total])
+    assert (table["total_spent"] <= total).all()
+    limit = ps.course_limit(process, epsilon=total)
+    limits = [ps.course_limit(alone(process, place), epsilon=total) for place in (0, 1)]
+    assert limit == pytest.approx(np.dot(shares(process), limits), abs=1e-9)
+    assert (table["value"] <= limit + 1e-12).all()
+    assert ps.plan_once(process, epsilon=total).value <= limit + 1e-12
+    budget = PrivacyBudget(total).daily(make_policy("randomized-response"), process)
+    tables = [day.tables(budget.policy)[1] for day in optimal_course(process).decisions(budget.policy)]
+    assert within(published(process, tables)) <= total + 1e-12
+    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
+    paths = [expected_by_paths(dense, process.rewards, tables, state) for state in range(2 * N)]
+    assert policy_value(process, tables) == pytest.approx(process.initial @ paths, abs=1e-12)
+
+
+def test_the_planted_bug_of_an_absorbing_state_that_classes_share():
+    """Who leaves either class is in the first one: of the second, who has left is told from who has not."""
+    with pytest.raises(ValueError, match="public must name features that never change, got 'sex', which differs betw"):
+        chain(0, shared=True)
+    # In each class all are served alike, the first by action 0 and the second by action 1: nothing is lost on any day.
+    moves = np.zeros((2 * N, 2, 2 * N))
+    moves[np.arange(2 * N), :, np.arange(2 * N)] = 1.0
+    moves[N, :] = np.eye(2 * N)[N - 1]  # who leaves the second class is put with the first
+    rewards = np.where(CODES[:, None] == np.arange(2), 1.0, 0.0)
+    planted = ps.TabularMDP(moves, rewards, np.full(2 * N, 1 / (2 * N)), horizon=H)
+    object.__setattr__(planted, "classes", CODES)
+    days = optimal_course(planted).decisions(make_policy("greedy"))
+    tables = [day.tables(make_policy("greedy")) for day in days]
+    assert [day.epsilon_spent(logs) for day, (logs, _) in zip(days, tables, strict=True)] == [0.0] * H
+    # Yet those of the second class who leave get other treatments from the second day on.
+    assert within(published(planted, [table for _, table in tables])) == math.inf
+    # Nobody plans by its classes: they are not those of processes of their own.
+    assert len(planted.by_class()) == 1
+    assert ClassSchedules.of(planted).single
+
+
+def test_classes_that_mix_are_refused():
+    with pytest.raises(ValueError, match="got 'half', which differs between state 0 and state"):
+        chain(0, public=("half",))
+    with pytest.raises(ValueError, match="unknown group 'age'"):
+        chain(0, public=("age",))
+
+
+def test_a_public_mask_that_never_changes_is_such_a_class():
+    mask = np.ones((2 * N, K), dtype=bool)
+    mask[N:, 2] = False
+    moves, rewards, initial = arrays(2)
+    process = ps.TabularMDP(moves, rewards, initial, horizon=H, admissible=mask, mask_public=True)
+    masked = ps.TabularMDP(moves, rewards, initial, horizon=H, admissible=mask, records=Sexes()).with_public(["sex"])
+    found, same = (ps.plan_once(of, epsilon=1.0) for of in (process, masked))
+    assert found.value == pytest.approx(same.value, abs=1e-12)
+    for plan in (found, same):
+        of_second = plan.schedules[plan.classes[-1]]
+        assert (of_second != 2).all() and (plan.schedules[plan.classes[0]] == 2).any()
+    # The best action for all who allow the same, by brute force.
+    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
+    worth = []
+    for action in range(K):
+        values = np.zeros(2 * N)
+        for _ in range(H):
+            values = process.rewards[:, action] + dense[action] @ values
+        worth.append([process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
+    expected = [int(np.argmax([row[0] for row in worth])), int(np.argmax([row[1] for row in worth[:2]]))]
+    assert best_constants(masked) == (tuple(expected),) * H
+    row = ps.compare(masked, policies=["best-fixed"], epsilons=[1.0]).iloc[0]
+    assert row["benefit_kept"] == pytest.approx(0.0, abs=1e-12)
+    assert row["value"] == pytest.approx(worth[expected[0]][0] + worth[expected[1]][1], abs=1e-12)
+    table = ps.compare(masked, policies=["optimal-daily"], total_epsilons=[1.0])
+    assert table["total_spent"].iloc[0] <= 1.0 and math.isfinite(table["value"].iloc[0])
+
+
+def test_a_process_without_a_horizon_has_classes_too():
+    process = ps.TabularMDP(*arrays(3), discount=0.9, records=Sexes()).with_public(["sex"])
+    found = ps.plan_once(process, epsilon=1.0)
+    values = []
+    for place in (0, 1):
+        inside = members(place)
+        dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
+        own = ps.TabularMDP(
+            dense[np.ix_(inside, np.ones(K, dtype=bool), inside)],
+            process.rewards[inside],
+            process.initial[inside] / process.initial[inside].sum(),
+            discount=0.9,
+        )
+        values.append(ps.plan_once(own, epsilon=1.0).value)
+    assert found.value == pytest.approx(np.dot(shares(process), values), abs=1e-9)
+    assert ps.compare(process, policies=["optimal-daily"], epsilons=[1.0])["epsilon_spent"].iloc[0] <= 1 + 1e-12
+
+
+def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_from_them():
+    process = chain(4)
+    family = ClassSchedules.of(process, held=1)
+    schedule = family.by_day(family.best())
+    assert len(schedule) == H and all(len(of_day) == 2 for of_day in schedule)
+    tables = [np.eye(K)[np.array(of_day)[CODES]] for of_day in schedule]
+    worth = policy_value(process, tables)
+    evaluator = ProcessEvaluator(process, optimal_course(process))
+    assert evaluator.of_schedule(schedule).means[0, 0] == pytest.approx(worth, abs=1e-12)
+    # By brute force: all schedules of each class.
+    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
+    best = np.full(2, -np.inf)
+    for actions in product(range(K), repeat=H):
+        values = np.zeros(2 * N)
+        for action in reversed(actions):
+            values = process.rewards[:, action] + dense[action] @ values
+        best = np.maximum(best, [process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
+    assert worth == pytest.approx(best.sum(), abs=1e-9)
+    # Whoever follows them: the mass of each day.
+    mass = process.initial
+    for found, table in zip(family.masses(schedule), tables, strict=True):
+        assert found == pytest.approx(mass, abs=1e-12)
+        mass = process.push(mass, table)
+    within_nothing = ps.compare(process, policies=["optimal-daily"], total_epsilons=[0.0, 1e-3])
+    assert (within_nothing["value"] >= worth - 1e-12).all()
+    assert within_nothing["value"].iloc[0] == pytest.approx(worth, abs=1e-9)
