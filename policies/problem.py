@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from threading import RLock
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -235,8 +236,8 @@ class DecisionProblem:
     def value(self, probabilities: FloatArray) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
         # Not np.dot: its threads only get in the way of those that evaluate several policies at a time.
-        columns = zip(self._weighted_utilities.T, probabilities.T, strict=True)
-        return sum(float(np.einsum("n,n->", weighted, chosen)) for weighted, chosen in columns)
+        columns = zip(self.utilities.T, probabilities.T, strict=True)
+        return sum(float(np.einsum("n,n->", self.prior * utility, chosen)) for utility, chosen in columns)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: size, stakes, and what each action is worth if everyone gets it."""
@@ -263,10 +264,6 @@ class DecisionProblem:
         columns = (self.fixed_values, shares, *means.values())
         rows = [(action, *(column[place] for column in columns)) for place, action in enumerate(self.actions)]
         return html_table("decision problem", facts) + html_table("actions", rows, header)
-
-    @cached_property
-    def _weighted_utilities(self) -> FloatArray:
-        return np.asfortranarray(self.utilities * self.prior[:, None])
 
 
 @dataclass(frozen=True)
@@ -307,17 +304,29 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
+class _Once(Generic[Result]):
+    """What is computed once: a list of one, once it is."""
+
+    lock: RLock = field(default_factory=RLock)
+    results: list[Result] = field(default_factory=list)
+
+
 def once_per_problem(
     compute: Callable[Concatenate[DecisionProblem, Arguments], Result],
 ) -> Callable[Concatenate[DecisionProblem, Arguments], Result]:
-    """Remember what a function of a problem and of hashable positional arguments returned."""
-    known: WeakKeyDictionary[DecisionProblem, dict[Hashable, Result]] = WeakKeyDictionary()
+    """Remember what a function of a problem and of hashable positional arguments returned.
+
+    Threads that ask for the same at the same time wait for the first of them, and compute it once.
+    """
+    known: WeakKeyDictionary[DecisionProblem, dict[Hashable, _Once[Result]]] = WeakKeyDictionary()
 
     @wraps(compute)
     def remembered(problem: DecisionProblem, /, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
-        results = known.setdefault(problem, {})
-        if args not in results:
-            results[args] = compute(problem, *args, **options)
-        return results[args]
+        slot = known.setdefault(problem, {}).setdefault(args, _Once())
+        with slot.lock:
+            if not slot.results:
+                slot.results.append(compute(problem, *args, **options))
+            return slot.results[0]
 
     return remembered
