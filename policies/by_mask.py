@@ -1,6 +1,6 @@
 """Any policy where records do not allow every action: each set of records that allow the same is a problem of its own.
 
-What a policy computes of a problem, it computes of each of `DecisionProblem.mask_classes`, which know of no mask; here
+What a policy computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; here
 it is put together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a
 whole. The classes are public, as the prior is.
 """
@@ -48,7 +48,7 @@ def by_mask(method: Method, together: Callable[..., Any]) -> Method:
 def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: float) -> FloatArray:
     """One table, with what stands at the only action that a record allows, and at one that it does not allow."""
     table = np.full((problem.n_records, problem.n_actions), never, order="F")
-    for part in problem.mask_classes:
+    for part in problem.classes:
         _put(table, part, only if part.problem is None else of_class(part))
     return table
 
@@ -66,7 +66,7 @@ def tables_by_class(
 
 
 def _tables(problem: DecisionProblem, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
-    return tables_by_class(problem.mask_classes, (problem.n_records, problem.n_actions), of_class)
+    return tables_by_class(problem.classes, (problem.n_records, problem.n_actions), of_class)
 
 
 def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None:
@@ -76,21 +76,21 @@ def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None
 
 
 def _check(problem: DecisionProblem, of_class: OfClass) -> None:
-    for part in problem.mask_classes:
+    for part in problem.classes:
         if part.problem is not None:
             of_class(part)
 
 
 def _loss_bound(problem: DecisionProblem, of_class: OfClass) -> float:
     """The mean over the classes; who has no choice loses nothing."""
-    shares = [float(problem.prior[part.rows].sum()) for part in problem.mask_classes]
-    pairs = zip(shares, problem.mask_classes, strict=True)
+    shares = [float(problem.prior[part.rows].sum()) for part in problem.classes]
+    pairs = zip(shares, problem.classes, strict=True)
     return sum((share * of_class(part) for share, part in pairs if share > 0 and part.problem is not None), 0.0)
 
 
 def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng: np.random.Generator) -> IntArray:
     actions, places = np.empty(len(records), dtype=np.intp), np.empty(problem.n_records, dtype=np.intp)
-    for part in problem.mask_classes:
+    for part in problem.classes:
         places[:] = -1
         places[part.rows] = np.arange(len(part.rows))
         asked = places[records]

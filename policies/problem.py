@@ -158,7 +158,7 @@ class DecisionProblem:
         return sensitivity(self.utilities, self.adjacency, self.admissible)
 
     @cached_property
-    def mask_classes(self) -> tuple[MaskClass, ...]:
+    def classes(self) -> tuple[MaskClass, ...]:
         """The records by which actions they allow, and the decision among these; empty where all allow all."""
         if self.admissible is None:
             return ()
@@ -167,7 +167,7 @@ class DecisionProblem:
     @cached_property
     def best_actions(self) -> IntArray:
         """The first allowed action of highest utility for each record, (n_records,)."""
-        if self.mask_classes:
+        if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_actions)
         # Column by column: numpy's argmax takes five times as long on column-major tables.
         best, highest = np.zeros(self.n_records, dtype=np.intp), self.utilities[:, 0].copy()
@@ -200,7 +200,7 @@ class DecisionProblem:
     @cached_property
     def best_fixed_actions(self) -> IntArray:
         """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
-        if self.mask_classes:
+        if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
         return np.full(self.n_records, self.best_fixed_action)
 
@@ -212,6 +212,11 @@ class DecisionProblem:
         shares = np.bincount(self.best_fixed_actions, self.prior, self.n_actions)
         given = [self.actions[action] for action in np.argsort(-shares, kind="stable") if shares[action] > 0]
         return given[0] if len(given) == 1 else f"{' or '.join(given)}, as allowed"
+
+    def name_for_all(self, action: int) -> str:
+        """The name of an action that is given to everyone who allows it."""
+        everyone = self.admissible is None or bool(self.admissible[:, action].all())
+        return self.actions[action] if everyone else f"{self.actions[action]}, as allowed"
 
     @property
     def best_fixed_value(self) -> float:
@@ -229,7 +234,7 @@ class DecisionProblem:
     def _by_class(self, choose: Callable[[MaskClass], IntArray | int]) -> IntArray:
         """Actions by their numbers in each class, as actions of the records, (n_records,)."""
         chosen = np.empty(self.n_records, dtype=np.intp)
-        for part in self.mask_classes:
+        for part in self.classes:
             chosen[part.rows] = part.columns[choose(part)]
         return chosen
 
@@ -246,7 +251,7 @@ class DecisionProblem:
         known = "sensitivity" in self.__dict__ or size <= SOON_COMPUTED
         facts: list[tuple[str, object]] = [
             ("records", self.n_records),
-            *([("records by what they allow", len(self.mask_classes))] if self.mask_classes else []),
+            *([("records by what they allow", len(self.classes))] if self.classes else []),
             ("adjacency", self.adjacency.name),
             ("value of the best action for each", best),
             ("value of the best action for all", self.best_fixed_value),

@@ -31,7 +31,7 @@ def programme_of(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, 
         if left is not None:
             return MaskedProgramme(problem, epsilon, bounds, left)
         if problem.admissible is not None:
-            return MaskedProgramme(problem, epsilon, bounds, problem.mask_classes)
+            return MaskedProgramme(problem, epsilon, bounds, problem.classes)
     return BoundedProgramme(problem, epsilon, bounds)
 
 
@@ -39,7 +39,7 @@ def programme_of(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, 
 def _classes(problem: DecisionProblem, never: frozenset[int]) -> tuple[MaskClass, ...] | None:
     """The classes of a problem without some of its actions; None if that leaves nothing to some records."""
     if not never:
-        return problem.mask_classes
+        return problem.classes
     every = np.ones(problem.utilities.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
     mask = every & ~np.isin(np.arange(problem.n_actions), list(never))
     if not mask.any(axis=1).all():
@@ -107,7 +107,7 @@ class MaskedProgramme(BoundedProgramme):
             return super().what_is_possible()
         if self.problem.admissible is None:
             return BoundedProgramme(self.problem, self.epsilon, self._asked).what_is_possible()
-        return MaskedProgramme(self.problem, self.epsilon, self._asked, self.problem.mask_classes).what_is_possible()
+        return MaskedProgramme(self.problem, self.epsilon, self._asked, self.problem.classes).what_is_possible()
 
     def _allows(self, action: int) -> bool:
         """Whether anybody may get an action that somebody allows."""

@@ -55,7 +55,7 @@ class _Stakes:
         best = problem.utilities.max(axis=1)
         regrets = tuple(best - column for column in problem.utilities.T)
         gains = np.zeros(len(priors))
-        for part in problem.mask_classes or (None,):
+        for part in problem.classes or (None,):
             rows, columns = (slice(None), range(problem.n_actions)) if part is None else (part.rows, part.columns)
             gains += [min(float(prior[rows] @ regrets[column][rows]) for column in columns) for prior in priors]
         exists = gains > ROUNDING * (priors @ np.abs(problem.utilities).max(axis=1))
@@ -181,7 +181,7 @@ def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) ->
 def _joint(problem: DecisionProblem, epsilon: float, stakes: _Stakes) -> tuple[TableOracle, list[Column]]:
     """The oracle of a problem with a mask: the sets of records that allow the same, at the stakes of all."""
     sides = []
-    for part in problem.mask_classes:
+    for part in problem.classes:
         if part.problem is not None:
             # The priors under which nobody of the set comes have no say in it.
             rows = np.flatnonzero(stakes.priors[:, part.rows].any(axis=1))

@@ -50,7 +50,7 @@ def spend(
         loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
         response = isinstance(policy, RandomizedResponse)
         # The fewer actions there are, the further apart are two rows.
-        fewest = min((len(part.columns) for part in problem.mask_classes if part.problem), default=problem.n_actions)
+        fewest = min((len(part.columns) for part in problem.classes if part.problem), default=problem.n_actions)
         uses.append(Use(loss, eta, response_variation(epsilon, fewest) if response else 1.0))
     return tuple(uses)
 

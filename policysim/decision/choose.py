@@ -288,7 +288,7 @@ def _one_for_all(problem: DecisionProblem, demand: Demand, action: int | None) -
     """One treatment for all who allow it, the best for None: `allowed` says whether it meets the demand."""
     table = BestFixed(action=action).probabilities(problem)
     row = _row(problem, BestFixed.name, table, 0.0)
-    name = problem.best_fixed_name if action is None else problem.actions[action]
+    name = problem.best_fixed_name if action is None else problem.name_for_all(action)
     return replace(row, action=name, allowed=demand.margin(problem, table) >= 0)
 
 

@@ -335,7 +335,7 @@ def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:
     if found["one for all"] <= deaths[action] * (1 + ROUNDING):
         name, least, value = problem.best_fixed_name, found["one for all"], problem.best_fixed_value
     else:
-        name, least, value = problem.actions[action], float(deaths[action]), float(problem.fixed_values[action])
+        name, least, value = problem.name_for_all(action), float(deaths[action]), float(problem.fixed_values[action])
     kept = gain.kept(value) if gain.has_shares else math.nan
     return ForAll(name, least - found["best for each"], kept)
 

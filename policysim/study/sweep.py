@@ -120,7 +120,7 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
 
 def prepare(problem: DecisionProblem) -> None:
     """Compute what most policies look at once, before threads share the problem."""
-    for each in (problem, *(part.problem for part in problem.mask_classes)):
+    for each in (problem, *(part.problem for part in problem.classes)):
         if each is not None:
             _ = each.sensitivity, each.best_actions
 
@@ -244,9 +244,7 @@ def best_fixed_loss(problem: DecisionProblem) -> Fraction:
     if problem.admissible is None:
         return min(_fixed_losses(problem))
     lost = list(_lost_by_each(problem))
-    sets = [
-        [Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.mask_classes
-    ]
+    sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
     return sum(map(min, sets), Fraction(0))
 
 

@@ -183,7 +183,7 @@ def test_the_policies_of_the_catalogue_weigh_the_sets_against_each_other():
         assert problem.prior @ (table * problem.outcomes["deaths"]).sum(axis=1) <= deaths + 1e-12
         # Each set within its own bound is a policy within the bound of all.
         apart = 0.0
-        for part in problem.mask_classes:
+        for part in problem.classes:
             if part.problem is None:
                 apart += problem.prior[part.rows] @ problem.utilities[part.rows, part.columns[0]]
             else:
