@@ -63,7 +63,8 @@ def check_tables(scenario):
 def check_days(scenario):
     """Expectations and masses go through the dense matrix."""
     by_hand, rng = ByHand(scenario, 3), np.random.default_rng(1)
-    matrices, backup = by_hand.matrices(), Backup(Course(envs.ResponseModel(scenario), 3))
+    course = Course(envs.ResponseModel(scenario), 3)
+    matrices, backup = by_hand.matrices(), Backup(course)
     values = rng.normal(size=matrices.shape[1])
     assert np.abs(backup.continuation(values) - np.einsum("axz,z->xa", matrices, values)).max() <= 1e-12
     assert np.abs(backup.continuation(values, actions=[1])[:, 0] - matrices[1] @ values).max() <= 1e-12
@@ -77,6 +78,7 @@ def check_days(scenario):
     assert np.abs(alone - envs.prior(scenario) @ matrices[1]).max() <= 1e-12
     # Two days back are the mean over every path.
     rewards, value = by_hand.rewards(), np.zeros(len(mass))
+    assert np.abs(expected_utilities(course.response, envs.default_utility(scenario)) - rewards).max() <= 1e-12
     for _ in range(2):
         value = (policy * (rewards + backup.continuation(value))).sum(axis=1)
     first = (policy * rewards).sum(axis=1)
