@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from envs.scenario import Scenario
 from policysim import figures
 from policysim.figures.looks import is_level
 from policysim.question import words
@@ -106,6 +107,12 @@ def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Draw
         ),
         table="frontier.csv",
     )
+
+
+def titled(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
+    """A table whose outcomes are called what the scenario calls its events."""
+    titles = {name: event.title for name, event in scenario.events.items()}
+    return table.assign(outcome=table["outcome"].replace(titles)) if titles else table
 
 
 def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing:

@@ -197,9 +197,9 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     drawings: list[Drawing | None] = [
         *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
         draw.frontier_drawing(found.frontier, seen),
-        draw.parts_drawing(found.parts, study.epsilon),
+        draw.parts_drawing(draw.titled(found.parts, study.scenario), study.epsilon),
         draw.groups_drawing(at_epsilon, losing(study.policies)),
-        draw.weights_drawing(found.drivers),
+        draw.weights_drawing(draw.titled(found.drivers, study.scenario)),
         draw.patients_drawing(found.losses, study.epsilon),
     ]
     said = sentences_about(findings, found.table)

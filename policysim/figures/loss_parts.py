@@ -84,9 +84,13 @@ def loss_by_outcome(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
 
 
 def _parts(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each policy, a column for each outcome that matters most somewhere, and one for all others."""
+    """A row for each policy, a column for each outcome that matters most somewhere, and one for all others.
+
+    In what nobody loses or gains there is nothing to see.
+    """
     grid = rows.pivot_table(index="policy", columns="outcome", values="lost", sort=False)
-    ranked = list(grid.abs().max().sort_values(ascending=False, kind="stable").index)
+    most = grid.abs().max().sort_values(ascending=False, kind="stable")
+    ranked = [name for place, (name, lost) in enumerate(most.items()) if lost or not place]
     # One that stands alone for all others has a name of its own.
     kept = ranked if len(ranked) <= MOST_OUTCOMES + 1 else ranked[:MOST_OUTCOMES]
     shown = grid[kept]
