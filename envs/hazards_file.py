@@ -32,13 +32,10 @@ def read_events(
     for name, entry in table.subtables():
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
-            continue
-        if name in (DEATHS, SYMPTOMS):
+        elif name in (DEATHS, SYMPTOMS):
             table.fail(f"{name} is what all of them are counted as: an event needs another name", name)
-            continue
-        if name in [feature.name for feature in features]:
+        elif name in [feature.name for feature in features]:
             table.fail(f"{name} is a feature: an event needs another name", name)
-            continue
         noted = len(entry.mistakes.found)
         event = EventModel(
             title=entry.text("title", name.replace("_", " ")),
