@@ -120,13 +120,16 @@ def _relative(data: Path, out: Path) -> str:
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.output import toml_text
+    from policysim.logs.guess_features import NAMED_LIKE_ID
 
     missing = roles.treatment.n_missing
+    repeated = [toml_text(name) for name, reason in features.unusable.items() if reason == NAMED_LIKE_ID]
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
         *([f"{missing:,} of {roles.treatment.n_rows:,} patients have no treatment: left out."] if missing else []),
         _outcome_words(roles),
+        *(f"Values of {name} repeat, but one row must be one patient." for name in repeated),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",

@@ -17,7 +17,7 @@ from policysim.logs.guess_outcome import FollowedUp
 from policysim.logs.guess_roles import Roles
 from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT, THREE_TABLES
 
-CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no")
+CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs")
 YES = ("1", "y", "yes")
 YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
 EPSILONS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
