@@ -33,7 +33,13 @@ def add(commands: Commands) -> None:
         "that compare can run. Every guess is marked # CHECK. Where the columns do not show which is the treatment or "
         "the outcome, it asks for the option that says so.",
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="+",
+        metavar="DATA",
+        help="a .csv or .parquet file with one row per patient; or three: features, actions and outcomes",
+    )
     parser.add_argument(
         "--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)"
     )
@@ -59,22 +65,21 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.files.bad_rows import DataError
-    from policysim.files.data_table import read_table
     from policysim.files.output import print_json, progress_bar, write_files
-    from policysim.logs.guess_columns import summarise
+    from policysim.logs.guess_columns import trial_columns
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question import say
+    from policysim.question.protocol import UsageError
 
-    out = _checked_out(chosen.out or chosen.data.with_suffix(".toml"))
+    if len(chosen.data) not in (1, 3):
+        raise UsageError(f"init needs one file, or three: features, actions and outcomes; got {len(chosen.data)}")
+    first, header = chosen.data[0], not chosen.no_header
+    name = ", ".join(path.as_posix() for path in chosen.data)
+    out = _checked_out(chosen.out or first.with_suffix(".toml"))
     with progress_bar("column") as progress:
-        table = read_table(chosen.data, header=not chosen.no_header)
-        progress.expect(len(table.frame.columns))
-        columns = []
-        for name in table.frame.columns:
-            columns.append(summarise(table[name], str(name)))
-            progress.advance()
+        columns = trial_columns(chosen.data, chosen.id or "", header=header, progress=progress)
     named = Named(
         treatment=tuple(chosen.treatment or ()),
         outcome=chosen.outcome or "",
@@ -82,14 +87,12 @@ def run(chosen: argparse.Namespace) -> int:
         time=chosen.time or "",
         event=chosen.event or "",
     )
-    roles = guess_roles(columns, table.name, named)
+    roles = guess_roles(columns, name, named)
     features = guess_features(roles.rest)
     if not features.chosen:
-        raise DataError(
-            f"{table.name}: no column is left that can be a feature: it needs 2 or more values before treatment"
-        )
-    file = _relative(chosen.data, out)
-    text = study_text(file, chosen.data.stem, out.as_posix(), roles, features, header=table.header)
+        raise DataError(f"{name}: no column is left that can be a feature: it needs 2 or more values before treatment")
+    files = [_relative(path, out) for path in chosen.data]
+    text = study_text(files, first.stem, out.as_posix(), roles, features, header=header)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
         print_json(_document(out, roles, features))
@@ -117,13 +120,16 @@ def _relative(data: Path, out: Path) -> str:
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.output import toml_text
+    from policysim.logs.guess_features import NAMED_LIKE_ID
 
     missing = roles.treatment.n_missing
+    repeated = [toml_text(name) for name, reason in features.unusable.items() if reason == NAMED_LIKE_ID]
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
         *([f"{missing:,} of {roles.treatment.n_rows:,} patients have no treatment: left out."] if missing else []),
         _outcome_words(roles),
+        *(f"Values of {name} repeat, but one row must be one patient." for name in repeated),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",

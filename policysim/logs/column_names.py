@@ -29,7 +29,7 @@ HARM = (
 LATER = (
     "days", "time", "weeks", "months", "survival", "los", "followup", "follow", "fu", "post", "after", "end",
     "endpoint", "discharge", "off", "ae", "sae", "dropout", "withdrawal", "withdrawn", "compliance", "adherence",
-    "censored", "censoring", "status",
+    "censored", "censoring",
 )
 # Known before, whatever else the name says.
 BEFORE = ("pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous")
@@ -38,7 +38,10 @@ FIXED = (
     "age", "agegroup", "agegr", "agecat", "sex", "gender", "male", "female", "race", "ethnicity", "ethnic", "nonwhite",
     "stage", "birthdate", "birthyear", "dob",
 )
-OF_FIXED = ("years", "yrs", "group", "cat", "at", "entry", "patient", "tumor", "tumour", "clinical", "in", "code")
+OF_FIXED = (
+    "years", "yrs", "months", "days", "group", "cat", "at", "entry", "patient", "tumor", "tumour", "clinical", "in",
+    "code",
+)
 # Measured before treatment, unless it is a change since then.
 BASELINE = ("baseline", "pretreatment", "prior", "previous", "pre")
 CHANGE = (
@@ -46,14 +49,19 @@ CHANGE = (
     "post", "ratio", "percent",
 )
 # Times to an event or of follow-up, of which patients may see only a part.
-SURVIVAL = ("futime", "survtime", "survival", "tte", "ttp", "ttd", "os", "pfs", "dfs", "rfs", "efs")
 UNITS = ("time", "days", "weeks", "months", "years")
+ENDPOINTS = ("os", "pfs", "dfs", "rfs", "efs")
+SURVIVAL = (
+    "survival", "tte", "ttp", "ttd", "dtime", "rtime", "stime", *ENDPOINTS,
+    *(f"{stem}{unit}" for stem in (*ENDPOINTS, "surv", "fu", "obs", "event", "death") for unit in UNITS),
+)
 TO = ("to", "until", "till")
 # Whether the event came, or follow-up ended before it.
 STATUS = (
-    "status", "event", "cens", "censor", "censored", "censoring", "death", "died", "dead", "fustat", "failure", "fail",
-    "relapse", "recurrence", "progression",
+    "event", "cens", "censor", "censored", "censoring", "death", "died", "dead", "fustat", "failure", "fail",
+    "relapse", "recurrence", "progression", "recur",
 )
+VITAL = ("vital", "life", "patient")
 OF_SURVIVAL = ("overall", "free", "disease", "follow", "up", "fu", "followup")
 IDS = (
     "patient", "subject", "subj", "person", "participant", "mrn", "record", "case", "row", "rownames", "rowname",
@@ -146,7 +154,7 @@ def is_time_to_event(name: str) -> bool:
     parts = words(name)
     if any(unit in UNITS and other in TO for unit, other in pairwise(parts)):
         return True
-    others = {*SURVIVAL, *OF_SURVIVAL, *STATUS}
+    others = {*SURVIVAL, *OF_SURVIVAL, *STATUS, "status"}
     found = set(parts)
     return found <= {*UNITS, *others} and not found.isdisjoint({*UNITS, *SURVIVAL}) and not found.isdisjoint(others)
 
@@ -158,8 +166,16 @@ def is_time(name: str) -> bool:
 
 
 def is_status(name: str) -> bool:
-    """Whether a name says that a column tells events from censoring."""
-    return not set(words(name)).isdisjoint(STATUS)
+    """Whether a name says that a column tells events from censoring: status, os_status; not marital_status.
+
+    Examples
+    --------
+    >>> [name for name in ("status", "vital status", "relapse", "smoking_status") if is_status(name)]
+    ['status', 'vital status', 'relapse']
+    """
+    parts = set(words(name))
+    known = {"status", *STATUS, *SURVIVAL, *OF_SURVIVAL, *VITAL}
+    return not parts.isdisjoint(STATUS) or ("status" in parts and parts <= known)
 
 
 def sounds_like_treatment(name: str) -> bool:
@@ -186,7 +202,8 @@ def is_after(name: str) -> bool:
     """
     number = name[len(name.rstrip(DIGITS)) :]
     counted = int(number or 0) > 0 and not PERIODS.isdisjoint(words(name))
-    return sounds_later(name) or counted or _LATER_BY.search(name.lower()) is not None
+    followed = is_time_to_event(name) or is_status(name)
+    return sounds_later(name) or followed or counted or _LATER_BY.search(name.lower()) is not None
 
 
 def start_of(name: str, names: Sequence[str]) -> str | None:

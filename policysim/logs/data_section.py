@@ -271,6 +271,8 @@ def _check_model(table: Table, source: LogSource) -> None:
 
 def _refuse_two_uses(table: Table, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
+    if not source.header and TABLE not in source.files:
+        return  # the same place in three files names three columns
     uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
     uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
     if source.follow_up:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, Key, level_of, sorted_keys
-from policysim.files.data_table import coded, codes_among, missing, numbers
-from policysim.logs.log_source import JOINT
+from policysim.files.bad_rows import MISSING, BadRows, Key, level_of, sorted_keys
+from policysim.files.data_table import coded, codes_among, missing, numbers, read_table
+from policysim.logs.column_names import is_id
+from policysim.logs.log_source import JOINT, THREE_TABLES
+from policysim.logs.log_tables import LogTables
+from policysim.question.protocol import SILENT, Progress
 
 # More distinct values are no treatments.
 MOST_TREATMENTS = 20
@@ -138,3 +142,71 @@ def summarise_joined(columns: Sequence[ColumnSummary]) -> ColumnSummary:
     numbered[~gaps] = places
     values = tuple(JOINT.join(words) for words in zip(*reversed(parts), strict=True))
     return ColumnSummary(JOINT.join(column.name for column in columns), values, numbered)
+
+
+@dataclass(frozen=True, eq=False)
+class TrialColumns:
+    """The columns of a trial's files: of one, thrice the same; of three, in the order of the first one's rows.
+
+    `id` is the name of the column by which three files are joined; "" where they are matched row by row.
+    """
+
+    features: Sequence[ColumnSummary]
+    actions: Sequence[ColumnSummary]
+    outcomes: Sequence[ColumnSummary]
+    id: str = ""
+
+    @property
+    def are_three(self) -> bool:
+        """Whether the files are three."""
+        return self.actions is not self.features
+
+    @property
+    def every(self) -> list[ColumnSummary]:
+        """All columns."""
+        return [*self.features, *([*self.actions, *self.outcomes] if self.are_three else [])]
+
+    def one_for_each_arm(self, but: Sequence[ColumnSummary]) -> list[ColumnSummary]:
+        """The columns of actions: the only one, or several of 0 and 1 of which one is 1 in each row; else none."""
+        columns = [column for column in self.actions if column not in but]
+        if not self.are_three or (len(columns) > 1 and not all(column.is_binary for column in columns)):
+            return []
+        sums = np.sum([np.maximum(column.codes, 0) for column in columns], axis=0)
+        return columns if len(columns) == 1 or np.all(sums == 1) else []
+
+
+def trial_columns(paths: Sequence[Path], ids: str, *, header: bool, progress: Progress = SILENT) -> TrialColumns:
+    """The columns of one file, or of three: features, actions and outcomes.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        One or three.
+    ids : str
+        The column by which three are joined; "" for one that all of them have, named like an id, or else row by row.
+    header : bool
+        Whether CSV files begin with the names of their columns.
+
+    Raises
+    ------
+    DataError
+        For files that cannot be read, or of which three cannot be joined.
+    """
+    tables = [read_table(path, header=header) for path in paths]
+    progress.expect(sum(len(table.columns) for table in tables))
+    rows = [np.arange(len(table)) for table in tables]
+    if len(tables) > 1:
+        shared = [name for name in tables[0].columns if all(name in table.columns for table in tables[1:])]
+        ids = ids or next((name for name in shared if header and is_id(name)), "")
+        joined = LogTables(dict(zip(THREE_TABLES, tables, strict=True)), ids)
+        joined.require([])
+        rows[1:] = joined.matched(BadRows())
+    found = []
+    for table, order in zip(tables, rows, strict=True):
+        columns = []
+        for name in table.columns:
+            columns.append(summarise(table[name].iloc[order], name))
+            progress.advance()
+        found.append(columns)
+    features, actions, outcomes = found if len(found) > 1 else found * 3
+    return TrialColumns(features, actions, outcomes, ids)

@@ -20,6 +20,8 @@ MOST_LEVELS = 12
 MOST_RECORDS = 5_000
 # Distinct rounded cuts are this part of the middle half's width apart, at most.
 STEPS = 3
+# Why a column whose values repeat is no feature.
+NAMED_LIKE_ID = "named like an id"
 # Spreads are not rounded below this.
 TINY = 1e-200
 
@@ -128,7 +130,7 @@ def _unusable(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str | 
     if column.n_distinct < 2:
         return "the same value in all rows" if column.n_distinct else "no value in any row"
     if column.is_distinct and (column.numbers_rows or names.is_id(column.name)):
-        return "numbers the rows" if column.numbers_rows else "named like an id"
+        return "numbers the rows" if column.numbers_rows else "an id, with a value for each row"
     if column.n_distinct > MOST_LEVELS:
         return _uncuttable(column)
     before = True
@@ -143,7 +145,7 @@ def _unusable(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str | 
 def _uncuttable(column: ColumnSummary) -> str | None:
     """Why a column of too many values for levels cannot have cuts either."""
     if names.is_id(column.name):
-        return "named like an id"
+        return NAMED_LIKE_ID
     if not column.is_numeric:
         return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
     return None

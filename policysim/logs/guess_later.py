@@ -84,7 +84,7 @@ def _named_later(column: ColumnSummary, every: Sequence[str]) -> str:
     start = names.start_of(column.name, every)
     if start:
         return f"probably a later measurement of {toml_text(start)}"
-    if names.is_before(column.name):
+    if names.is_before(column.name) or names.is_fixed(column.name):
         return ""
     if names.sounds_like_treatment(column.name):
         return "named after the treatment: it may reveal it, or come after it"

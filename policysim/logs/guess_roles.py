@@ -12,7 +12,13 @@ from policysim.files.bad_rows import DataError
 from policysim.files.output import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import listed
-from policysim.logs.guess_columns import FEWEST_NUMBERED, MOST_TREATMENTS, ColumnSummary, summarise_joined
+from policysim.logs.guess_columns import (
+    FEWEST_NUMBERED,
+    MOST_TREATMENTS,
+    ColumnSummary,
+    TrialColumns,
+    summarise_joined,
+)
 from policysim.logs.guess_later import known_later
 from policysim.logs.guess_outcome import FollowedUp, find_outcome, followed_up
 from policysim.logs.log_source import EQUAL, ESTIMATE
@@ -87,8 +93,8 @@ class Roles:
         return names.rank(self.outcome.name, names.BENEFIT) is None and _known(self.outcome, names.HARM)
 
 
-def guess_roles(columns: Sequence[ColumnSummary], source: str, named: Named = Named()) -> Roles:
-    """Say what the columns of a file called `source` are.
+def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, named: Named = Named()) -> Roles:
+    """Say what the columns of a file called `source` are, or of three files.
 
     Raises
     ------
@@ -98,25 +104,29 @@ def guess_roles(columns: Sequence[ColumnSummary], source: str, named: Named = Na
     DataError
         If no column can be the treatment, or the outcome.
     """
-    said = _named_columns(columns, source, named)
-    parts = [said[name] for name in named.treatment]
-    left = [column for column in columns if column.name not in said]
-    ids = said[named.id] if named.id else _id(left)
-    left = [column for column in left if column is not ids]
-    treatment, asked = (_together(parts), "") if parts else _treatment(left, source)
-    left = [column for column in left if column is not treatment]
-    propensity = next(iter(_ranked([column for column in left if _is_propensity(column)])), None)
-    left = [column for column in left if column is not propensity]
+    files = columns if isinstance(columns, TrialColumns) else TrialColumns(columns, columns, columns)
+    said = _named_columns(files, source, named)
+    taken = [column for found in said.values() for column in found]
+    ids = said["id"][0] if named.id else _id([c for c in files.features if c not in taken], files)
+    taken += [column for column in files.every if column is ids or (files.id and column.name == files.id)]
+    parts = said["treatment"] or files.one_for_each_arm(taken)
+    actions = [column for column in files.actions if column not in taken]
+    treatment, asked = (_together(parts), "") if parts else _treatment(actions, source)
+    taken += [*parts, *([treatment] if treatment else [])]
+    propensity = next(iter(_ranked([c for c in files.actions if c not in taken and _is_propensity(c)])), None)
+    taken += [propensity] if propensity else []
     outcome, doubt, followed = None, "", None
     if named.time:
-        followed = followed_up(said[named.time], said[named.event], treatment, source)
+        followed = followed_up(said["time"][0], said["event"][0], treatment, source)
     else:
-        found = find_outcome(left, treatment, said.get(named.outcome), [column.name for column in columns], source)
+        left = [column for column in files.outcomes if column not in taken]
+        only = left if files.are_three and len(left) == 1 else [None]
+        found = find_outcome(left, treatment, (said["outcome"] or only)[0], [c.name for c in files.every], source)
         outcome, doubt = found.column, found.doubt
         asked = "\n".join(filter(None, (asked, found.question)))
     if asked or treatment is None:
         raise UsageError(asked)
-    left = [column for column in left if column is not outcome]
+    left = [column for column in files.features if column not in taken and column is not outcome]
     probability = _equal_probability(treatment)
     chance = propensity.name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL
     result = followed.event if followed else outcome
@@ -135,20 +145,25 @@ def guess_roles(columns: Sequence[ColumnSummary], source: str, named: Named = Na
     )
 
 
-def _named_columns(columns: Sequence[ColumnSummary], source: str, named: Named) -> dict[str, ColumnSummary]:
-    """The columns that the user names, each for one thing."""
-    by_name = {column.name: column for column in columns}
-    found: dict[str, ColumnSummary] = {}
-    uses = [("treatment", name) for name in named.treatment]
-    uses += [(use, getattr(named, use)) for use in ("outcome", "id", "time", "event") if getattr(named, use)]
-    for use, name in uses:
-        if name not in by_name:
-            raise UsageError(f"--{use}: {source} has {unknown('column', name, list(by_name)).replace('unknown', 'no')}")
-        if name in found:
-            other = next(other for other, taken in uses if taken == name)
-            raise UsageError(f"--{use} {name!r} is the --{other} already: one column is one thing")
-        found[name] = by_name[name]
-    if named.id and not found[named.id].is_distinct:
+def _named_columns(files: TrialColumns, source: str, named: Named) -> dict[str, list[ColumnSummary]]:
+    """The columns that the user names, by what they are; each is one thing."""
+    places = {"id": files.features, "treatment": files.actions} | dict.fromkeys(
+        ("outcome", "time", "event"), files.outcomes
+    )
+    found: dict[str, list[ColumnSummary]] = {use: [] for use in places}
+    for use, columns in places.items():
+        by_name = {column.name: column for column in columns}
+        for name in named.treatment if use == "treatment" else filter(None, [getattr(named, use)]):
+            if name not in by_name:
+                raise UsageError(
+                    f"--{use}: {source} has {unknown('column', name, list(by_name)).replace('unknown', 'no')}"
+                )
+            column = by_name[name]
+            other = next((other for other, taken in found.items() if column in taken), None)
+            if other:
+                raise UsageError(f"--{use} {name!r} is the --{other} already: one column is one thing")
+            found[use].append(column)
+    if named.id and not found["id"][0].is_distinct:
         raise UsageError(f"--id: {toml_text(named.id)} does not have a value of its own in each row")
     if bool(named.time) != bool(named.event):
         raise UsageError("--time and --event go together: the time, and whether it is that of the event (1) or not (0)")
@@ -219,8 +234,13 @@ def _decides(finer: ColumnSummary, column: ColumnSummary) -> bool:
     return finer.n_distinct > column.n_distinct and finer.decides(column)
 
 
-def _id(columns: Sequence[ColumnSummary]) -> ColumnSummary | None:
-    """A column of distinct whole numbers or texts, by its name; else of texts, or of numbers that number the rows."""
+def _id(columns: Sequence[ColumnSummary], files: TrialColumns) -> ColumnSummary | None:
+    """A column of distinct whole numbers or texts, by its name; else of texts, or of numbers that number the rows.
+
+    Of three files, the one by which they were joined.
+    """
+    if files.are_three:
+        return next((column for column in columns if column.name == files.id), None)
     distinct = [c for c in columns if c.name and c.is_distinct and (c.is_whole or not c.is_numeric)]
     surest = sorted(distinct, key=lambda c: not names.is_id(c.name))
     for column in surest:

@@ -8,28 +8,30 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from policies.catalogue import WITHOUT_DEATHS
-from policysim.files.bad_rows import Key, level_of
+from policysim.files.bad_rows import level_of
 from policysim.files.output import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import rank
 from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.guess_features import Candidate, Features, as_feature, round_range
 from policysim.logs.guess_outcome import FollowedUp
 from policysim.logs.guess_roles import Roles
-from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT
+from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT, THREE_TABLES
 
-CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no")
+CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs")
 YES = ("1", "y", "yes")
 YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
 EPSILONS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
-def study_text(file: str, stem: str, study: str, roles: Roles, features: Features, *, header: bool = True) -> str:
+def study_text(
+    files: Sequence[str], stem: str, study: str, roles: Roles, features: Features, *, header: bool = True
+) -> str:
     """The text of a study.
 
     Parameters
     ----------
-    file : str
-        The data, as the study names them.
+    files : sequence of str
+        The data, as the study names them: one file, or features, actions and outcomes.
     stem : str
         What they are called in the title.
     study : str
@@ -38,8 +40,8 @@ def study_text(file: str, stem: str, study: str, roles: Roles, features: Feature
         Whether the file's first line names its columns.
     """
     sections = [
-        _head(file, stem, roles),
-        _data(file, roles, header=header),
+        _head(files, stem, roles),
+        _data(files, roles, header=header),
         _treatments(roles),
         _features(features),
         _left_out(roles, features),
@@ -58,37 +60,39 @@ def toml_safe(text: str) -> str:
 def treatment_names(roles: Roles) -> list[tuple[str, str]]:
     """Value and name of each treatment, one that sounds like a control first; numbers get a word.
 
-    Of columns of yes and no that make it together, the name is that of those with a yes.
+    Of columns of yes and no that make it together, the name is that of those with a yes, single ones first.
     """
     treatment = roles.treatment
-    pairs = []
-    for place, key in enumerate(treatment.values):
-        value = str(level_of(key))
-        name = f"arm {value}" if treatment.is_numeric else value
-        if roles.joined:
-            row = int(np.flatnonzero(treatment.codes == place)[0])
-            name = _combination([(part.name, part.values[part.codes[row]]) for part in roles.joined], roles.joined)
-        pairs.append((value, name))
-    return sorted(pairs, key=lambda pair: rank(pair[1], CONTROLS) is None)
+    values = [str(level_of(key)) for key in treatment.values]
+    if not roles.joined:
+        names = [f"arm {value}" if treatment.is_numeric else value for value in values]
+    else:
+        first = [int(np.flatnonzero(treatment.codes == place)[0]) for place in range(len(values))]
+        given = [[str(level_of(part.values[part.codes[row]])) for part in roles.joined] for row in first]
+        columns = [part.name for part in roles.joined]
+        if all({str(level_of(value)).lower() for value in part.values} in YES_AND_NO for part in roles.joined):
+            chosen = [[place for place, word in enumerate(words) if word.lower() in YES] for words in given]
+            order = sorted(range(len(values)), key=lambda place: (len(chosen[place]), chosen[place]))
+            own = [f"arm {name}" if name.isdecimal() else name for name in columns]
+            values = [values[place] for place in order]
+            names = [" + ".join(own[column] for column in chosen[place]) or "none" for place in order]
+        else:
+            names = [JOINT.join(map(" ".join, zip(columns, words, strict=True))) for words in given]
+    return sorted(zip(values, names, strict=True), key=lambda pair: rank(pair[1], CONTROLS) is None)
 
 
-def _combination(given: Sequence[tuple[str, Key]], columns: Sequence[ColumnSummary]) -> str:
-    """A combination in words: aspirin + heparin; else each column's name and value."""
-    if all({str(level_of(value)).lower() for value in column.values} in YES_AND_NO for column in columns):
-        return " + ".join(name for name, value in given if str(level_of(value)).lower() in YES) or "none"
-    return JOINT.join(f"{name} {level_of(value)}" for name, value in given)
-
-
-def _head(file: str, stem: str, roles: Roles) -> list[str]:
+def _head(files: Sequence[str], stem: str, roles: Roles) -> list[str]:
     return [
-        f"# A study of {toml_safe(file)} ({roles.treatment.n_rows:,} rows), written by policysim init.",
+        f"# A study of {toml_safe(JOINT.join(files))} ({roles.treatment.n_rows:,} rows), written by policysim init.",
         "# Lines with CHECK are guesses from names and values: read each one before you believe a result.",
         f"title = {toml_string(f'What does choosing treatments privately cost the patients of {stem}?')}",
     ]
 
 
-def _data(file: str, roles: Roles, *, header: bool) -> list[str]:
-    lines = ["[data]", f"file = {toml_string(file)}", *([] if header else ["header = false"])]
+def _data(files: Sequence[str], roles: Roles, *, header: bool) -> list[str]:
+    named = JOINT.join(f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False))
+    lines = ["[data]", f"file = {toml_string(files[0])}" if len(files) == 1 else f"file = {{ {named} }}"]
+    lines += [] if header else ["header = false"]
     if roles.id:
         lines += _guess(f"id = {toml_string(roles.id.name)}", ["all values are distinct, as patients' ids must be"])
     treatment = toml_list([part.name for part in roles.joined]) if roles.joined else toml_string(roles.treatment.name)

@@ -238,6 +238,11 @@ def test_ids_are_distinct_and_named_so_or_count_the_rows():
         "Follow-up BP",
         "toxicity",
         "loss",
+        "rfstime",
+        "dtime",
+        "pfs",
+        "fustat",
+        "vital_status",
     ],
 )
 def test_what_sounds_later_is_left_out(name):
@@ -254,6 +259,9 @@ def test_what_sounds_later_is_left_out(name):
         "days since diagnosis",
         "history_of_events",
         "drugs",
+        "marital_status",
+        "age_months",
+        "diagtime",
     ],
 )
 def test_what_was_known_before_is_not(name):
@@ -440,7 +448,7 @@ def test_what_numbers_the_rows_is_no_feature():
     numbered = [summarise(pd.Series(np.arange(N) * 3 + 7), name) for name in ("rownames", "n", "Unnamed: 0")]
     found = guess_features([*numbered, *columns(age=range(40), rownames=[f"r{i}" for i in range(N)])])
     assert [candidate.binning.name for candidate in found.chosen] == ["age"]
-    assert set(found.unusable.values()) == {"numbers the rows", "named like an id"}
+    assert set(found.unusable.values()) == {"numbers the rows", "an id, with a value for each row"}
     # The patients' own id is the id, and not the number of the row before it.
     made = [*numbered, summarise(pd.Series(np.random.default_rng(0).permutation(N)), "patient")]
     roles = guess_roles([*columns(arm=[0, 1], success=[0, 1]), *reversed(made)], "t.csv")

@@ -142,6 +142,13 @@ def test_time_and_event_make_a_study_that_runs_with_holes_in_overlap(tmp_path, c
     assert "nobody got arm 1" in " ".join(capsys.readouterr().out.split())
 
 
+def test_two_rows_of_a_patient_are_told(tmp_path, run_init, capsys):
+    rows = [f"{i // 2},{i // 2 % 2},{i % 3 % 2},{i % 5}" for i in range(80)]
+    (tmp_path / "trial.csv").write_text("\n".join(["id,arm,cured,ward", *rows]))
+    run_init(tmp_path / "trial.csv")
+    assert "Values of id repeat, but one row must be one patient." in capsys.readouterr().out.splitlines()
+
+
 def test_what_was_measured_again_is_not_said_to_be_the_outcome(tmp_path, acids, run_init):
     acids.drop(columns="cens").to_csv(tmp_path / "acids.csv", index=False)
     with pytest.raises(UsageError) as error:

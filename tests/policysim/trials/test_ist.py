@@ -1,0 +1,80 @@
+"""The International Stroke Trial: the figures of its publication come out of the studies' files."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import policysim as ps
+from policysim.logs.load_log import load_log
+from policysim.trials.trial_findings import arms_of
+
+REPORTS = Path(__file__).parents[3] / "reports"
+# The data's own description: patients, and the mean of each outcome, by arm: neither, aspirin, heparin, both.
+PATIENTS = [4860, 4858, 4855, 4862]
+SIX_MONTHS = {"dead_or_dependent_6m": [0.6346, 0.6225, 0.6353, 0.6224]}
+TWO_WEEKS = {"death_14d": [0.0932, 0.0930, 0.0939, 0.0864], "haemorrhagic_stroke_14d": [0.0031, 0.0054, 0.0122, 0.0125]}
+
+
+def read(name):
+    """A study, its log, and its file as pandas reads it."""
+    study = ps.load_study(REPORTS / name / "study.toml")
+    return study, load_log(study.log), pd.read_csv(REPORTS / name / "ist.csv", keep_default_na=False, na_values=[""])
+
+
+@pytest.fixture(scope="module")
+def six_months():
+    return read("ist")
+
+
+@pytest.fixture(scope="module")
+def two_weeks():
+    return read("ist-14-days")
+
+
+def means(found, outcome):
+    mine = found[found["outcome"] == outcome]
+    assert mine["arm"].tolist() == ["neither", "aspirin", "heparin", "aspirin + heparin"]
+    return mine["mean"].round(4).tolist()
+
+
+def test_the_arms_at_six_months_are_those_of_the_trial(six_months):
+    study, log, frame = six_months
+    arms = arms_of(log, study.log)
+    for outcome, expected in SIX_MONTHS.items():
+        assert means(arms, outcome) == expected
+    mine = arms[arms["outcome"] == "independent_6m"]
+    assert (mine["rows"] + mine["missing"]).tolist() == PATIENTS
+    assert (log.n_read, sum(log.missing)) == (19_435, 150)
+    # The publication: aspirin against none of it, 62.2 % against 63.5 %.
+    with_aspirin = frame["arm"].isin(["a1", "a3"])
+    bad = [frame.loc[rows, "dead_or_dependent_6m"].mean() for rows in (with_aspirin, ~with_aspirin)]
+    assert [round(100 * share, 1) for share in bad] == [62.2, 63.5]
+
+
+def test_the_arms_at_14_days_are_those_of_the_trial(two_weeks):
+    study, log, _ = two_weeks
+    arms = arms_of(log, study.log)
+    for outcome, expected in TWO_WEEKS.items():
+        assert means(arms, outcome) == expected
+    assert arms[arms["outcome"] == "free_14d"]["rows"].tolist() == PATIENTS
+
+
+def test_the_utilities_are_what_the_files_say(six_months, two_weeks):
+    _, log, frame = six_months
+    known = frame["dead_or_dependent_6m"].notna()
+    assert np.array_equal(log.data.rewards, 1 - frame["dead_or_dependent_6m"][known])
+    assert np.array_equal(frame["independent_6m"][known], 1 - frame["dead_or_dependent_6m"][known])
+    _, log, frame = two_weeks
+    assert np.array_equal(log.data.rewards, ((frame["death_14d"] == 0) & (frame["any_stroke_14d"] == 0)) * 1)
+    assert np.array_equal(frame["death_or_stroke_14d"], 1 - frame["free_14d"])
+
+
+def test_no_feature_was_known_only_after_treatment(six_months, two_weeks):
+    before = {"age", "sex", "hours_since_onset", "consciousness", "systolic_bp", "atrial_fibrillation"}
+    for study, log, frame in (six_months, two_weeks):
+        assert set(study.log.features) == before | {"infarct_visible", "stroke_type"}
+        assert log.space.size == 4 * 2 * 4 * 3 * 4 * 3 * 2 * 5
+        assert frame["atrial_fibrillation"].eq("NA").sum() + frame["atrial_fibrillation"].isna().sum() == 984
+        assert study.log.treatments[0] == ("a0", "neither")
