@@ -6,6 +6,7 @@ beliefs          what a published treatment tells an observer about a feature
 search, limit    the smallest epsilon that is good enough; what no mechanism can do, with the proof
 findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
 robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
+events           how often events beside death happen under each policy
 without_effect   what a scenario states without effect
 prices           what hiding each feature costs, and what drives the sensitivity
 frontier, loss_by_outcome   utility against harm; what a loss is made of

@@ -11,6 +11,7 @@ from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
+from policysim.decision.events import EventTable, event_lines
 from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
 from policysim.question.words import (
@@ -49,9 +50,14 @@ PRICE_COLUMNS = (28, 14, 28)
 
 
 def comparison_screen(
-    study: ScenarioStudy, problem: DecisionProblem, findings: Findings, *, answer: Sequence[str]
+    study: ScenarioStudy,
+    problem: DecisionProblem,
+    findings: Findings,
+    *,
+    answer: Sequence[str],
+    happened: EventTable | None = None,
 ) -> list[str]:
-    """Everything that a reader needs to choose, on one screen; `answer` is that of the page."""
+    """Everything that a reader needs to choose, on one screen; `answer` and `happened` are those of the page."""
     deaths = findings.deaths
     count = population(deaths.values())
     one = study.scenario.treatments.get(findings.one_for_all)
@@ -71,6 +77,7 @@ def comparison_screen(
         *wrap(legend(findings.broken)),
         *wrap(benefit(findings.gain)),
         "",
+        *event_lines(happened),
         *wrap(odds(findings.epsilon, findings.right_guesses)),
         *wrap(belief_sentence(findings.beliefs)),
         *wrap(worst_off(findings)),

@@ -17,6 +17,7 @@ from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.comparison import compare_problem
+from policysim.decision.events import EventTable, event_table
 from policysim.decision.findings import Findings, find
 from policysim.decision.frontier import frontier
 from policysim.decision.loss_by_outcome import loss_by_outcome
@@ -202,9 +203,10 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         draw.weights_drawing(draw.titled(found.drivers, study.scenario)),
         draw.patients_drawing(found.losses, study.epsilon),
     ]
-    said = sentences_about(findings, found.table)
+    said, happened = sentences_about(findings, found.table), event_table(study, findings, seen)
+    answer = [unmarked(part) for part in said]
     return Answer(
-        screen=_screen(study, problem, findings, prices, answer=[unmarked(part) for part in said], left_out=left_out),
+        screen=_screen(study, problem, findings, prices, answer=answer, happened=happened, left_out=left_out),
         document={
             "findings": {**asdict(findings), "belief": belief_sentence(findings.beliefs)},
             "comparison": found.table.to_dict(orient="records"),
@@ -226,7 +228,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         pages={
             "report.html": Page(
                 "report.html",
-                page_values(study, problem, findings, at_epsilon, slider=slider, prices=prices),
+                page_values(study, problem, findings, at_epsilon, slider=slider, prices=prices, happened=happened),
             )
         },
         position=slider.position,
@@ -244,9 +246,10 @@ def _screen(
     prices: pd.DataFrame | None,
     *,
     answer: list[str],
+    happened: EventTable | None,
     left_out: tuple[str, ...],
 ) -> list[str]:
-    lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer)
+    lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer, happened=happened)
     lines += left_out_lines(left_out)
     if prices is not None:
         lines += ["", *comparison_screen.price_lines(prices, deaths=bool(findings.deaths)), ""]

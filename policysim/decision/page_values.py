@@ -20,6 +20,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
+from policysim.decision.events import EventTable
 from policysim.decision.findings import KEEP, Findings, worst_group
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
@@ -42,6 +43,7 @@ def page_values(
     *,
     slider: Slider,
     prices: pd.DataFrame | None,
+    happened: EventTable | None = None,
 ) -> dict[str, Any]:
     """What the page of a comparison shows beside what all pages have.
 
@@ -55,6 +57,8 @@ def page_values(
         What follows epsilon.
     prices : DataFrame or None
         The price list, if it was asked for.
+    happened : EventTable or None
+        The events beside death, of a scenario that has some.
     """
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
@@ -79,6 +83,7 @@ def page_values(
         "proof": overall.get(Optimal.name, overall.get(ACHIEVABLE)),
         "unbeatable": UNBEATABLE,
         "keep": KEEP,
+        "happened": happened,
         "belief": belief_sentence(findings.beliefs),
         "redrawn": "" if findings.robustness is None else how_drawn(findings.robustness),
         "ranges": None if findings.robustness is None else redraw_ranges(findings.robustness, study.scenario),

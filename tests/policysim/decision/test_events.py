@@ -1,0 +1,73 @@
+"""Events beside death: counted by hand, on screen and page."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import policysim as ps
+from envs import ResponseModel
+from policysim.cli.main import main
+
+LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
+STUDY = """
+scenario = "language.toml"
+[privacy]
+public = ["pregnancy", "age", "asthma", "clots", "fever"]
+epsilons = [0.5, 1.0]
+[compare]
+policies = ["best-fixed", "randomized-response", "optimal"]
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("events")
+    (folder / "language.toml").write_text(LANGUAGE.read_text())
+    (folder / "study.toml").write_text(STUDY)
+    return folder / "study.toml"
+
+
+def test_events_are_columns_of_a_comparison_and_can_be_bounded(study):
+    loaded = ps.load_study(study)
+    problem = ps.build_problem(loaded)
+    assert loaded.outcomes == ("deaths", "symptoms", "stroke", "bleeding")
+    policy = ps.make_policy("randomized-response", epsilon=1.0)
+    table = ps.compare(problem, policies=["greedy", policy], epsilons=[1.0]).set_index("policy")
+    happens = ResponseModel(loaded.scenario).probability("stroke")
+    by_hand = {
+        "greedy": np.take_along_axis(happens, problem.best_actions[:, None], axis=1)[:, 0],
+        "randomized-response": (policy.probabilities(problem) * happens).sum(axis=1),
+    }
+    for name, expected in by_hand.items():
+        assert table.loc[name, "expected_stroke"] == pytest.approx(problem.prior @ expected, abs=1e-12)
+    extra = problem.prior @ (by_hand["randomized-response"] - by_hand["greedy"])
+    assert table.loc["randomized-response", "extra_stroke"] == pytest.approx(extra, abs=1e-12)
+    most = 0.5 * (table.loc["greedy", "expected_stroke"] + table.loc["randomized-response", "expected_stroke"])
+    bounded = ps.make_policy("optimal", epsilon=4.0, at_most={"stroke": most})
+    kept = problem.prior @ (bounded.probabilities(problem) * happens).sum(axis=1)
+    assert kept <= most * (1 + 1e-9)
+
+
+def test_events_are_on_the_screen_and_the_page(study, tmp_path, capsys):
+    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 0
+    screen, page = capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()
+    assert "[1] ischaemic stroke, [2] bleeding" in " ".join(screen.split())
+    table = ps.compare(ps.build_problem(ps.load_study(study)), policies=["greedy"], epsilons=[1.0])
+    count = int(screen.partition("Events per ")[2].partition(" ")[0].replace(",", ""))
+    (row,) = (line for line in screen.splitlines() if line.startswith("best for each"))
+    shown = [float(cell.replace(",", "")) for cell in row.removeprefix("best for each").split()]
+    exact = [count * table.loc[0, f"expected_{name}"] for name in ("stroke", "bleeding")]
+    # Two digits are shown.
+    assert shown == pytest.approx(exact, rel=0.05)
+    assert "<h2>Events beside death</h2>" in page
+    assert page.count('<th scope="col">ischaemic stroke') == 2  # here, and where harms lie in the redraws
+
+
+@pytest.mark.parametrize("name", ["deaths", "symptoms"])
+def test_no_event_is_called_what_all_of_them_are_counted_as(study, tmp_path, capsys, name):
+    text = LANGUAGE.read_text().replace("[events.bleeding", f"[events.{name}").replace("bleeding", name)
+    (tmp_path / "language.toml").write_text(text)
+    (tmp_path / "study.toml").write_text(study.read_text())
+    assert main(["compare", str(tmp_path / "study.toml")]) == 2
+    assert f"{name} is what all of them are counted as: an event needs another name" in capsys.readouterr().err
