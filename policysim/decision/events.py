@@ -54,7 +54,8 @@ def event_table(study: ScenarioStudy, findings: Findings, table: pd.DataFrame) -
     columns = [f"extra_{name}" for name in names]
     shown = [row.policy for row in findings.rows if row.policy in at_epsilon.index]
     extra = at_epsilon.loc[shown, columns].to_numpy(dtype=np.float64)
-    least = at_epsilon.loc[Greedy.name, [f"expected_{name}" for name in names]].to_numpy(dtype=np.float64)
+    best = at_epsilon.loc[[Greedy.name], [f"expected_{name}" for name in names]]
+    least = best.to_numpy(dtype=np.float64)[0].tolist()
     count = population([*least, *extra.ravel()])
     return EventTable(
         count,
@@ -63,7 +64,7 @@ def event_table(study: ScenarioStudy, findings: Findings, table: pd.DataFrame) -
             (BEST, [events(rate, count) for rate in least]),
             *(
                 (policy, [events(rate, count, sign=True) for rate in row])
-                for policy, row in zip(shown, extra, strict=True)
+                for policy, row in zip(shown, extra.tolist(), strict=True)
             ),
         ],
     )
