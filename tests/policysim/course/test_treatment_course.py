@@ -211,6 +211,8 @@ def test_merged_and_sketched_courses_keep_classes_apart(study, within_age):
         assert merged.continuation(values)[state] == pytest.approx(course.continuation(values[state]), abs=1e-14)
     course = build_course(within_age, 3)
     small = course.sketch(1)
+    # One fixed part for each class is the smallest sketch: that of a sketch is itself.
+    assert small.sketch(1) is small and len(small.initial) == 2 * (2**3 + 1)
     assert set(small.classes.tolist()) == {0, 1} and small.n_absorbed == 2
     by_class = np.bincount(small.classes, weights=small.initial)
     assert by_class == pytest.approx(np.bincount(course.classes, weights=course.initial))
