@@ -1,8 +1,8 @@
 """Any policy where records do not allow every action: each set of records that allow the same is a problem of its own.
 
-What a policy computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; here it is
-put together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a whole.
-The classes are public, as the prior is.
+What a policy computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; here
+it is put together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a
+whole. The classes are public, as the prior is.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def told_apart(mask: BoolArray, adjacency: Adjacency) -> ToldApart | None:
     return None
 
 
-def filled_table(values: ArrayLike, mask: BoolArray, name: str, *, highest: bool = False) -> FloatArray:
+def filled_table(values: ArrayLike, mask: BoolArray | None, name: str, *, highest: bool = False) -> FloatArray:
     """`finite_table` of what is allowed; what is not gets the lowest allowed entry of its row, or the highest.
 
     So the largest and smallest entry of each row, and all that follows from them, are those of what is allowed. And no
@@ -96,8 +96,8 @@ def filled_table(values: ArrayLike, mask: BoolArray, name: str, *, highest: bool
     filled table bounds those that keep to the mask, and as closely.
     """
     given: NDArray[Any] = np.asarray(values, dtype=np.float64)
-    if given.shape != mask.shape:
-        return finite_table(given, name)  # the caller says what is wrong with it
+    if mask is None or given.shape != mask.shape:
+        return finite_table(given, name)  # what has another shape is refused later
     table = finite_table(np.where(mask, given, 0.0), name).copy(order="F")
     worst = np.where(mask, table, -np.inf if highest else np.inf)
     np.copyto(table, (worst.max(axis=1) if highest else worst.min(axis=1))[:, None], where=~mask)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from threading import RLock
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,7 +22,6 @@ from policies.arrays import (
     IntArray,
     checked_priors,
     conditional,
-    finite_table,
     probability_vector,
     read_only,
 )
@@ -90,7 +90,7 @@ class DecisionProblem:
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
         mask = admissible_mask(admissible, np.shape(utilities))
-        table = _table(utilities, mask, "utilities")
+        table = filled_table(utilities, mask, "utilities")
         n_records, n_actions = table.shape
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
@@ -99,7 +99,7 @@ class DecisionProblem:
         described = NumberedRecords() if records is None else records
         if mask is not None:
             require_public(mask, adjacency, names, described.describe)
-        expected = {name: _table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
+        expected = {name: filled_table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
@@ -131,7 +131,7 @@ class DecisionProblem:
 
     def with_utilities(self, utilities: ArrayLike) -> DecisionProblem:
         """The same records with other utilities, (n_records, n_actions); ValueError if they do not fit."""
-        table = _table(utilities, self.admissible, "utilities")
+        table = filled_table(utilities, self.admissible, "utilities")
         if table.shape != self.utilities.shape:
             raise ValueError(f"utilities must have shape {self.utilities.shape}, got {table.shape}.")
         return self._with(utilities=table)
@@ -236,8 +236,8 @@ class DecisionProblem:
     def value(self, probabilities: FloatArray) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
         # Not np.dot: its threads only get in the way of those that evaluate several policies at a time.
-        columns = zip(self._weighted_utilities.T, probabilities.T, strict=True)
-        return sum(float(np.einsum("n,n->", weighted, chosen)) for weighted, chosen in columns)
+        columns = zip(self.utilities.T, probabilities.T, strict=True)
+        return sum(float(np.einsum("n,n->", self.prior * utility, chosen)) for utility, chosen in columns)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: size, stakes, and what each action is worth if everyone gets it."""
@@ -264,10 +264,6 @@ class DecisionProblem:
         columns = (self.fixed_values, shares, *means.values())
         rows = [(action, *(column[place] for column in columns)) for place, action in enumerate(self.actions)]
         return html_table("decision problem", facts) + html_table("actions", rows, header)
-
-    @cached_property
-    def _weighted_utilities(self) -> FloatArray:
-        return np.asfortranarray(self.utilities * self.prior[:, None])
 
 
 @dataclass(frozen=True)
@@ -304,25 +300,33 @@ class MaskClass:
         return cls(rows, columns, part)
 
 
-def _table(values: ArrayLike, mask: BoolArray | None, name: str, *, highest: bool = False) -> FloatArray:
-    return finite_table(values, name) if mask is None else filled_table(values, mask, name, highest=highest)
-
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Once(Generic[Result]):
+    """What is computed once: a list of one, once it is."""
+
+    lock: RLock = field(default_factory=RLock)
+    results: list[Result] = field(default_factory=list)
 
 
 def once_per_problem(
     compute: Callable[Concatenate[DecisionProblem, Arguments], Result],
 ) -> Callable[Concatenate[DecisionProblem, Arguments], Result]:
-    """Remember what a function of a problem and of hashable positional arguments returned."""
-    known: WeakKeyDictionary[DecisionProblem, dict[Hashable, Result]] = WeakKeyDictionary()
+    """Remember what a function of a problem and of hashable positional arguments returned.
+
+    Threads that ask for the same at the same time wait for the first of them, and compute it once.
+    """
+    known: WeakKeyDictionary[DecisionProblem, dict[Hashable, _Once[Result]]] = WeakKeyDictionary()
 
     @wraps(compute)
     def remembered(problem: DecisionProblem, /, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
-        results = known.setdefault(problem, {})
-        if args not in results:
-            results[args] = compute(problem, *args, **options)
-        return results[args]
+        slot = known.setdefault(problem, {}).setdefault(args, _Once())
+        with slot.lock:
+            if not slot.results:
+                slot.results.append(compute(problem, *args, **options))
+            return slot.results[0]
 
     return remembered

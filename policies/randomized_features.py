@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,16 +55,28 @@ class RandomizedFeatures(Policy):
 
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x): whichever is the sum over reports, and the other from it."""
+        table, are_logs = self._sums(problem)
+        if are_logs:
+            return table, np.exp(table)
+        with np.errstate(divide="ignore"):
+            return np.log(table), table
+
+    def probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """p(a|x), without its logarithms: on all records, a table more takes room and time."""
+        table, are_logs = self._sums(problem)
+        return np.exp(table, out=table) if are_logs else table
+
+    def _sums(self, problem: DecisionProblem) -> tuple[FloatArray, bool]:
+        """The sums over reports, (n_records, n_actions), and whether they are of logarithms."""
         if self.epsilon == np.inf:
-            logs = one_hot_logs(problem.best_actions, problem.n_actions)
-            return logs, np.exp(logs)
+            return one_hot_logs(problem.best_actions, problem.n_actions), True
         channel = channel_for(problem, self.epsilon)
         decisions = bayes_decisions(problem, channel)
         if self.epsilon == 0 or channel.log_least < LOG_SAFE:
             logs = one_hot_logs(decisions, problem.n_actions)
             for column in logs.T if self.epsilon else ():
                 column[:] = channel.apply_to_logs(column)
-            return logs, np.exp(logs)
+            return logs, True
         chances = np.zeros((problem.n_records, problem.n_actions), order="F")
         for action, column in enumerate(chances.T):
             leads = decisions == action
@@ -72,8 +85,7 @@ class RandomizedFeatures(Policy):
             elif leads.any():
                 # Rounding may leave a sum of probabilities a little above 1.
                 np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
-        with np.errstate(divide="ignore"):
-            return np.log(chances), chances
+        return chances, False
 
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""
@@ -81,7 +93,7 @@ class RandomizedFeatures(Policy):
             best: IntArray = problem.best_actions[records]
             return best
         channel = channel_for(problem, self.epsilon)
-        actions: IntArray = bayes_decisions(problem, channel)[channel.sample(records, rng)]
+        actions: IntArray = bayes_decisions(problem, channel)[channel.sample(records, rng)].astype(np.intp)
         return actions
 
 
@@ -118,15 +130,17 @@ def _share(axis: int, shape: tuple[int, ...], hidden: Sequence[tuple[int, ...]],
     return epsilon / max(*together, 1) if together else np.inf
 
 
-def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> IntArray:
-    """d(y): the action of highest expected utility for each reported record, (n_records,); the first of equals."""
+def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> NDArray[Any]:
+    """d(y): the action of highest expected utility for each reported record, integers (n_records,); first of equals."""
     silent = max((share for share in channel.shares if share < np.inf), default=np.inf) == 0
     best = problem.utilities.max(axis=1)
-    decisions = np.zeros(problem.n_records, dtype=np.intp)
+    # A byte a record: these arrays are as long as the domain.
+    decisions = np.zeros(problem.n_records, dtype=np.min_scalar_type(problem.n_actions))
     highest, reported = np.full(problem.n_records, -np.inf), np.zeros(problem.n_records, dtype=np.bool_)
     for action, column in enumerate(problem.utilities.T):
         # Regrets instead of utilities: sums of terms of one sign, whatever constant a record's utilities carry.
-        weighted = problem.prior * (column - best)
+        weighted = column - best
+        weighted *= problem.prior
         scores = _public_sums(weighted, channel) if silent else channel.apply(weighted)
         np.copyto(decisions, action, where=scores > highest)
         np.maximum(highest, scores, out=highest)
@@ -134,7 +148,8 @@ def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> IntArr
     if silent:
         return decisions
     # A report with no prior mass behind it gets its own best action. That is no more than another rule for reports.
-    return np.where(reported, decisions, problem.best_actions)
+    np.copyto(decisions, problem.best_actions, where=~reported, casting="unsafe")
+    return decisions
 
 
 def _public_sums(column: FloatArray, channel: FeatureChannel) -> FloatArray:

@@ -46,15 +46,16 @@ class BoundedProgramme:
         self._costs = cost_tables(problem, self._whole)
         self._measure([self._costs.means(term) for term in self._terms])
         self.oracle: TableOracle
-        rows = [
-            Row(self._costs.prior, self._costs.columns(t), s) for t, s in zip(self._terms, self.scales, strict=True)
-        ]
         if self._whole:
             self.oracle = ByOrder(epsilon, self._groups, self._nearby)
         elif len(partitions) == 1:
-            self.oracle = ByClass(epsilon, partitions[0], self._weighted, rows)
+            self.oracle = ByClass(epsilon, partitions[0], self._weighted, self._rows())
         else:
-            self.oracle = ByProgramme(problem, epsilon, self._weighted, rows)
+            self.oracle = ByProgramme(problem, epsilon, self._weighted, self._rows())
+
+    def _rows(self) -> list[Row]:
+        terms = zip(self._terms, self.scales, strict=True)
+        return [Row(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
 
     def _measure(self, means: Sequence[Means]) -> None:
         """The scales of the rows, and the limits, from what each term ranges over."""

@@ -7,6 +7,7 @@ takes no digits, and one action for all keeps its own outcomes without rounding.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray, blocks
 from policies.distinct import distinct_rows
 from policies.optimal.classes import by_order, order_codes
 from policies.optimal.oracles import Groups
@@ -69,39 +70,49 @@ class CostTables:
     def columns(self, term: Term) -> Columns:
         """The cost of each action for each record, k arrays (n,); a share costs the same for all, (1,)."""
         if term not in self._columns_known:
-            self._columns_known[term] = tuple(self._columns(term))
+            self._columns_known[term] = tuple(self._columns(term, slice(None)))
         return self._columns_known[term]
 
-    def _columns(self, term: Term) -> list[FloatArray]:
+    def _columns(self, term: Term, records: IntArray | slice) -> Iterator[FloatArray]:
+        """The same for some records, of any shape; made anew each time, so that nothing is kept."""
         if isinstance(term, int):
-            return [np.full(1, float(action == term)) for action in range(self.utilities.shape[1])]
-        if term is None:
-            best = reduce(np.maximum, self.utilities.T)
-            return [best - column for column in self.utilities.T]
-        outcome = self.outcomes[term]
-        return [column - outcome[:, self.fixed] for column in outcome.T]
+            yield from (np.full(1, float(action == term)) for action in range(self.utilities.shape[1]))
+        elif term is None:
+            own = [column[records] for column in self.utilities.T]
+            best = reduce(np.maximum, own)
+            yield from (best - column for column in own)
+        else:
+            outcome = self.outcomes[term]
+            of_fixed = outcome[:, self.fixed][records]
+            yield from (column[records] - of_fixed for column in outcome.T)
 
     def side_by_side(self, terms: tuple[Term, ...]) -> FloatArray:
         """The columns of several terms as one table, (n, k x terms), row-major: each action's terms in turn."""
         if terms not in self._tables:
             table = np.empty((len(self.prior), self.utilities.shape[1], len(terms)))
             for place, term in enumerate(terms):
-                for action, column in enumerate(self.columns(term)):
-                    table[:, action, place] = column
+                for rows in blocks(len(table)):
+                    for action, column in enumerate(self._columns(term, rows)):
+                        table[rows, action, place] = column
             self._tables[terms] = table.reshape(len(table), -1)
         return self._tables[terms]
 
-    def priced(self, prices: tuple[tuple[Term, float], ...], records: IntArray | slice = slice(None)) -> FloatArray:
-        """The sum of the terms times their prices, (k, *shape of the records)."""
-        total = np.zeros((self.utilities.shape[1], *self.prior[records].shape))
-        for place, (term, price) in enumerate(pair for pair in prices if pair[1]):
-            for action, column in enumerate(self.columns(term)):
-                cost = column if len(column) == 1 else column[records]
-                if place:
-                    total[action] += price * cost
-                else:
-                    np.multiply(cost, price, out=total[action])
+    def priced(self, prices: tuple[tuple[Term, float], ...], records: IntArray | None = None) -> FloatArray:
+        """The sum of the terms times their prices, (k, *shape of the records); of all, (k, n), by default."""
+        shape = self.prior.shape if records is None else records.shape
+        total = np.zeros((self.utilities.shape[1], *shape))
+        if records is not None:
+            self._add(prices, records, total)
+        else:
+            for rows in blocks(len(self.prior)):
+                self._add(prices, rows, total[:, rows])
         return total
+
+    def _add(self, prices: tuple[tuple[Term, float], ...], records: IntArray | slice, total: FloatArray) -> None:
+        for term, price in prices:
+            if price:
+                for action, cost in enumerate(self._columns(term, records)):
+                    total[action] += price * cost
 
     def means(self, term: Term) -> Means:
         """Its expectations, computed once."""
@@ -110,7 +121,7 @@ class CostTables:
         return self._means[term]
 
     def _found(self, term: Term) -> Means:
-        columns = self.columns(term)
+        columns = list(self._columns(term, slice(None)))
         if isinstance(term, int):
             return Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
         to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
@@ -142,7 +153,8 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     """
     costs = cost_tables(problem, True)
     if any(price for term, price in prices if term is not None):
-        utilities = -costs.priced(prices)
+        utilities = costs.priced(prices)
+        np.negative(utilities, out=utilities)
         codes, members = order_codes(utilities)
         columns, sets = utilities[:, None, members], None
     else:

@@ -12,6 +12,8 @@ Blocks of records are given as `columns`, (k, ...): one array per action, every 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,19 +34,19 @@ def comes_before(columns: FloatArray, other: int, action: int) -> NDArray[np.boo
     return before
 
 
-def preferences(columns: FloatArray) -> tuple[IntArray, FloatArray]:
-    """For each record and action a: the set of the actions down to a, and the utility lost by the next one.
+def preferences(columns: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """For each action a and record: the set of the actions down to a, and the utility lost by the next one.
 
     Parameters
     ----------
     columns : array, (k, ...)
         Utilities.
 
-    Returns
-    -------
-    masks : array of int, (k, ...)
-        Bit b is set if action b is a or precedes it.
-    gaps : array, (k, ...)
+    Yields
+    ------
+    mask : array of int, (...)
+        Of action a: bit b is set if action b is a or precedes it.
+    gap : array, (...)
         u_a - u_next >= 0; 0 for the last action, whose set is all of them.
 
     Raises
@@ -55,12 +57,9 @@ def preferences(columns: FloatArray) -> tuple[IntArray, FloatArray]:
     n_actions = len(columns)
     if n_actions > MAX_ACTIONS:
         raise NotApplicableError(f"optimal takes at most {MAX_ACTIONS} actions, got {n_actions}.")
-    masks = np.empty(columns.shape, dtype=np.intp)
-    gaps = np.empty(columns.shape)
     for action in range(n_actions):
-        mask, following = masks[action], gaps[action]
-        mask[...] = 1 << action
-        following[...] = -np.inf
+        mask = np.full(columns.shape[1:], 1 << action, dtype=np.intp)
+        following = np.full(columns.shape[1:], -np.inf)
         for other in range(n_actions):
             if other != action:
                 before = comes_before(columns, other, action)
@@ -68,7 +67,7 @@ def preferences(columns: FloatArray) -> tuple[IntArray, FloatArray]:
                 np.maximum(following, columns[other], out=following, where=~before)
         np.subtract(columns[action], following, out=following)
         following[np.isinf(following)] = 0.0
-    return masks, gaps
+        yield mask, following
 
 
 def class_weights(columns: FloatArray, priors: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -89,16 +88,21 @@ def class_weights(columns: FloatArray, priors: FloatArray) -> tuple[IntArray, Fl
         w_T >= 0, in units of utility.
     """
     n_actions, n_classes = columns.shape[:2]
-    masks, gaps = preferences(columns)
-    known = np.arange(1, (1 << n_actions) - 1) if n_actions <= _LIST_ALL else np.unique(masks[gaps > 0])
+    # One action at a time, unless the sets that occur must be found first.
+    found: Iterable[tuple[IntArray, FloatArray]] = preferences(columns)
+    if n_actions <= _LIST_ALL:
+        known = np.arange(1, (1 << n_actions) - 1)
+    else:
+        found = list(found)
+        known = np.unique(np.concatenate([mask[gap > 0] for mask, gap in found]))
     weights = np.zeros((n_classes, max(1, len(known))))
     if not len(known):
         return np.ones(1, dtype=np.intp), weights
     rows = np.arange(n_classes)[:, None] * len(known)
-    for mask, gap in zip(masks, gaps, strict=True):
+    for mask, gap in found:
         places = np.minimum(np.searchsorted(known, mask), len(known) - 1)
-        found = np.bincount((rows + places).ravel(), (priors * gap).ravel(), minlength=weights.size)
-        weights += found.reshape(weights.shape)
+        sums = np.bincount((rows + places).ravel(), (priors * gap).ravel(), minlength=weights.size)
+        weights += sums.reshape(weights.shape)
     return known, weights
 
 

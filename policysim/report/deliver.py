@@ -67,17 +67,18 @@ class FigureFiles:
     formats: tuple[FileFormat, ...] = ("svg", "png")
     size: SizeName = "page"
 
-    def of(self, drawing: Drawing, on_page: Vector) -> dict[str, bytes]:
-        """The files of one drawing, by relative path; what the page has is not drawn again."""
+    def of(self, drawing: Drawing) -> tuple[dict[str, bytes], Vector]:
+        """The files of one drawing, by relative path, and what the page has, which is not drawn again."""
         from policysim import figures  # noqa: PLC0415 - matplotlib, as above
 
         figure = drawing.at(self.size)
-        kinds: dict[FileFormat, Callable[[Figure], bytes]] = {
-            "svg": lambda figure: (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode(),
-            "png": figures.to_png,
-            "pdf": figures.to_pdf,
-        }
-        return {f"figures/{drawing.name}.{kind}": kinds[kind](figure) for kind in self.formats}
+        # SVG last: a figure keeps what it was drawn on last, and that of a PNG is a picture of some 10 MB.
+        kinds: dict[FileFormat, Callable[[Figure], bytes]] = {"png": figures.to_png, "pdf": figures.to_pdf}
+        made = {kind: kinds[kind](figure) for kind in self.formats if kind in kinds}
+        on_page = Vector.of(drawing, drawing.at("page"))
+        if "svg" in self.formats:
+            made["svg"] = (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode()
+        return {f"figures/{drawing.name}.{kind}": made[kind] for kind in self.formats}, on_page
 
 
 DEFAULT = FigureFiles()
@@ -116,8 +117,8 @@ def folder_files(
     progress.expect(len(answer.drawings) + len(answer.pages))
     vectors = {}
     for drawing in answer.drawings:
-        vectors[drawing.name] = Vector.of(drawing, drawing.at("page"))
-        files |= wanted.of(drawing, vectors[drawing.name])
+        made, vectors[drawing.name] = wanted.of(drawing)
+        files |= made
         progress.advance()
     for name, page in answer.pages.items():
         files[name] = render(page, answer, command, said, vectors).encode()

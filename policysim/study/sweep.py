@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ def usable_policies(
         if isinstance(policy, OptimalSafe) and not (alone or _can_die(problem)):
             continue
         try:
-            policy.check(problem)
+            policy.check(evaluated_on(policy, problem))
         except NotApplicableError as error:
             if policy.name != Optimal.name:
                 beside = isinstance(policy, OptimalSafe) and not isinstance(error, InfeasibleError) and not alone
@@ -127,7 +128,7 @@ def prepare(problem: DecisionProblem) -> None:
 def applies(policy: Policy, problem: DecisionProblem) -> bool:
     """Whether a policy can be used on a problem."""
     try:
-        policy.check(problem)
+        policy.check(evaluated_on(policy, problem))
     except NotApplicableError:
         return False
     return True
@@ -162,7 +163,7 @@ class Gain:
             best=float(problem.prior @ problem.utilities.max(axis=1)),
             fixed=problem.best_fixed_value,
             by_lot=_by_lot(problem),
-            rounding=ROUNDING * float(problem.prior @ np.abs(problem.utilities).max(axis=1)),
+            rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
         )
 
     @property

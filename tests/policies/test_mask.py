@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, problems, with_mask
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
-from policies.mask import least_given
+from policies.accounting import loss_and_range
+from policies.listed import Listed
+from policies.mask import least_given, same_masks
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 
@@ -191,3 +193,91 @@ def test_ten_million_draws_hold_nothing_forbidden():
     records = rng.integers(12, size=10_000_000)
     drawn = make_policy("optimal", epsilon=0.1).sample(problem, records, rng)
     assert MASK[records, drawn].all()
+
+
+def pairs_of(adjacency, n_records):
+    """Who is a neighbour of whom, from the cliques."""
+    found = set()
+    for partition in adjacency.partitions(n_records):
+        for members in partition.by_clique(np.arange(n_records)):
+            found |= {(int(x), int(y)) for x in members for y in members}
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_each_set_of_records_that_allow_the_same_keeps_its_neighbours(seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, size=(12, 3))
+    kinds = [
+        Sensitive((2, 3, 2), (0, 2)),
+        Sensitive((2, 3, 2), (1,)),
+        Listed.sensitive(codes, [1, 2]),
+        # Rows with the same first feature, in two ways: by the second, and by the third.
+        Listed(codes, [(1,), (2,)], "two-ways"),
+    ]
+    adjacency = kinds[seed % len(kinds)]
+    before = pairs_of(adjacency, 12)
+    # Whoever can be reached from a record, step by step, allows the same.
+    reached = np.arange(12)
+    for _ in range(12):
+        for x, y in before:
+            reached[x] = reached[y] = min(reached[x], reached[y])
+    mask = rng.random((12, 3))[reached] < 0.6
+    mask[~mask.any(axis=1), 0] = True
+    after = set()
+    for rows, columns, own in same_masks(mask, adjacency):
+        assert (mask[rows] == np.isin(np.arange(3), columns)).all()
+        after |= {(int(rows[x]), int(rows[y])) for x, y in pairs_of(own, len(rows))}
+    assert after == before
+
+
+def test_randomised_features_are_those_that_are_hidden():
+    # Two hidden features of two and three levels, each kept with half of epsilon; the third decides the mask.
+    rng = np.random.default_rng(8)
+    adjacency, mask = Sensitive((2, 2, 3), (0, 2)), np.ones((2, 2, 3, 3), dtype=bool)
+    mask[:, 1, :, 0] = False
+    mask = mask.reshape(12, 3)
+    problem = DecisionProblem(rng.normal(size=(12, 3)), np.full(12, 1 / 12), adjacency, admissible=mask)
+    table = make_policy("randomized-features", epsilon=2.0).probabilities(problem)
+    stay = [np.exp(1) / (np.exp(1) + levels - 1) for levels in (2, 3)]
+    lie = [(1 - p) / (levels - 1) for p, levels in zip(stay, (2, 3), strict=True)]
+    channel = [q + np.eye(levels) * (p - q) for p, q, levels in zip(stay, lie, (2, 3), strict=True)]
+    for public in (0, 1):
+        allowed = [1, 2] if public else [0, 1, 2]
+        utilities = problem.utilities.reshape(2, 2, 3, 3)[:, public].reshape(6, 3)[:, allowed]
+        reports = np.kron(*channel)
+        decisions = (reports @ utilities).argmax(axis=1)
+        expected = np.stack([reports @ (decisions == place) for place in range(len(allowed))], axis=1)
+        np.testing.assert_allclose(table.reshape(2, 2, 3, 3)[:, public].reshape(6, 3)[:, allowed], expected, atol=1e-12)
+
+
+def test_the_bound_on_the_loss_is_that_of_the_sets_together():
+    problem = example(9)
+    policy = make_policy("exponential", epsilon=1.0)
+    bound = policy.loss_bound(problem)
+    expected = 0.0
+    for rows, columns in ((slice(0, 4), [0, 1]), (slice(4, 8), [0, 1, 2])):
+        part = problem.utilities[rows][:, columns]
+        delta = max(np.ptp(column) for column in part.T)
+        expected += problem.prior[rows].sum() * 2 * delta * math.log(len(columns))
+    assert bound == pytest.approx(expected, rel=1e-12)
+    assert problem.prior @ problem.utilities.max(axis=1) - problem.value(policy.probabilities(problem)) <= bound
+
+
+def test_a_base_measure_that_leaves_nothing_to_some_records_is_refused():
+    with pytest.raises(ValueError, match=r"base_measure must allow an action wherever records do, .* \[0, 1\]"):
+        make_policy("exponential", epsilon=1.0, base_measure=[0, 0, 1]).probabilities(example())
+
+
+def test_a_use_of_a_policy_is_accounted_for_by_what_its_table_shows():
+    problem = example(10)
+    for name in ("exponential-bounded-range", "randomized-response", "optimal"):
+        policy = make_policy(name, epsilon=1.0)
+        logs = policy.log_probabilities(problem)
+        pairs = neighbour_pairs(problem.adjacency, 12)
+        # An action that neighbours never get says nothing.
+        steps = [logs[x][logs[x] > -np.inf] - logs[y][logs[x] > -np.inf] for x, y in pairs]
+        loss, eta = loss_and_range(policy, problem)
+        assert loss == pytest.approx(max(step.max() for step in steps), abs=1e-12)
+        assert eta == pytest.approx(max(np.ptp(step) for step in steps), abs=1e-12)

@@ -60,9 +60,9 @@ def test_the_weights_of_the_sets_are_what_constant_and_greedy_choices_differ_by(
 
 
 def test_preferences_name_the_set_down_to_each_action_and_the_gap_below_it():
-    masks, gaps = preferences(np.array([[1.0], [3.0], [1.0]]))
-    assert masks[:, 0].tolist() == [0b011, 0b010, 0b111]
-    assert gaps[:, 0].tolist() == [0.0, 2.0, 0.0]
+    masks, gaps = zip(*preferences(np.array([[1.0], [3.0], [1.0]])), strict=True)
+    assert [mask.tolist() for mask in masks] == [[0b011], [0b010], [0b111]]
+    assert [gap.tolist() for gap in gaps] == [[0.0], [2.0], [0.0]]
 
 
 def test_listing_the_sets_that_occur_gives_the_same_optimum_as_listing_all(monkeypatch):

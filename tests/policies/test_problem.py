@@ -1,10 +1,15 @@
 """Decision problems: what they accept, refuse and compute."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+
 import numpy as np
 import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature
 from policies.arrays import Changed
+from policies.problem import once_per_problem
 
 
 def test_a_problem_keeps_its_own_copies():
@@ -91,3 +96,28 @@ def test_other_utilities_keep_all_else():
         problem.with_utilities(np.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"utilities must be finite, got utilities\[0, 1\]=nan"):
         problem.with_utilities([[0.0, np.nan], [0.0, 0.0]])
+
+
+def test_threads_that_ask_for_the_same_compute_it_once_and_an_error_is_not_remembered():
+    problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    asked, computed = Barrier(2), []
+
+    @once_per_problem
+    def slow(_: DecisionProblem, number: int) -> int:
+        computed.append(number)
+        sleep(0.02)
+        if computed == [3]:
+            raise ArithmeticError
+        return 2 * number
+
+    def ask(number):
+        asked.wait()
+        return slow(problem, number)
+
+    with ThreadPoolExecutor(2) as pool:
+        with pytest.raises(ArithmeticError):
+            slow(problem, 3)
+        assert list(pool.map(ask, [4, 4])) == [8, 8]
+        assert sorted(pool.map(ask, [5, 6])) == [10, 12]
+    assert slow(problem, 3) == 6
+    assert sorted(computed) == [3, 3, 4, 5, 6]

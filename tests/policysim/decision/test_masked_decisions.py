@@ -12,12 +12,13 @@ import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.policy import Policy
 from policysim.cli.main import main
-from policysim.decision import decision_question
+from policysim.decision import decision_question, robustness
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.findings import find
 from policysim.decision.frontier import frontier
+from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table
 from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
 from policysim.decision.search import expected_loss
@@ -243,6 +244,27 @@ class Foreign(Policy):
 
     def log_probabilities(self, problem):
         return np.full((problem.n_records, problem.n_actions), -math.log(problem.n_actions))
+
+
+def test_what_a_policy_loses_outcome_by_outcome_is_its_loss(study, problem):
+    policies = [make_policy("optimal", epsilon=1.0), make_policy("uniform")]
+    lost = loss_by_outcome(study, problem, policies).groupby("policy")["lost"].sum()
+    for policy in policies:
+        assert lost[policy.name] == pytest.approx(expected_loss(problem, policy.probabilities(problem)), abs=1e-12)
+
+
+def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
+    asked = ps.load_study(write_small_study(tmp_path))
+    plain = ps.build_problem(asked)
+    mask = np.tile([True, False, True], (plain.n_records, 1))
+    problem = DecisionProblem(
+        plain.utilities, plain.prior, plain.adjacency, plain.actions, records=asked.space, admissible=mask
+    )
+    seen = []
+    monkeypatch.setattr(robustness, "REDRAWS", 2)
+    monkeypatch.setattr(robustness, "_ranking", lambda each, *_: seen.append(each) or ("optimal",))
+    assert robustness.robustness(asked, problem, ("optimal",)).redraws == 2
+    assert [each.admissible.tolist()[0] for each in seen] == [[True, False, True]] * 3
 
 
 def test_a_policy_that_ignores_the_mask_is_caught(problem):
