@@ -13,6 +13,7 @@ import pandas as pd
 from policies.arrays import non_negative
 from policies.policy import Policy
 from policysim.course.budget import PrivacyBudget
+from policysim.course.composition import SAFE
 from policysim.course.course_comparison import CourseReferences, catalogue_names, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.private_planner import CourseWithin, PrivatePlanner
@@ -142,6 +143,7 @@ def rows_at_totals(
             largest = max((policy.epsilon for policy in one.course.policies if policy.uses_epsilon), default=0.0)
             rows = course_rows(evaluator, template, largest, one.course.result, references)
             # Above the total only by the rounding of a sum.
+            assert one.total_spent * SAFE <= total
             spent, composition, continuation = min(one.total_spent, total), one.composition, "private"
         else:
             rows = course_rows(evaluator, template, template.guarantee, one, references)

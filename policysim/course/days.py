@@ -124,8 +124,8 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     with ThreadPoolExecutor(N_THREADS) as pool:
         searched = pool.submit(family.best)
         proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
-        references, results = evaluate_all(evaluator, course, plain, lambda: None)
     first, limits = searched.result(), {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
+    references, results = evaluate_all(evaluator, course, plain, lambda: None)
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
     planner = PrivatePlanner(evaluator, family.by_day(first))

@@ -21,7 +21,7 @@ from policies.reference import BestFixed
 from policysim.course.allocation import buy_most, most_affordable
 from policysim.course.budget import PrivacyBudget
 from policysim.course.class_schedules import ClassSchedules
-from policysim.course.composition import SAFE, Composition, composed
+from policysim.course.composition import Composition, composed
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.private_course import PrivateCourse, follow, within_guarantee
 from policysim.course.process import Process
@@ -32,6 +32,8 @@ from policysim.course.step_problems import optimal_course, reference_priors
 ROUNDS = 2
 # How many of the fixed parts of a course are searched for where to spend.
 SKETCH = 32
+# A sum of losses may be above what it is by this share of it.
+ROUNDED = 1e-12
 # So many factors are tried until what is bought fits into a total.
 TRIES = 5
 # What is gained by planning again must be this share of the value.
@@ -133,15 +135,15 @@ class PrivatePlanner:
                 best, seen = self._like(sketch.course, template, budget, best), sketch.course
             yield CourseWithin(best, *composed(best.uses, delta))
 
-    def _searched(self, template: Policy, budget: PrivacyBudget, best: PrivateCourse) -> PrivateCourse:
+    def _searched(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> PrivateCourse:
         """The best course so far, or a better one within the budget."""
-        best = max([best, *self._equal(template, budget, best.states)], key=_value)
+        best = max([base, *self._equal(template, budget, base.states)], key=_value)
         for _ in range(ROUNDS):
             better = max([best, *self._bought(template, budget, best)], key=_value)
             if not better.value > best.value + GAIN * abs(best.value):
                 break
             best = better
-        return self._settled(best, budget)
+        return best if best is base else self._settled(best, budget)
 
     def _like(
         self, sketched: PrivateCourse, template: Policy, budget: PrivacyBudget, best: PrivateCourse
@@ -238,7 +240,7 @@ class PrivatePlanner:
 def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:
     """What share of the budget a course spends; above 1 by no more than the rounding of a sum, it is 1."""
     found = budget.share(course.uses)
-    return min(found, 1.0) if found <= 1 / SAFE else found
+    return min(found, 1.0) if found <= 1 + ROUNDED else found
 
 
 def _best_schedule(family: Schedules) -> Schedule:

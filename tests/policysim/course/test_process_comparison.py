@@ -323,6 +323,9 @@ def test_taxi_under_its_own_continuation():
     ]
     # An independent review: -61 in place of -172.
     assert [round(value) for value in both] == [-61, -172]
+    # What equal days spend together buys more on some days than on others.
+    within = ps.compare(mdp, policies=["exponential-tight"], total_epsilons=[200]).iloc[0]
+    assert within["value"] > -30 and within["total_spent"] <= 200 and within["epsilon"] > 2
 
 
 # Totals.
