@@ -255,13 +255,18 @@ def test_a_merged_course_keeps_apart_who_is_treated_otherwise(study, tmp_path):
     # Smokers and others differ in nothing but what they may get, or what the pill does to them.
     ruled = DEPENDENT.replace("age = [1, 4]\nsmoker = [1, 1.5]\n", "").replace('age = "old"', "smoker = 1")
     plain = ruled[: ruled.index("[[treatments.pill.rules]]")] + ruled[ruled.index("[events.stroke]") :]
-    masked = over("mask", plain.replace('title = "pill"', 'title = "pill"\ncontraindicated = [{ smoker = 1 }]'))
+    masked = replace(
+        over("mask", plain.replace('title = "pill"', 'title = "pill"\ncontraindicated = [{ smoker = 1 }]')),
+        adjacency="sensitive",
+        sensitive=("infected", "fever", "cough", "age"),
+    )
     same, alike = over("same", plain), over("rule", ruled)
     counts = [len(build_course(each, 3).merged().rewards) for each in (same, alike, masked)]
-    # Eight states of the three flags for each fixed part that is told apart, and one for who is no longer treated.
-    assert counts == [8 + 1, 2 * 8 + 1, 2 * 8 + 1]
+    # Eight states of the three flags for each fixed part that is told apart, and one for who is no longer treated, of
+    # each public class.
+    assert counts == [8 + 1, 2 * 8 + 1, 2 * (8 + 1)]
     course = build_course(masked, 3)
-    smoker = np.append(study.scenario.space.groups("smoker")[0], 0) == 1
+    smoker = np.append(study.scenario.space.groups("smoker")[0], [0, 1]) == 1
     assert np.array_equal(course.admissible, ~np.outer(smoker, [False, False, True]))
     assert not course.rewards[~course.admissible].any()
     merged = course.merged()
