@@ -172,10 +172,12 @@ def agreeing(study: ScenarioStudy) -> str:
     public = public_over_days(study)
     if not public:
         return ""
-    if len(public) > NAMED:
-        return "who agree in all that is public"
+    return f"who agree in {_named(public)}" if len(public) <= NAMED else "who agree in all that is public"
+
+
+def _named(public: tuple[str, ...]) -> str:
     *most, last = (listed([name]) for name in public)
-    return f"who agree in {', '.join(most)} and {last}" if most else f"who agree in {last}"
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def per_day_words(study: ScenarioStudy) -> str:
@@ -194,7 +196,7 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
     hidden, known = "the whole record of a patient on all days", ""
     if agreeing(study):
         public = public_over_days(study)
-        named = listed(public) if len(public) <= NAMED else "what is public"
+        named = _named(public) if len(public) <= NAMED else "what is public"
         hidden, known = f"all of a patient's record but {named}, on all days", f"{listed(public)}, "
     return (
         f"Hidden: {hidden}, from {study.hidden_from}, within the total ε of the course: "

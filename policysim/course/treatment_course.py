@@ -243,10 +243,13 @@ class TreatmentCourse:
         for place in np.unique(classes[shares > 0]):
             members = np.flatnonzero(classes == place)
             ends = np.cumsum(shares[members])
-            count = max(1, round(n_fixed * ends[-1]))
+            # Rounded down, but for what a sum of shares may lack.
+            count = max(1, int(n_fixed * ends[-1] + 1e-9))
             steps = (np.arange(count) + 0.5) / count * ends[-1]
             np.add.at(weight, members[np.searchsorted(ends, steps)], ends[-1] / count)
         taken = np.flatnonzero(weight)
+        if len(taken) == self.backup.n_fixed:
+            return self  # such as one for each class
         part = self._restricted(taken)[1]
         # Of each flag's levels in turn, the fixed parts side by side; who is no longer treated has no mass.
         weights = np.resize(weight[taken] / shares[taken], len(part.initial))

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 
 from envs.scenario import Scenario
 from policies.adjacency import Sensitive
+from policies.mask import least_given
+
+# How often the neighbours of those who must not get a treatment get it, in the example of a refusal.
+OFTEN = 0.9
 
 
 def hidden_contraindications(scenario: Scenario, adjacency: str, sensitive: Sequence[str]) -> tuple[str, ...]:
@@ -20,7 +24,7 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
 
     Neighbours x and x' have p(a|x') >= e^-epsilon p(a|x). So a treatment that x' must never get has probability 0 for
     every neighbour, and one that a neighbour gets with probability q cannot be kept from x'. If q is 1, all other
-    treatments have probability 0 for x, and so for x'.
+    treatments have probability 0 for x, and so for x'; between, `policies.mask.least_given` has how often x' gets it.
 
     Examples
     --------
@@ -29,7 +33,12 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
     """
     names = ", ".join(features)
     public = ", ".join(f'"{name}"' for name in features)
-    certain = ", and certainly if q is 1" if epsilon < math.inf else ""
+    wrongly = math.floor(1000 * least_given(OFTEN, epsilon)) / 10
+    certain = (
+        f", and certainly if q is 1; where q is {OFTEN:g}, at least {wrongly:g} of 100 patients who must not get it do"
+        if epsilon < math.inf
+        else ""
+    )
     return (
         f"contraindications read {names}, which is hidden: a treatment that is given to some patients and never to "
         f"others shows who is who, at an infinite ε. Either make it public, with [privacy] public = [{public}], or let "

@@ -90,7 +90,7 @@ def test_what_is_said_is_true_within_classes_too():
     words = [told(within) for told in (schedule_words, once_words, limit_words)]
     assert all("patients who agree in age and sex" in said.lower() for said in words)
     said = privacy_words(within, question)
-    assert "Hidden: all of a patient's record but age, sex, on all days" in said
+    assert "Hidden: all of a patient's record but age and sex, on all days" in said
     assert "as under another that agrees in what is public" in said and "Assumed public: age, sex, the domain" in said
     # Of many public features the sentences name none.
     many = STUDY.with_choices(sensitive=STUDY.scenario.transient)

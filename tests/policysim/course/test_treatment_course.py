@@ -213,6 +213,8 @@ def test_merged_and_sketched_courses_keep_classes_apart(study, within_age):
         assert merged.continuation(values)[state] == pytest.approx(course.continuation(values[state]), abs=1e-14)
     course = build_course(within_age, 3)
     small = course.sketch(1)
+    # One fixed part for each class is the smallest sketch: that of a sketch is itself.
+    assert small.sketch(1) is small and len(small.initial) == 2 * (2**3 + 1)
     assert set(small.classes.tolist()) == {0, 1} and small.n_absorbed == 2
     by_class = np.bincount(small.classes, weights=small.initial)
     assert by_class == pytest.approx(np.bincount(course.classes, weights=course.initial))
@@ -253,13 +255,18 @@ def test_a_merged_course_keeps_apart_who_is_treated_otherwise(study, tmp_path):
     # Smokers and others differ in nothing but what they may get, or what the pill does to them.
     ruled = DEPENDENT.replace("age = [1, 4]\nsmoker = [1, 1.5]\n", "").replace('age = "old"', "smoker = 1")
     plain = ruled[: ruled.index("[[treatments.pill.rules]]")] + ruled[ruled.index("[events.stroke]") :]
-    masked = over("mask", plain.replace('title = "pill"', 'title = "pill"\ncontraindicated = [{ smoker = 1 }]'))
+    masked = replace(
+        over("mask", plain.replace('title = "pill"', 'title = "pill"\ncontraindicated = [{ smoker = 1 }]')),
+        adjacency="sensitive",
+        sensitive=("infected", "fever", "cough", "age"),
+    )
     same, alike = over("same", plain), over("rule", ruled)
     counts = [len(build_course(each, 3).merged().rewards) for each in (same, alike, masked)]
-    # Eight states of the three flags for each fixed part that is told apart, and one for who is no longer treated.
-    assert counts == [8 + 1, 2 * 8 + 1, 2 * 8 + 1]
+    # Eight states of the three flags for each fixed part that is told apart, and one for who is no longer treated, of
+    # each public class.
+    assert counts == [8 + 1, 2 * 8 + 1, 2 * (8 + 1)]
     course = build_course(masked, 3)
-    smoker = np.append(study.scenario.space.groups("smoker")[0], 0) == 1
+    smoker = np.append(study.scenario.space.groups("smoker")[0], [0, 1]) == 1
     assert np.array_equal(course.admissible, ~np.outer(smoker, [False, False, True]))
     assert not course.rewards[~course.admissible].any()
     merged = course.merged()

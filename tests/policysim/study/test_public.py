@@ -148,6 +148,10 @@ def test_the_figure_is_what_no_mechanism_goes_below():
         assert least == pytest.approx(1.0 if q == 1 else max(q / ratio, 1 - ratio * (1 - q)))
     assert "at least e^-ε q, at ε = 0.3 0.741 q, and certainly if q is 1" in why_refused(["pregnancy"], 0.3)
     assert "certainly" not in why_refused(["pregnancy"], math.inf)
+    # 1 - e (1 - 0.9), which is more than 0.9 / e, rounded down.
+    assert why_refused(["pregnancy"], 1.0).endswith(
+        "; where q is 0.9, at least 72.8 of 100 patients who must not get it do"
+    )
 
 
 def test_studies_of_logs_have_public_features_too(tmp_path):
