@@ -6,7 +6,7 @@ cohort         the exact probability of every record, and patients drawn from it
 treatment_effects    what each treatment does to each record: its rules applied, its parts combined
 hazard         what is left after treatment makes death and other events more likely
 treatment_response   outcome probabilities for each record and treatment, and a day of treatment with the night after it
-dynamics, backup     such a day simulated, and averaged over exactly
+dynamics, backup     such a day simulated, and averaged over exactly (flag_products: matrices of independent flags)
 utility        what an outcome is worth, and the reward of the environments
 stay           who comes, and a stay from admission to its end, for both environments
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many

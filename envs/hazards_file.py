@@ -31,15 +31,13 @@ def read_events(
     for name, entry in table.subtables():
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
-            continue
-        if name in [feature.name for feature in features]:
+        elif name in [feature.name for feature in features]:
             table.fail(f"{name} is a feature: an event needs another name", name)
-            continue
         noted = len(entry.mistakes.found)
         event = EventModel(
             title=entry.text("title", name.replace("_", " ")),
             baseline=entry.number("baseline", 0.0, low=0, high=MOST, intervals=intervals),
-            hazard=entry.numbers("hazard", flags, "flag that can clear", low=0, high=MOST, intervals=intervals),
+            hazard=entry.numbers("hazard", flags, "flag", low=0, high=MOST, intervals=intervals),
             relative_risk=_read_risks(entry.table("relative_risk"), features, intervals),
             acute=read_condition(entry.table("acute"), features),
         )

@@ -181,7 +181,7 @@ class Scenario:
     rules : tuple of Rule
         Make the probabilities of the flags, and of death without treatment, in this order.
     natural_clearing : mapping of flag to probability
-        That it clears without treatment; its keys are the outcomes beside death.
+        That it clears without treatment; its keys are the outcomes beside events and death.
     onset : mapping of flag to share
         Over several days: an absent flag appears in a night with this share of its probability at admission, given
         the record as it is that evening; its keys are among the outcomes beside death.

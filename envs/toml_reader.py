@@ -112,8 +112,10 @@ class Table:
         """What this table says of one number: `{ value = 0.5, interval = [0.4, 0.6] }`, both within [low, high]."""
         noted = len(self.mistakes.found)
         value = self.number("value", low=low, high=high)
-        ends = self.list_of("interval", lambda v: is_number(v, low, high), number_wanted(low, high))
+        ends = self.list_of("interval", lambda v: is_number(v, low, high), number_wanted(low, high), [])
         self.close()
+        if "interval" not in self:
+            self.fail("interval is missing: it must be two numbers around the value")
         if len(self.mistakes.found) > noted:
             return value
         if len(ends) != 2 or not ends[0] <= value <= ends[1]:

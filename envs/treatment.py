@@ -45,8 +45,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     0 to `horizon`. It is the record of the morning; when the stay ends, of the last evening.
 
     ## Rewards
-    The realised utility of the day: minus the weight of everything that is present in the evening, minus the weight of
-    death if it came, minus the cost of the treatment.
+    The realised utility of the day: minus the weight of everything that is present in the evening, minus the weights
+    of events and of death if they came, minus the cost of the treatment.
 
     ## Starting State
     A patient drawn from the scenario's cohort, or `reset(options={"record": {"fever": 1, "age": "60-79"}})`: features

@@ -95,6 +95,7 @@ def _read_contraindications(entry: Table, features: Sequence[Feature]) -> Sequen
 def _read_rule(
     table: Table, features: Sequence[Feature], flags: Sequence[str], hazards: Sequence[str], intervals: Intervals
 ) -> TreatmentRule:
+    noted = len(table.mistakes.found)
     when = read_condition(table.table("when"), features)
     kinds = {**dict.fromkeys(EFFECTS, (flags, "flag")), HAZARD_RATIO: (hazards, "event")}
     changes: dict[str, tuple[str, float]] = {}
@@ -117,7 +118,7 @@ def _read_rule(
             changes[target] = operation, value
     source = table.text("source", ILLUSTRATIVE)
     table.close()
-    if not any(operation in table for operation in OPERATIONS):
+    if not changes and len(table.mistakes.found) == noted:
         table.fail("does nothing: it needs set, add or multiply")
     return TreatmentRule(when, changes, source)
 

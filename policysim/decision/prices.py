@@ -132,8 +132,8 @@ COSTS = "costs of treatments"
 def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
     """Each outcome's own sensitivity, and its part in the overall one.
 
-    As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the difference of u between two records is the sum of
-    those of the outcomes; the costs are the same for all records and make none of it.
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of
+    those of the outcomes and of the costs; costs make none of it where no rule lets them depend on the record.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
 
         outcome : its name
         weight : in units of utility; NaN for the costs
-        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|
+        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|, or of costs
         contribution : to the difference of u between the two neighbours and under the action that attain the overall
             sensitivity; these add up to it. Negative for what makes it smaller
         share : contribution / sensitivity of the problem; 0 where that is 0
@@ -177,7 +177,11 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
             )
             rows.append((outcome, weight, abs(weight) * largest, weight * float(difference)))
     rows.sort(key=lambda row: -row[3])
-    rows.append((COSTS, np.nan, 0.0, 0.0))
+    costs = response.costs(study.utility.costs)
+    paid = scenario.space.lookup(pair).of(costs[found.witness.action])
+    columns = (np.broadcast_to(cost, scenario.space.shape).ravel() for cost in costs if cost.size > 1)
+    largest = max((largest_difference(column, adjacency).value for column in columns), default=0.0)
+    rows.append((COSTS, np.nan, largest, float(paid[1] - paid[0])))
     table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
     return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)
 

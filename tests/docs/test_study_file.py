@@ -12,7 +12,16 @@ from policysim.study.study_file import load_study
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
-READERS = ("envs/scenario_file.py", "policysim/study/study_file.py", "policysim/logs/data_section.py")
+READERS = (
+    "envs/scenario_file.py",
+    "envs/features_file.py",
+    "envs/treatments_file.py",
+    "envs/hazards_file.py",
+    "policysim/study/study_file.py",
+    "policysim/logs/data_section.py",
+)
+# A scenario that says everything that a scenario can say.
+LANGUAGE = ROOT / "tests" / "envs" / "data" / "language.toml"
 # Tables whose keys the file chooses: what the page calls them. A reader takes whatever stands there.
 CHOSEN = {
     "features": "NAME",
@@ -21,19 +30,28 @@ CHOSEN = {
     "data.treatments": "VALUE",
     "data.outcome": "COLUMN",
     "rules[].when": "FEATURE",
-    "death.acute": "FEATURE",
-    "death.relative_risk": "FEATURE",
     "weights": "OUTCOME",
     "natural_clearing": "FLAG",
     "onset": "FLAG",
     **{f"rules[].{operation}": "FLAG" for operation in ("set", "add", "multiply")},
     **{f"treatments.NAME.{effect}": "FLAG" for effect in ("clears", "side_effects")},
-    "death.hazard": "FLAG",
+    "treatments.NAME.hazard_ratio": "EVENT",
+    "treatments.NAME.contraindicated[]": "FEATURE",
+    "treatments.NAME.rules[].when": "FEATURE",
+    "events": "NAME",
+    **{f"{hazard}.hazard": "FLAG" for hazard in ("death", "events.NAME")},
+    **{f"{hazard}.{risks}": "FEATURE" for hazard in ("death", "events.NAME") for risks in ("acute", "relative_risk")},
 }
 # Tables of the same kind that the page writes out in one row.
 IN_ONE_ROW = {"utility.weights", "utility.costs", "capacity"}
+IN_ONE_ROW |= {f"treatments.NAME.rules[].{operation}" for operation in ("set", "add", "multiply")}
+# Read as they stand: their keys are features.
+CONDITIONS = ("rules[].when", "death.acute", "events.NAME.acute", "treatments.NAME.rules[].when")
+CONDITIONS += ("treatments.NAME.contraindicated[]",)
 # Arrays of tables.
-REPEATED = {"rules"}
+REPEATED = {"rules", "treatments.NAME.rules", "treatments.NAME.contraindicated"}
+# What may stand in place of any number that has an interval.
+INTERVAL = ("value", "interval")
 
 
 STUDY, SCENARIO = PAGE.split("\n## A scenario\n")
@@ -46,6 +64,8 @@ def documented(part=PAGE):
 
 def as_on_the_page(key):
     """A key path in the words of the page; None where it ends in a table that is one row."""
+    if key[-1] in INTERVAL:
+        return f"NUMBER.{key[-1]}"
     text = ""
     for part in key:
         if isinstance(part, int):
@@ -80,7 +100,7 @@ def asked(files):
         real, numbers = Table._read, Table.numbers
 
         def note(table, *names):
-            part = SCENARIO if table.mistakes.path.parent.name == "scenarios" else STUDY
+            part = SCENARIO if table.mistakes.path.parent.name in ("scenarios", "data") else STUDY
             found[part].add(as_on_the_page((*table.key, *names)))
 
         def read(table, name, *rest):
@@ -97,8 +117,9 @@ def asked(files):
         patch.setattr(Table, "numbers", read_numbers)
         for file in files:
             load_study(file)
+        load_scenario(LANGUAGE)
     # A condition is read as it stands: its keys are features, and nothing is asked for by name.
-    found[SCENARIO] |= {f"{table}.FEATURE" for table in ("rules[].when", "death.acute")}
+    found[SCENARIO] |= {f"{table}.FEATURE" for table in CONDITIONS}
     found[STUDY] |= {"data"}  # looked for before anything is asked
     return {part: keys - {None} for part, keys in found.items()}
 
@@ -154,8 +175,15 @@ def blocks():
     return re.findall(r"^```toml\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_examples_of_the_page_are_those_that_ship_and_are_read():
-    whole, of_log = blocks()
+def test_the_examples_of_the_page_are_those_that_ship_and_are_read(tmp_path):
+    whole, of_log, of_treatment = blocks()
+    covid = (ROOT / "envs" / "scenarios" / "covid.toml").read_text(encoding="utf-8")
+    (tmp_path / "more.toml").write_text(f"{covid}\n{of_treatment}", encoding="utf-8")
+    more = load_scenario(tmp_path / "more.toml")
+    assert list(more.treatments) == ["a0", "a1", "a2", "a3", "a4"]
+    assert more.outcomes[-2:] == ("stroke", "death")
+    assert more.contraindication_features == ("asthma", "heart_disease", "age")
+    assert more.intervals == {"treatments.a4.clears.pneumonia": (0.4, 0.6)}
     ward = ROOT / "examples" / "ward" / "study.toml"
     assert whole == ward.read_text(encoding="utf-8")
     assert load_study(ward).utility.weights["death"] == 20

@@ -13,7 +13,9 @@ from vector_pair import MODES, N, Pair, assert_same
 
 import envs
 import policysim  # noqa: F401 - registers the environments
+from envs.backup import Backup
 from envs.treatment import TreatmentEnv
+from envs.treatment_response import Course
 from envs.treatment_vector import TreatmentVectorEnv
 from policysim.study.study_problem import expected_utilities
 
@@ -192,3 +194,23 @@ def test_a_million_patients_have_the_exact_frequencies_and_rewards(language):
 def test_costs_that_depend_on_the_record_ask_for_it(language):
     with pytest.raises(ValueError, match="the costs of this scenario depend on the record: give records"):
         envs.default_utility(language).realized(language, np.zeros((1, 6)), [1])
+
+
+def test_stays_of_several_days_have_the_exact_value(language):
+    horizon, n = 3, 200_000
+    course = Course(envs.ResponseModel(language), horizon)
+    policy = course.response.admissible / course.response.admissible.sum(axis=1, keepdims=True)
+    rewards, backup = expected_utilities(course.response, envs.default_utility(language)), Backup(course)
+    value = np.zeros(language.space.size)
+    for _ in range(horizon):
+        value = (policy * (rewards + backup.continuation(value))).sum(axis=1)
+    env, rng = TreatmentVectorEnv(n, LANGUAGE, horizon=horizon, autoreset_mode="Disabled"), np.random.default_rng(4)
+    _, info = env.reset(seed=11)
+    returns = np.zeros(n)
+    for _ in range(horizon):
+        _, gained, *_, info = env.step(allowed_draw(info["action_mask"], rng))
+        returns += gained
+    error = returns.std() / np.sqrt(n)
+    assert abs(returns.mean() - envs.prior(language) @ value) <= 4 * error
+    # It could tell the value from others.
+    assert 4 * error <= 0.05 * np.ptp(value)

@@ -98,6 +98,13 @@ def test_a_hazard_that_is_not_spread_over_the_days_would_be_noticed(chain):
     assert joint_error(course, chain) > 1e-3
 
 
+def test_a_ratio_that_is_not_applied_on_each_day_would_be_noticed(tmp_path, monkeypatch):
+    language = ByHand(scenario("language", tmp_path), DAYS)
+    monkeypatch.setattr(Backup, "_hazard_of", property(lambda _: [0] * 4, lambda *_: None), raising=False)
+    assert continuation_error(course_of(language), language.matrices()) > 1e-4
+    assert push_error(course_of(language), language.matrices()) > 1e-5
+
+
 def test_a_night_before_the_day_would_be_noticed(chain):
     nights = ByHand(chain.scenario, DAYS)
     actual = nights.matrices()

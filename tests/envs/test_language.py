@@ -1,6 +1,7 @@
 """What a scenario can say, on random small scenarios: against enumeration of every outcome of every record."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from random_scenarios import scenario_texts
 import envs
 from envs.backup import Backup
 from envs.dynamics import Dynamics
+from envs.scenario import EventModel, TreatmentRule
 from envs.treatment_response import Course
 from policysim.study.study_problem import expected_utilities
 
@@ -63,7 +65,8 @@ def check_tables(scenario):
 def check_days(scenario):
     """Expectations and masses go through the dense matrix."""
     by_hand, rng = ByHand(scenario, 3), np.random.default_rng(1)
-    matrices, backup = by_hand.matrices(), Backup(Course(envs.ResponseModel(scenario), 3))
+    course = Course(envs.ResponseModel(scenario), 3)
+    matrices, backup = by_hand.matrices(), Backup(course)
     values = rng.normal(size=matrices.shape[1])
     assert np.abs(backup.continuation(values) - np.einsum("axz,z->xa", matrices, values)).max() <= 1e-12
     assert np.abs(backup.continuation(values, actions=[1])[:, 0] - matrices[1] @ values).max() <= 1e-12
@@ -77,6 +80,7 @@ def check_days(scenario):
     assert np.abs(alone - envs.prior(scenario) @ matrices[1]).max() <= 1e-12
     # Two days back are the mean over every path.
     rewards, value = by_hand.rewards(), np.zeros(len(mass))
+    assert np.abs(expected_utilities(course.response, envs.default_utility(scenario)) - rewards).max() <= 1e-12
     for _ in range(2):
         value = (policy * (rewards + backup.continuation(value))).sum(axis=1)
     first = (policy * rewards).sum(axis=1)
@@ -144,3 +148,54 @@ def test_random_scenarios_are_what_the_definitions_say(path):
 
     check()
     assert min(seen.values()) >= 4, seen
+
+
+def test_the_file_is_read_as_it_stands():
+    language = envs.load_scenario(Path(__file__).parent / "data" / "language.toml")
+    assert language.outcomes == ("infected", "fever", "clots", "stroke", "bleeding", "death")
+    assert [language.outcome_title(name) for name in ("stroke", "bleeding", "death")] == [
+        "ischaemic stroke", "bleeding", "death",
+    ]  # fmt: skip
+    assert language.contraindication_features == ("fever", "clots", "asthma", "pregnancy", "age")
+    assert language.costs_by_record
+    assert language.intervals == {
+        "natural_clearing.infected": (0.05, 0.2),
+        "treatments.antiviral.cost": (0.01, 0.06),
+        "treatments.antiviral.clears.infected": (0.5, 0.7),
+        "treatments.antiviral.hazard_ratio.stroke": (0.8, 1.8),
+        "treatments.antiviral.rules.0.multiply.clears.infected": (0.5, 0.7),
+        "events.stroke.baseline": (0.005, 0.02),
+        "events.stroke.relative_risk.age.1": (2.0, 4.5),
+        "events.bleeding.hazard.fever": (0.0, 0.2),
+        "weights.stroke": (3.0, 8.0),
+    }
+    antiviral = language.treatments["antiviral"]
+    assert antiviral.contraindicated == ({"pregnancy": (1,)}, {"age": ("old",), "asthma": (1,)})
+    assert antiviral.hazard_ratio == {"death": 0.9, "stroke": 1.2}
+    assert antiviral.rules[0] == TreatmentRule(
+        when={"age": ("old",)},
+        changes={
+            "clears.infected": ("multiply", 0.6),
+            "side_effects.fever": ("multiply", 1.5),
+            "cost": ("multiply", 2.0),
+        },
+        source="illustrative",
+    )
+    assert language.events["bleeding"] == EventModel(
+        "bleeding", 0.005, {"fever": 0.1}, {"pregnancy": (1.0, 2.0)}, {"infected": (1,)}
+    )
+
+
+def test_a_scenario_that_says_none_of_this_has_none_of_it():
+    covid = envs.load_scenario("covid")
+    assert (covid.events, covid.intervals, covid.contraindication_features, covid.costs_by_record) == (
+        {},
+        {},
+        (),
+        False,
+    )
+    assert covid.outcomes == (*covid.transient, "death")
+    response = envs.ResponseModel(covid)
+    # Each table has the size of what it depends on.
+    assert {grid.size for row in response.presence for grid in row} == {2}
+    assert {cost.size for cost in response.costs({"a1": 0.5})} == {1}

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ ODD = st.sampled_from(
         '"death"', '"age"', '"covid_positive"', '"v1"', "'''a\nb'''", '"\\u2028\\n"', "[]", "[0.5, 0.5]", "[[]]",
         "[{}]", '["none", "none"]', '["v1"]', "[1, 2, 3]", "[0, 1]", "[nan]", "{}", "{ a = 1 }", "{ fever = 1 }",
         "{ levels = [0, 1], shares = [0.5, 0.5] }", '"unclosed', "[1, 2", "{ a = 1", "=", "\x00", "# gone",
+        "{ value = 0.5 }", "{ value = 0.5, interval = [0.4, 0.6] }", "{ value = 1e9, interval = [nan, 1] }",
+        "{ clears.fever = 0.5 }", '["both"]', '["antiviral", "none"]', "[{ fever = 1 }, {}]", '[{ age = "old" }]',
     ]
 )  # fmt: skip
 LINES = st.sampled_from(
@@ -23,6 +26,8 @@ LINES = st.sampled_from(
         "when = { fever = 1 }", "set = { fever = 1, death = 1 }", "add = { fever = -1 }", "per = {}", "x.y.z = 1",
         'combines = ["a9"]', '"\\n" = 1', "a = 1 # ]", "gamma = {}", "levels = [1]", "[[[", "]", "[death]", "[[death]]",
         'per = { feature = "age", unit = 1e-9 }', 'flags = ["death"]', "acute = {}", "baseline = 0", "fever = {}",
+        "[[treatments.both.rules]]", "[events.x]", "[events.fever]", "contraindicated = [{ fever = 0 }, { fever = 1 }]",
+        "multiply = { cost = 1e308, hazard_ratio.death = 1e6 }", "hazard_ratio = { death = 1e-6, stroke = 1e6 }",
     ]
 )  # fmt: skip
 VALUE = re.compile(r'(?<=[=\[, ])\s*(?:"[^"\n]*"|-?\d[\d.e]*|\{[^{}\n]*\}|\[[^\[\]\n]*\])')
@@ -62,10 +67,11 @@ def load(path, text):
         return str(error)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=400)
-@given(st.data())
-def test_a_damaged_scenario_is_refused_by_lines_or_can_be_computed(small_path, tmp_path_factory, data):
-    text = small_path.read_text(encoding="utf-8")
+@settings(derandomize=True, deadline=None, database=None, max_examples=250)
+@pytest.mark.parametrize("name", ["small", "language"])
+@given(data=st.data())
+def test_a_damaged_scenario_is_refused_by_lines_or_can_be_computed(small_path, tmp_path_factory, name, data):
+    text = small_path.with_stem(name).read_text(encoding="utf-8")
     for _ in range(data.draw(st.integers(1, 3))):
         text = damage(data, text)
     path = tmp_path_factory.getbasetemp() / "damaged.toml"
@@ -87,7 +93,10 @@ def test_a_damaged_scenario_is_refused_by_lines_or_can_be_computed(small_path, t
     assert np.isfinite(response.death).all()
     assert response.death.min() >= 0
     assert response.death.max() <= 1
-    assert all(((grid >= 0) & (grid <= 1)).all() for row in response.presence for grid in row)
+    for outcome in result.outcomes:
+        assert ((response.probability(outcome) >= 0) & (response.probability(outcome) <= 1)).all()
+    assert all(np.isfinite(cost).all() for cost in response.costs(envs.default_utility(result).costs))
+    assert response.admissible is None or response.admissible.any(axis=1).all()
     utility = envs.default_utility(result)
     assert np.isfinite(utility.weight_vector(result.outcomes)).all()
     assert np.isfinite(utility.cost_vector(result.actions)).all()

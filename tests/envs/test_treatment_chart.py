@@ -69,6 +69,40 @@ def test_the_end_is_in_words_and_no_morning_follows(chain, evening, status):
     assert lines[1] == "day        1"
 
 
+def test_an_event_has_a_row_of_its_own_and_belongs_to_no_morning(tmp_path):
+    events = scenario("events", tmp_path)
+    history = History(events, 3, 1)
+    history.admit(ONE, np.array([[1, 0, 1]], dtype=np.int16))  # fever, not old, clots
+    history.note(
+        ONE, ONE, np.array([[1, 0, 1, 0]], dtype=bool), np.array([[1, 0, 1]], dtype=np.int16), np.array([False])
+    )
+    chart = history.chart(0)
+    assert as_text(chart).splitlines() == [
+        "At admission: fever, clots, old no",
+        "day        1    2",
+        "treatment  none",
+        "fever      ■■   ■",
+        "clots      ■·   ■",
+        "stroke      ■",
+        "■ present, · absent, in the morning and in the evening, or events of the day;",
+        "none, pill",
+        "day 1 of 3",
+    ]
+    # Six halves of a day have a bar, of which a patient with fever alone has one.
+    alone = History(events, 3, 1)
+    alone.admit(ONE, np.array([[1, 0, 0]], dtype=np.int16))
+    assert bar_pixels(as_image(chart)) == pytest.approx(6 * bar_pixels(as_image(alone.chart(0))), rel=0.1)
+
+
+def test_recovery_counts_flags_only(tmp_path):
+    history = History(scenario("events", tmp_path), 3, 1)
+    history.admit(ONE, np.array([[1, 0, 0]], dtype=np.int16))
+    history.note(
+        ONE, ONE, np.array([[0, 0, 1, 0]], dtype=bool), np.array([[0, 0, 0]], dtype=np.int16), np.array([True])
+    )
+    assert history.chart(0).status == "recovered on day 1"
+
+
 def test_a_new_patient_has_a_new_chart(chain):
     history = History(chain, 4, 2)
     history.admit(np.array([0, 1]), np.vstack([code(fever=1), code(cough=1)]))

@@ -117,7 +117,9 @@ def scenario_texts(draw):
         "[[rules]]\nwhen = { fever = 1 }\nset = { rash = 0.5 }",
         f"[natural_clearing]\n{chr(10).join(f'{flag} = {draw(stated(share(), high=1.0))}' for flag in FLAGS)}",
         "[onset]\nfever = 0.5\nrash = 0.8",
-        '[treatments.none]\ntitle = "no treatment"',
+        # The first treatment is the one called untreated, even if it does something.
+        f"[treatments.none]\nhazard_ratio = {draw(table([*events, 'death'], stated(share(0.5, 1.5), low=0.01)))}",
+        f"[[treatments.none.rules]]\nwhen = {draw(condition())}\nmultiply = {{ hazard_ratio.death = 1.5, cost = 2 }}",
     ]
     names = ("pill", "drip", "both")[: draw(st.integers(1, 3))]
     parts += [draw(treatment(name, names[:place], [*events, "death"])) for place, name in enumerate(names)]

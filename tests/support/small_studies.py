@@ -57,6 +57,23 @@ cough = 0.3
 death = 10
 """
 
+# The same where the pill depends on the patient, and there is an event.
+DEPENDENT = (
+    SCENARIO
+    + """\
+stroke = 4
+
+[[treatments.pill.rules]]
+when = { fever = 1, age = "old" }
+multiply = { clears.infected = 0.5 }
+add = { cost = 0.75, hazard_ratio.stroke = 1.5 }
+
+[events.stroke]
+baseline = 0.01
+hazard = { fever = 0.25 }
+"""
+)
+
 STUDY = """\
 title = "A small study"
 scenario = "scenario.toml"

@@ -5,13 +5,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_studies import SCENARIO, write_small_study
+from small_studies import DEPENDENT, SCENARIO, write_small_study
 
 import policysim as ps
+from envs import load_scenario
 from envs.treatment_response import ResponseModel
 from policysim.course.course_records import ABSORBED
 from policysim.course.treatment_course import build_course
 
+FILE = "scenario.toml"
 ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
 
 
@@ -242,3 +244,26 @@ def test_one_feature_does_not_compose_over_days():
     assert loss == pytest.approx(2.98, abs=0.005)
     # Any-record composes: the same policy has a daily loss of 2 there, and two days stay within 4.
     assert loss <= 2 * ps.privacy_loss(table, ps.AnyRecord()).epsilon
+
+
+def test_a_merged_course_keeps_apart_who_is_treated_otherwise(study, tmp_path):
+    def over(name, text):
+        return replace(study, scenario=load_scenario(write_small_study(tmp_path / name, scenario=text).parent / FILE))
+
+    # Smokers and others differ in nothing but what they may get, or what the pill does to them.
+    ruled = DEPENDENT.replace("age = [1, 4]\nsmoker = [1, 1.5]\n", "").replace('age = "old"', "smoker = 1")
+    plain = ruled[: ruled.index("[[treatments.pill.rules]]")] + ruled[ruled.index("[events.stroke]") :]
+    masked = over("mask", plain.replace('title = "pill"', 'title = "pill"\ncontraindicated = [{ smoker = 1 }]'))
+    same, alike = over("same", plain), over("rule", ruled)
+    counts = [len(build_course(each, 3).merged().rewards) for each in (same, alike, masked)]
+    # Eight states of the three flags for each fixed part that is told apart, and one for who is no longer treated.
+    assert counts == [8 + 1, 2 * 8 + 1, 2 * 8 + 1]
+    course = build_course(masked, 3)
+    smoker = np.append(study.scenario.space.groups("smoker")[0], 0) == 1
+    assert np.array_equal(course.admissible, ~np.outer(smoker, [False, False, True]))
+    assert not course.rewards[~course.admissible].any()
+    merged = course.merged()
+    assert np.array_equal(merged.admissible[merged.first_records.state], course.admissible)
+    values = np.random.default_rng(3).normal(size=len(merged.rewards))
+    whole = course.continuation(values[merged.first_records.state])
+    assert merged.continuation(values)[merged.first_records.state] == pytest.approx(whole, abs=1e-13)

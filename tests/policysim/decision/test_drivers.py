@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from random_problems import neighbour_pairs
-from small_studies import STUDY, write_small_study
+from small_studies import DEPENDENT, STUDY, write_small_study
 
 import policysim as ps
 from envs.treatment_response import ResponseModel
@@ -41,6 +41,16 @@ def test_each_outcome_has_the_largest_difference_of_its_term_over_neighbours(stu
         largest = max(np.abs(term[x] - term[y]).max() for x, y in pairs)
         assert table.loc[outcome, "sensitivity"] == pytest.approx(largest, abs=1e-12)
     assert table.loc[COSTS, "sensitivity"] == 0
+
+
+def test_costs_that_depend_on_the_record_are_a_part_of_it(tmp_path):
+    weights = "\n[utility]\nweights = { death = 0.1, stroke = 0.1 }\n"
+    study = ps.load_study(write_small_study(tmp_path, STUDY + weights, DEPENDENT))
+    problem = ps.build_problem(study)
+    table = sensitivity_by_outcome(study, problem).set_index("outcome")
+    assert table["contribution"].sum() == pytest.approx(problem.sensitivity.value, abs=1e-13)
+    assert table.loc[COSTS, ["sensitivity", "contribution"]].tolist() == pytest.approx([0.75, 0.75])
+    assert "stroke" in table.index
 
 
 def test_no_outcome_contributes_more_than_its_own_sensitivity(study):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_studies import STUDY, write_small_study
+from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs.treatment_response import ResponseModel
@@ -12,9 +12,9 @@ from policysim.decision.prices import COSTS
 from policysim.study.sweep import applies
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    return ps.load_study(write_small_study(tmp_path_factory.mktemp("parts"), STUDY))
+@pytest.fixture(scope="module", params=[SCENARIO, DEPENDENT], ids=["same-for-all", "by-patient"])
+def study(request, tmp_path_factory):
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("parts"), STUDY, request.param))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,11 @@ def test_each_part_is_that_of_its_outcome(study, problem, policies):
             assert table.loc[(policy.name, outcome), "lost"] == pytest.approx(
                 study.utility.weights[outcome] * more, abs=1e-14
             )
-        costs = shift.sum(axis=0) @ study.utility.cost_vector(study.scenario.actions)
+        space = study.scenario.space
+        cost = np.tile(study.utility.cost_vector(study.scenario.actions), (space.size, 1))
+        if study.scenario.costs_by_record:
+            cost[:, 2] += 0.75 * (space.groups("fever")[0] & space.groups("age")[0])
+        costs = (shift * cost).sum()
         assert table.loc[(policy.name, COSTS), "lost"] == pytest.approx(costs, abs=1e-14)
 
 
