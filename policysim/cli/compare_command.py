@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
     add_bounds,
+    add_learning,
     add_policies,
     add_study,
     as_usage,
@@ -80,6 +81,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
+    add_learning(parser)
     parser.add_argument(
         "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
     )
@@ -144,7 +146,7 @@ def _question(chosen: argparse.Namespace) -> Question:
         from policysim.trials.trial_question import TrialQuestion
 
         refuse(TrialQuestion, vars(chosen), study.name)
-        return TrialQuestion(study, named=_named(chosen))
+        return TrialQuestion(study, named=_named(chosen), learn_epsilon=chosen.learn_epsilon)
     from policysim.decision.decision_question import DecisionQuestion
 
     refuse(DecisionQuestion, vars(chosen))

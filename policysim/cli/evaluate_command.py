@@ -8,7 +8,7 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import add_json, add_seed, as_usage, number, one_epsilon
+from policysim.cli.options import add_json, add_learning, add_seed, as_usage, number, one_epsilon
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def add(commands: Commands) -> None:
         "--model",
         type=model,
         metavar="NAME",
-        help="for dr and dm: linear (default), logistic or gradient-boosting, in place of the study's",
+        help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of that of the "
+        "study",
     )
     parser.add_argument(
         "--clip",
@@ -86,17 +87,21 @@ def add(commands: Commands) -> None:
         metavar="W",
         help="the largest importance weight allowed (default: no limit)",
     )
+    add_learning(parser)
     add_seed(parser, "decides which rows share a fold (default: 0)")
     add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
+    from policysim.question.protocol import ONLY_OF_A_LOG, refuse_options
     from policysim.report.deliver import deliver
     from policysim.trials.evaluation_question import EvaluationQuestion
 
     _check_together(chosen)
     study = _logged_study(chosen.log)
+    if study is None:
+        refuse_options(ONLY_OF_A_LOG, vars(chosen))
     question = EvaluationQuestion(
         study or Path(chosen.log),
         _target(chosen, study),
@@ -104,6 +109,7 @@ def run(chosen: argparse.Namespace) -> int:
         model=chosen.model,
         clip=chosen.clip,
         seed=chosen.seed,
+        learn_epsilon=chosen.learn_epsilon,
     )
     return deliver(question, as_json=chosen.json)
 

@@ -10,6 +10,7 @@ load_log        load_log: from a LogSource to arrays; what was decided for each 
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates
 outcome_models  models of the reward, by name, from scikit-learn
+learners         the model that held-out rows choose, shrunk to the arms' means
 guess_columns, column_names   what a file's columns hold, and what their names say
 guess_roles, guess_outcome, guess_later, guess_features   what policysim init takes them for, and when it asks
 study_text      the study file that it writes

@@ -271,6 +271,11 @@ class LoggedData:
         """Number of actions, k."""
         return len(self.names)
 
+    def of(self, rows: IntArray | NDArray[np.bool_]) -> LoggedData:
+        """The same of some rows."""
+        observed = self.observed.of(rows) if self.observed else None
+        return LoggedData(self.actions[rows], self.rewards[rows], self.propensities[rows], self.names, observed)
+
     @property
     def known(self) -> Observed:
         """What outcome models are fitted to: the rewards, or what is known of them."""

@@ -31,7 +31,8 @@ JOINT = ", "
 EQUAL, ESTIMATE = "equal", "estimate"
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
-_, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
+OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
+LOGISTIC = OUTCOME_MODELS[1]
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,11 @@ from policysim.question.extras import optional
 FEWEST_ROWS = 10
 # Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
-LINEAR, LOGISTIC, _ = OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting")
+OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
+LINEAR, LOGISTIC, _, CONSTANT, CHOSEN = OUTCOME_MODELS
+# What "chosen" tries beside a regression: boosted trees that are few and small, as it fits many.
+SMALL_TREES = "small-trees"
+FEW_TREES = {"max_iter": 40, "max_leaf_nodes": 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,7 @@ def fit_outcome_model(
     name : str
         "linear": ridge regression, its penalty chosen by leave-one-out error. "logistic": penalised logistic
         regression, for rewards of 0 and 1. "gradient-boosting": scikit-learn's histogram gradient boosting.
+        "constant": the mean of each action. "chosen" is `learners.chosen_model`.
         An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
     weights : array, (m,), optional
         How much each row counts, >= 0; rows of weight 0 have no part. By default all count the same.
@@ -81,7 +86,10 @@ def fit_outcome_model(
     ValueError
         For an unknown name, or rewards other than 0 and 1 with "logistic".
     """
-    check_outcome_model(name, rewards)
+    if name == CHOSEN:
+        raise ValueError(f"outcome_model={CHOSEN!r} looks at propensities: it is fitted by fit_to_log.")
+    if name != SMALL_TREES:
+        check_outcome_model(name, rewards)
     centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
@@ -90,7 +98,7 @@ def fit_outcome_model(
     for action in range(n_actions):
         rows = (actions == action) & (counts > 0)
         own = rewards[rows]
-        if len(own) < FEWEST_ROWS or own.min() == own.max():
+        if name == CONSTANT or len(own) < FEWEST_ROWS or own.min() == own.max():
             among = rows if len(own) else counts > 0
             regressions.append(_constant(float(np.average(rewards[among], weights=counts[among]))))
         else:
@@ -119,11 +127,12 @@ def _fit(
 
         logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, weights)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
-    return _fit_trees(covariates, rewards, weights, seed)
+    options = FEW_TREES if name == SMALL_TREES else {}
+    return _fit_trees(covariates, rewards, weights, seed, options)
 
 
 def _fit_trees(
-    covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int
+    covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int, options: Mapping[str, int]
 ) -> Callable[[FloatArray], FloatArray]:
     """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
     with optional():
@@ -135,5 +144,5 @@ def _fit_trees(
             return np.asarray(trees.predict(rows))
 
     with threadpool_limits(1):
-        trees = HistGradientBoostingRegressor(random_state=seed).fit(covariates, rewards, weights)
+        trees = HistGradientBoostingRegressor(random_state=seed, **options).fit(covariates, rewards, weights)
     return predict

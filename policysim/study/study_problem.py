@@ -122,19 +122,11 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
         declared range, so that no row of the log can move a score beyond it.
     """
-    from policysim.logs.outcome_models import fit_outcome_model  # noqa: PLC0415 - a scenario reads no tables
+    from policysim.logs.learners import fit_to_log  # noqa: PLC0415 - a scenario reads no tables
 
     source, data = study.log, log.data
-    known = data.known.of(rows)
-    model = fit_outcome_model(
-        source.outcome_model,
-        indicators(log.space, log.records[rows]),
-        data.actions[rows],
-        known.rewards,
-        data.n_actions,
-        weights=known.weights,
-        seed=study.seed,
-    )
+    covariates = indicators(log.space, log.records[rows])
+    model = fit_to_log(source.outcome_model, covariates, data.of(rows), seed=study.seed)
     assumed = smoothed_prior(log.space, log.records[rows])
     return DecisionProblem(
         np.clip(_scores(model, log.space, data.n_actions), *source.utility_range),

@@ -8,6 +8,9 @@ holes            groups of patients to whom the log never gives an action, in ra
 arms             the arms before any model, and a policy against the best of them
 splits           policies from one part of a log, evaluated on the other; means over repeated splits
 held_out         policies compared on held-out patients
+heterogeneity    whether there is anything to individualise, tested before any policy
+diagnostics      calibration of the scores, balance of the arms, propensities; e_value: how much confounding it takes
+private_arm      one arm for everybody, chosen privately from the log
 power            the least gain that a log shows, the patients it takes, and the gain a mechanism needs
 trial_findings, trial_screen, trial_drawings   what a comparison found, and what people see of it
 trial_question   the same as a question

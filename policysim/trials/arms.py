@@ -14,7 +14,9 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from policies.arrays import FloatArray, IntArray
+from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
 from policysim.trials.caveats import overlap_caveats
@@ -91,6 +93,34 @@ def _wilson(share: float, error: float, weights: FloatArray) -> tuple[float, flo
     centre = (share + Z**2 / (2 * m)) / (1 + Z**2 / m)
     reach = Z / (1 + Z**2 / m) * float(np.sqrt(share * (1 - share) / m + (Z / (2 * m)) ** 2))
     return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
+    """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
+
+    `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
+    outcomes are possible: no interval leaves them.
+    """
+    unit = source.utility_range == default_range(source.outcome)
+    shown = dict(log.outcomes)
+    if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
+        shown = {"utility": log.data.rewards, **shown}
+    excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
+    frames = []
+    for name, values in shown.items():
+        known = np.isfinite(values)
+        without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
+        data = log.data
+        observed = data.observed if np.array_equal(values, data.rewards) else None
+        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names, observed)
+        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
+        if np.array_equal(values, data.rewards):
+            limits = source.utility_range
+        means = arm_means(own, limits)
+        means.insert(0, "outcome", name)
+        means.insert(3, "missing", excluded + without)
+        frames.append(means)
+    return pd.concat(frames, ignore_index=True)
 
 
 @dataclass(frozen=True)

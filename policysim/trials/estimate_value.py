@@ -15,8 +15,9 @@ from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
+from policysim.logs.learners import fit_to_log
 from policysim.logs.log_frame import LoggedData, check_seed, one_of
-from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_outcome_model
+from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import UPPER, Z
 from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
@@ -75,7 +76,7 @@ def cross_fit(
     covariates : array, (n_rows, n_covariates)
         Finite numbers.
     outcome_model : str
-        See `fit_outcome_model`.
+        See `fit_outcome_model` and, for "chosen", `learners.chosen_model`.
     folds : int
         K, >= 2 and at most the number of rows; the folds differ by at most one row.
     seed : int
@@ -91,21 +92,18 @@ def cross_fit(
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
         raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
     check_seed(seed)
-    known = log.known
-    check_outcome_model(outcome_model, known.rewards)
+    check_outcome_model(outcome_model, log.known.rewards)
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds)
     predictions = np.empty((log.n_rows, log.n_actions))
     models, fewest = [], np.full(log.n_actions, log.n_rows)
     progress.expect(int(folds))
     for fold in range(int(folds)):
         rest = fold_of != fold
-        actions, mine = log.actions[rest], known.of(rest)
-        model = fit_outcome_model(
-            outcome_model, covariates[rest], actions, mine.rewards, log.n_actions, weights=mine.weights, seed=seed
-        )
+        mine = log.of(rest)
+        model = fit_to_log(outcome_model, covariates[rest], mine, seed=seed)
         predictions[~rest] = model.predict(covariates[~rest])
         models.append(model)
-        np.minimum(fewest, np.bincount(actions[mine.weights > 0], minlength=log.n_actions), out=fewest)
+        np.minimum(fewest, np.bincount(mine.actions[mine.known.weights > 0], minlength=log.n_actions), out=fewest)
         progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
     return CrossFit(covariates, fold_of, tuple(models), predictions, thin)

@@ -63,7 +63,8 @@ def evaluate_log(
         covariates of the log. Columns that are named here are taken whatever they are called. Without any, a mean for
         each action is the outcome model.
     outcome_model : str
-        "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1) or "gradient-boosting".
+        "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1), "gradient-boosting",
+        "constant" (a mean for each action), or "chosen" among these by held-out rows, shrunk to the means.
     folds : int
         The outcome model of each of this many parts is fitted on the others. By default 5, and 20 for "dm", whose
         standard error is made from them and is as rough as they are few; fewer if there are fewer rows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from policysim import figures
+from policysim.figures.described import Described, Lines
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
@@ -62,6 +63,69 @@ def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
         lambda size: figures.action_probabilities(mine, size=size),
         wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+    )
+
+
+def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
+    """Scores beside what was seen; None where no arm has patients enough."""
+    if calibration.empty:
+        return None
+    ends = calibration[["predicted", "low", "high"]]
+    panel = Lines(
+        "What was seen against what scores predict",
+        "mean score of a fifth of an arm's patients",
+        "their mean outcome, with its 95 % interval",
+        x="predicted",
+        log="",
+        diagonal=(float(ends.min().min()), float(ends.max().max())),
+    )
+    description = (
+        "The mean outcome of each arm's patients, in fifths by their score under it, against the mean score; the score "
+        "of a patient was fitted without that patient. On the grey line scores are right."
+    )
+    rows = tuple(
+        (str(row["line"]), words.rounded(row["predicted"]), words.with_interval(row["value"], row["low"], row["high"]),
+         f"{row['patients']:,}")
+        for row in calibration.to_dict("records")
+    )  # fmt: skip
+    made = Described("calibration", description, calibration, (panel,))
+    return Drawing(
+        made.name,
+        "Are the scores right on average?",
+        description,
+        lambda _: made.figure(),
+        TextTable(("arm", "mean score", "mean outcome", "patients"), rows),
+        table="calibration.csv",
+    )
+
+
+def propensities_drawing(propensities: pd.DataFrame) -> Drawing | None:
+    """How probable the treatments were that patients got; None where that does not vary within the arms."""
+    if propensities.empty:
+        return None
+    panel = Lines(
+        "How probable the treatments were that patients got",
+        "probability of the treatment that the patient got",
+        "share of the arm's patients with at most this",
+        x="propensity",
+        log="",
+    )
+    description = (
+        "For each arm the share of its patients whose treatment had at most a given probability (propensity). Curves "
+        "that start near 0 belong to arms in which few patients stand for many others."
+    )
+    rows = tuple(
+        (str(name), *(words.rounded(float(mine["propensity"].quantile(q))) for q in (0, 0.25, 0.5, 0.75, 1)))
+        for name, mine in propensities.groupby("line", sort=False)
+    )
+    made = Described("propensities", description, propensities, (panel,))
+    return Drawing(
+        made.name,
+        panel.title,
+        description,
+        lambda _: made.figure(),
+        TextTable(("arm", "least", "a quarter", "half", "three quarters", "largest"), rows),
+        table="propensities.csv",
     )
 
 

@@ -7,17 +7,18 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData
-from policysim.logs.log_source import EXCLUDE, LogSource, default_range
+from policysim.logs.log_source import ESTIMATE
 from policysim.question.words import ALL, rounded, with_interval
 from policysim.study.declared import LoggedStudy
-from policysim.trials.arms import arm_means
+from policysim.trials.arms import arms_of
+from policysim.trials.diagnostics import balance_of, balance_words
+from policysim.trials.e_value import confounding_needed, e_value_words
+from policysim.trials.heterogeneity import Heterogeneity, heterogeneity, heterogeneity_words
 from policysim.trials.log_caveats import LogCaveats, censoring_words, log_caveats, outcome_words
 from policysim.trials.power import Power, break_even_words, power_of, power_words
 
@@ -69,6 +70,12 @@ class LoggedFindings:
         What the outcome is, where it is not a column alone.
     censoring : str
         How many patients of each arm are not followed to the horizon; "" if there is none.
+    overlap_words : list of str
+        Balance of the arms; where propensities are estimated, how much confounding it takes.
+    heterogeneity : Heterogeneity
+        Whether there is anything to individualise.
+    heterogeneity_words : str
+        The same in a sentence.
     one_for_all : str
         The arm that is estimated best: what differences are against.
     gain : tuple of float
@@ -97,6 +104,9 @@ class LoggedFindings:
     provided: str
     outcome: str
     censoring: str
+    overlap_words: list[str]
+    heterogeneity: Heterogeneity
+    heterogeneity_words: str
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
@@ -112,7 +122,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
     one_for_all = str(table["best_arm"].iloc[0])
     gain = _triple(now[Greedy.name], "difference")
-    doubts = log_caveats(log, study.log)
+    doubts, tested = log_caveats(log, study.log), heterogeneity(log, study)
     low, high = study.log.utility_range
     power = power_of(float(now[Greedy.name]["difference_se"]), log.data.n_rows, high - low)
     rows = [_row(name, now[name], overall[overall["policy"] == name], doubts) for name in study.policies]
@@ -129,6 +139,9 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         provided=doubts.provided,
         outcome=outcome_words(study.log),
         censoring=censoring_words(log, study.log),
+        overlap_words=_overlap(log, study, one_for_all),
+        heterogeneity=tested,
+        heterogeneity_words=heterogeneity_words(tested),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
@@ -148,6 +161,11 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     )
 
 
+def _overlap(log: Log, study: LoggedStudy, one_for_all: str) -> list[str]:
+    needed = confounding_needed(log.data, one_for_all) if study.log.propensity == ESTIMATE else None
+    return [balance_words(balance_of(log)), *([e_value_words(needed)] if needed else [])]
+
+
 def unread_words(study: LoggedStudy) -> str:
     """How many guesses of the study file nobody has read yet."""
     count, file = study.log.unread, study.log.study
@@ -157,34 +175,6 @@ def unread_words(study: LoggedStudy) -> str:
     return (
         f"{count} {are} unread in {file.name}: what follows is only as good as they are. Read each and delete the mark."
     )
-
-
-def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
-    """Each outcome in each arm before any model: outcome, arm, rows, missing, mean, and its 95 % interval low, high.
-
-    `source` says what is done with rows without an outcome (those that are excluded are in no other count), and which
-    outcomes are possible: no interval leaves them.
-    """
-    unit = source.utility_range == default_range(source.outcome)
-    shown = dict(log.outcomes)
-    if not any(np.array_equal(values, log.data.rewards) for values in shown.values()):
-        shown = {"utility": log.data.rewards, **shown}
-    excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
-    frames = []
-    for name, values in shown.items():
-        known = np.isfinite(values)
-        without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
-        data = log.data
-        observed = data.observed if np.array_equal(values, data.rewards) else None
-        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names, observed)
-        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
-        if np.array_equal(values, data.rewards):
-            limits = source.utility_range
-        means = arm_means(own, limits)
-        means.insert(0, "outcome", name)
-        means.insert(3, "missing", excluded + without)
-        frames.append(means)
-    return pd.concat(frames, ignore_index=True)
 
 
 def individual(rows: list[LoggedRow]) -> list[LoggedRow]:

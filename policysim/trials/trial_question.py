@@ -24,7 +24,15 @@ from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import Proof, applies, prove_loss, usable_policies, with_references
+from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.held_out import compare_log
+from policysim.trials.private_arm import (
+    PrivateArm,
+    learn_arm,
+    private_arm_document,
+    private_arm_lines,
+    private_arm_words,
+)
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
@@ -45,10 +53,13 @@ class TrialQuestion(Question):
         The log, its arms, outcome and features, policies, epsilons and groups.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
+    learn_epsilon : float or None
+        With how much privacy for the log's patients one arm for everybody is learned, besides.
     """
 
     study: LoggedStudy
     named: bool = True
+    learn_epsilon: float | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
@@ -70,11 +81,16 @@ class TrialQuestion(Question):
         left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
         table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)
+        diagnostics = Diagnostics.of(log, study)
+        private = learn_arm(log.data, study.log, self.learn_epsilon) if self.learn_epsilon is not None else None
         proof = prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None
         findings = find(study, log, table)
         table = written(table)
         shown = show(study, problem, table, progress)
-        return answer_of_log(study, problem, table, findings, shown, proof=proof, left_out=left_out)
+        answer = answer_of_log(
+            study, problem, table, findings, shown, diagnostics=diagnostics, proof=proof, left_out=left_out
+        )
+        return with_private_arm(answer, private) if private else answer
 
 
 def answer_of_log(
@@ -84,6 +100,7 @@ def answer_of_log(
     findings: LoggedFindings,
     shown: Shown,
     *,
+    diagnostics: Diagnostics,
     proof: Proof | None,
     left_out: tuple[str, ...] = (),
 ) -> Answer:
@@ -101,26 +118,32 @@ def answer_of_log(
         From `find`.
     shown : Shown
         From `show`.
+    diagnostics : Diagnostics
+        What can be looked at before any policy.
     proof : Proof or None
         What no policy loses less than by the fitted scores, if the optimum is among the policies.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.trials.trial_drawings import choices_drawing, gain_drawing, groups_drawing, spending_drawing  # noqa: PLC0415
+    from policysim.trials import trial_drawings as drawn  # noqa: PLC0415
 
     slider = shown.slider
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     drawings: list[Drawing | None] = [
-        gain_drawing(table, study.epsilon),
-        choices_drawing(shown.first, slider.policy),
-        spending_drawing(table, study.epsilon),
-        groups_drawing(at_epsilon),
+        drawn.calibration_drawing(diagnostics.calibration),
+        drawn.propensities_drawing(diagnostics.propensities),
+        drawn.gain_drawing(table, study.epsilon),
+        drawn.choices_drawing(shown.first, slider.policy),
+        drawn.spending_drawing(table, study.epsilon),
+        drawn.groups_drawing(at_epsilon),
     ]
     values = {
         "study": study,
         "problem": problem,
         "findings": findings,
+        "private_arm": [],
+        "balance": diagnostics.balance.to_dict("records"),
         "slider": slider,
         "groups": _group_rows(at_epsilon),
         "group_policies": list(dict.fromkeys(at_epsilon["policy"])),
@@ -146,6 +169,9 @@ def answer_of_log(
             "arms.csv": pd.DataFrame(findings.arms),
             "examples.csv": shown.probabilities,
             "findings.csv": findings_table(findings, problem),
+            "calibration.csv": diagnostics.calibration,
+            "balance.csv": diagnostics.balance,
+            **({} if diagnostics.propensities.empty else {"propensities.csv": diagnostics.propensities}),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],
         pages={"report.html": Page("logged.html", values)},
@@ -153,6 +179,19 @@ def answer_of_log(
         depends=_depends(study, problem),
         packages=CATALOGUE.versions(study.policies),
         named={"Report": "report.html"},
+    )
+
+
+def with_private_arm(answer: Answer, private: PrivateArm) -> Answer:
+    """An answer, and one arm for everybody that is learned privately; drawn afresh each time, so not on the page."""
+    words = private_arm_words(private)
+    screen = [*answer.screen, *private_arm_lines(private)]
+    values = {**answer.pages["report.html"].values, "private_arm": words}
+    return replace(
+        answer,
+        screen=screen,
+        document={**answer.document, "private_arm": private_arm_document(private)},
+        pages={"report.html": replace(answer.pages["report.html"], values=values)},
     )
 
 
@@ -177,6 +216,8 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
+        ("heterogeneity", "slope", findings.heterogeneity.slope),
+        ("heterogeneity", "p", findings.heterogeneity.chance),
         ("standard error of that gain", "", findings.power.standard_error),
         ("least gain seen with 80 % power", "", findings.power.least_gain),
         *(("patients needed", f"for a gain of {gain:g}", count) for gain, count in findings.power.patients.items()),

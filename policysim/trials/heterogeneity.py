@@ -1,0 +1,98 @@
+"""Is there anything to individualise? A test, before any policy, of whether treatments do more for some patients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+from policysim.logs.learners import contrasts, fit_to_log
+from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC
+from policysim.study.declared import LoggedStudy
+from policysim.study.study_problem import indicators
+
+FOLDS = 10
+FIRST = 3  # folds that the first scores are fitted to
+LEVEL = 0.05
+FEWEST_IN_FOLD = 5
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """Whether predicted differences between treatments, patient by patient, are found again in other patients.
+
+    Attributes
+    ----------
+    slope : float
+        Of the best linear predictor: 1 where patients differ by as much as the scores say, 0 where they do not; NaN
+        where the scores say that nobody differs.
+    chance : float
+        The one-sided p-value of a slope of 0.
+    """
+
+    slope: float
+    chance: float
+
+
+def heterogeneity(log: Log, study: LoggedStudy) -> Heterogeneity:
+    """Test whether scores on the declared features tell for whom treatments do more.
+
+    The rows are put into ten folds at random, by the study's seed. Each fold from the fourth on is predicted by scores
+    fitted to the folds before it (the study's outcome model; where that may be the arms' means, a regression). Its
+    statistic is the covariance of predicted and doubly robust differences between arms, the arms' means aside, over its
+    standard error.
+
+    Notes
+    -----
+    The covariance is that of the best linear predictor of the conditional effect (Chernozhukov, Demirer, Duflo &
+    Fernandez-Val 2018, Generic machine learning inference on heterogeneous treatment effects, section 3), over all
+    pairs of arms. With ordinary cross-fitting the statistics of the folds depend on each other, and their sum is not
+    normal where nothing is there; when each fold is judged by earlier ones alone, they are a martingale, so that their
+    sum over the root of their number is standard normal (Wager 2024, Sequential validation of treatment
+    heterogeneity).
+    """
+    data, name = log.data, study.log.outcome_model
+    if name in (CHOSEN, CONSTANT):
+        name = LOGISTIC if data.is_binary else LINEAR
+    covariates = indicators(log.space, log.records)
+    folds: IntArray = np.random.default_rng(study.seed).permutation(data.n_rows) % FOLDS
+    found, sums = [], np.zeros(2)
+    for fold in range(FIRST, FOLDS):
+        rest, own = folds < fold, folds == fold
+        if own.sum() < FEWEST_IN_FOLD:
+            continue
+        model = fit_to_log(name, covariates[rest], data.of(rest), seed=study.seed)
+        products, sizes = _products(data.of(own), model.predict(covariates[own]))
+        error = float(np.sqrt(products @ products))
+        found.append(float(products.sum()) / error if error > 0 else 0.0)
+        sums += products.sum(), sizes.sum()
+    if not any(found):
+        return Heterogeneity(math.nan, 1.0)
+    statistic = sum(found) / math.sqrt(len(found))
+    return Heterogeneity(float(sums[0] / sums[1]), 1 - NormalDist().cdf(statistic))
+
+
+def _products(data: LoggedData, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return contrasts(data, predicted, np.zeros(data.n_rows, dtype=np.intp))
+
+
+def heterogeneity_words(found: Heterogeneity) -> str:
+    """The finding in a sentence."""
+    if math.isnan(found.slope):
+        return "Is there anything to individualise? The scores predict the same differences between treatments for all."
+    test = f"p = {found.chance:.2g}" if found.chance >= 0.001 else "p < 0.001"
+    how = f"{test}, one-sided test of the best linear predictor on patients that the scores were not fitted to"
+    if found.chance < LEVEL:
+        return (
+            "Is there anything to individualise? Yes: where the scores say that a treatment does more for a patient, "
+            f"it does ({how}; slope {found.slope:.2g}, where 1 is as much as they say)."
+        )
+    return (
+        "Is there anything to individualise? These data do not show it: that treatments do more for some patients, as "
+        f"the scores say, cannot be told from chance ({how})."
+    )

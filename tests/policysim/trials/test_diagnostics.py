@@ -1,0 +1,102 @@
+"""What is looked at before any policy: balance, calibration, propensities, and how much confounding it takes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_trials import ARMS, SPACE, make_trial, small_study
+
+from policysim.logs.log_frame import LoggedData
+from policysim.trials.diagnostics import balance_of, balance_words, calibration_of, propensities_of
+from policysim.trials.e_value import confounding_needed, e_value, e_value_words
+from policysim.trials.trial_drawings import calibration_drawing, propensities_drawing
+
+
+@pytest.fixture(scope="module")
+def confounded():
+    """A log in which the old get the drip more often, with the propensities that made it."""
+    trial = make_trial(3000, 0.0, seed=1)
+    rng = np.random.default_rng(2)
+    old = SPACE.codes(trial.log.records)[:, 0]
+    chances = np.where(old[:, None] == 1, [0.2, 0.2, 0.6], [0.4, 0.4, 0.2])
+    actions = (rng.random(3000)[:, None] > chances.cumsum(axis=1)).sum(axis=1)
+    data = replace(trial.log.data, actions=actions, propensities=chances[np.arange(3000), actions])
+    return replace(trial.log, data=data)
+
+
+def test_standardised_differences_are_those_of_the_formula_and_weighting_takes_them_away(confounded):
+    balance = balance_of(confounded).set_index(["feature", "level"])
+    data, old = confounded.data, SPACE.codes(confounded.records)[:, 0].astype(float)
+    shares = [old[data.actions == arm].mean() for arm in range(3)]
+    variances = [share * (1 - share) for share in shares]
+    expected = max(
+        abs(shares[a] - shares[b]) / np.sqrt((variances[a] + variances[b]) / 2) for a, b in ((0, 1), (0, 2), (1, 2))
+    )
+    assert balance.loc[("old", "1"), "before"] == pytest.approx(expected)
+    assert expected > 0.5
+    assert balance.loc[("old", "1"), "after"] < 0.1
+    said = balance_words(balance_of(confounded))
+    assert f"{expected:.2f} (old = 1) before weighting" in said and "after weighting" in said
+
+
+def test_numbers_that_were_cut_are_compared_as_numbers(confounded):
+    raw = pd.DataFrame({"ill": np.arange(3000.0)})
+    balance = balance_of(replace(confounded, raw=raw)).set_index("feature")
+    assert balance.loc["ill", "level"] == ""
+
+
+def test_equal_propensities_leave_differences_as_they_are():
+    said = balance_words(balance_of(make_trial(300, 0.0, seed=3).log))
+    assert "weighting" not in said
+
+
+def test_scores_that_are_right_are_calibrated_and_bins_are_means_of_patients():
+    trial = make_trial(3000, 0.3, seed=4)
+    found = calibration_of(trial.log, small_study())
+    assert set(found["line"]) == set(ARMS)
+    assert found["patients"].sum() == 3000
+    assert ((found["low"] <= found["predicted"]) & (found["predicted"] <= found["high"])).mean() > 0.8
+    for arm, mine in found.groupby("line"):
+        rewards = trial.log.data.rewards[trial.log.data.actions == ARMS.index(arm)]
+        assert np.average(mine["value"], weights=mine["patients"]) == pytest.approx(rewards.mean())
+    drawing = calibration_drawing(found)
+    assert drawing.data.rows and drawing.at("page")
+    assert calibration_drawing(found.iloc[:0]) is None
+
+
+def test_propensities_are_drawn_where_they_vary(confounded):
+    found = propensities_of(confounded.data)
+    drip = found[found["line"] == "drip"]
+    old = SPACE.codes(confounded.records)[:, 0][confounded.data.actions == 2]
+    assert dict(zip(drip["propensity"], drip["value"], strict=True)) == pytest.approx({0.2: 1 - old.mean(), 0.6: 1.0})
+    assert propensities_drawing(found).at("page")
+    assert propensities_of(make_trial(300, 0.0, seed=3).log.data).empty
+    assert propensities_drawing(found.iloc[:0]) is None
+
+
+def test_published_e_values_come_out():
+    # VanderWeele & Ding 2017: breastfeeding and death from respiratory infection, 3.9 (1.8 to 8.7).
+    assert e_value(3.9) == pytest.approx(7.26, abs=0.005)
+    assert e_value(1.8) == pytest.approx(3.0, abs=0.005)
+    assert e_value(1.0) == 1.0
+    assert e_value(0.5) == e_value(2.0)
+
+
+def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_interval():
+    n = 400
+    actions = np.repeat([0, 1, 2], n)
+    rewards = np.concatenate([np.arange(n) < share * n for share in (0.4, 0.6, 0.42)]).astype(float)
+    data = LoggedData(actions, rewards, np.full(3 * n, 1 / 3), ARMS)
+    found = confounding_needed(data, "pill")
+    assert (found.better, found.other, found.ratio) == ("pill", "wait", pytest.approx(1.5))
+    assert found.value == pytest.approx(1.5 + np.sqrt(1.5 * 0.5))
+    error = np.sqrt(0.4 / (0.6 * (n - 1)) + 0.6 / (0.4 * (n - 1)))
+    assert found.at_limit == pytest.approx(e_value(1.5 * np.exp(-1.959964 * error)), rel=1e-5)
+    assert "under pill is 1.5 times that under wait" in e_value_words(found)
+    second = confounding_needed(replace(data, actions=(actions + 2) % 3), "wait")
+    assert second.other == "pill"  # of which more are well than under the drip
+    little = confounding_needed(data, "drip")
+    assert little.at_limit == 1.0
+    assert "no confounding at all is needed for that" in e_value_words(little)
+    assert confounding_needed(replace(data, rewards=rewards - 1), "pill") is None
