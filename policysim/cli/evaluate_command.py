@@ -78,8 +78,8 @@ def add(commands: Commands) -> None:
         "--model",
         type=model,
         metavar="NAME",
-        help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of that of the "
-        "study",
+        help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of the "
+        "study's",
     )
     parser.add_argument(
         "--clip",

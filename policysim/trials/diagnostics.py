@@ -13,10 +13,10 @@ from policies.arrays import FloatArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
 from policysim.study.declared import LoggedStudy
-from policysim.trials.estimators import moments, snips
+from policysim.trials.arms import arm_means
 from policysim.trials.splits import split_log
 
-BINS = 5
+BINS = 3
 FEWEST_IN_BIN = 10
 IMBALANCE = 0.1  # a standardised difference that is called one (Austin 2009)
 POINTS = 41  # of each curve of propensities
@@ -47,7 +47,7 @@ class Diagnostics:
 
 
 def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
-    """Scores beside what was seen, in fifths of each arm's patients by score.
+    """Scores beside what was seen, in thirds of each arm's patients by score.
 
     Each patient's score is that of the arm that they got, by an outcome model that was fitted without them.
 
@@ -55,7 +55,7 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
     -------
     DataFrame
         `line` (arm), `predicted` (mean score), `value` (mean outcome, weighted by inverse propensities), its 95 %
-        interval `low`, `high`, and `patients`; fifths of fewer than ten patients are left out.
+        interval `low`, `high` (see `arm_means`), and `patients`; thirds of fewer than ten patients are left out.
     """
     data = log.data
     scores = data.of_taken(next(split_log(log, study)).scores)
@@ -68,11 +68,9 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
             mine = own[of_bin == place]
             if len(mine) < FEWEST_IN_BIN:
                 continue
-            weights = 1 / data.propensities[mine]
-            found = moments(snips(weights, data.rewards[mine]))
-            reach = found.quantile * found.standard_error
-            predicted = float(np.average(scores[mine], weights=weights))
-            rows.append((name, predicted, found.mean, found.mean - reach, found.mean + reach, len(mine)))
+            found = arm_means(data.of(mine), study.log.utility_range).iloc[arm]
+            predicted = float(np.average(scores[mine], weights=1 / data.propensities[mine]))
+            rows.append((name, predicted, found["mean"], found["low"], found["high"], len(mine)))
     return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 

@@ -76,6 +76,6 @@ def e_value_words(found: EValue) -> str:
     return (
         f"E-value: whatever was not recorded would have to make both the treatment and the outcome "
         f"{rounded(found.value)} times as probable, beyond the declared features, to explain away that the mean "
-        f"outcome under {found.better} is {rounded(found.ratio)} times that under {found.other}; {rounded(found.at_limit)} "
-        f"times to move its interval to no difference{limit} (VanderWeele & Ding 2017)."
+        f"outcome under {found.better} is {rounded(found.ratio)} times that under {found.other}; "
+        f"{rounded(found.at_limit)} times to move its interval to no difference{limit} (VanderWeele & Ding 2017)."
     )

@@ -81,8 +81,10 @@ def _products(data: LoggedData, predicted: FloatArray) -> tuple[FloatArray, Floa
     return contrasts(data, predicted, np.zeros(data.n_rows, dtype=np.intp))
 
 
-def heterogeneity_words(found: Heterogeneity) -> str:
-    """The finding in a sentence."""
+def heterogeneity_words(found: Heterogeneity, not_covered: str = "", provided: str = "") -> str:
+    """The finding in a sentence, and what else may be behind it (`LogCaveats.not_covered`, `.provided`)."""
+    if not_covered:
+        return f"Is there anything to individualise? This log cannot tell: {not_covered}."
     if math.isnan(found.slope):
         return "Is there anything to individualise? The scores predict the same differences between treatments for all."
     test = f"p = {found.chance:.2g}" if found.chance >= 0.001 else "p < 0.001"
@@ -90,7 +92,8 @@ def heterogeneity_words(found: Heterogeneity) -> str:
     if found.chance < LEVEL:
         return (
             "Is there anything to individualise? Yes: where the scores say that a treatment does more for a patient, "
-            f"it does ({how}; slope {found.slope:.2g}, where 1 is as much as they say)."
+            f"it does ({how}; slope {found.slope:.2g}, where 1 is as much as they say)"
+            f"{', ' + provided if provided else ''}."
         )
     return (
         "Is there anything to individualise? These data do not show it: that treatments do more for some patients, as "

@@ -70,17 +70,16 @@ def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
     """Scores beside what was seen; None where no arm has patients enough."""
     if calibration.empty:
         return None
-    ends = calibration[["predicted", "low", "high"]]
     panel = Lines(
         "What was seen against what scores predict",
-        "mean score of a fifth of an arm's patients",
+        "mean score of a third of an arm's patients",
         "their mean outcome, with its 95 % interval",
         x="predicted",
         log="",
-        diagonal=(float(ends.min().min()), float(ends.max().max())),
+        diagonal=(float(calibration["predicted"].min()), float(calibration["predicted"].max())),
     )
     description = (
-        "The mean outcome of each arm's patients, in fifths by their score under it, against the mean score; the score "
+        "The mean outcome of each arm's patients, in thirds by their score under it, against the mean score; the score "
         "of a patient was fitted without that patient. On the grey line scores are right."
     )
     rows = tuple(

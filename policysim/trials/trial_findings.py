@@ -141,7 +141,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         censoring=censoring_words(log, study.log),
         overlap_words=_overlap(log, study, one_for_all),
         heterogeneity=tested,
-        heterogeneity_words=heterogeneity_words(tested),
+        heterogeneity_words=heterogeneity_words(tested, doubts.not_covered, doubts.provided),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,

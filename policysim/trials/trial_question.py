@@ -130,13 +130,14 @@ def answer_of_log(
 
     slider = shown.slider
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
+    # The first is the one that a gallery shows.
     drawings: list[Drawing | None] = [
-        drawn.calibration_drawing(diagnostics.calibration),
-        drawn.propensities_drawing(diagnostics.propensities),
         drawn.gain_drawing(table, study.epsilon),
         drawn.choices_drawing(shown.first, slider.policy),
         drawn.spending_drawing(table, study.epsilon),
         drawn.groups_drawing(at_epsilon),
+        drawn.calibration_drawing(diagnostics.calibration),
+        drawn.propensities_drawing(diagnostics.propensities),
     ]
     values = {
         "study": study,

@@ -48,4 +48,6 @@ def test_scores_that_predict_nothing_are_said_to():
 def test_the_words_say_p_and_no_more_than_it_shows():
     assert "(p = 0.22, one-sided test" in heterogeneity_words(Heterogeneity(0.4, 0.2234))
     assert "do not show it" in heterogeneity_words(Heterogeneity(0.4, 0.2234))
+    assert "This log cannot tell: overlap fails." in heterogeneity_words(Heterogeneity(0.4, 1e-5), "overlap fails")
+    assert heterogeneity_words(Heterogeneity(0.4, 1e-5), "", "provided it rains").endswith("say), provided it rains.")
     assert "(p < 0.001, one-sided test" in heterogeneity_words(Heterogeneity(0.4, 1e-5))
