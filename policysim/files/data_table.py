@@ -152,7 +152,8 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
 def _refuse_header(table: DataTable) -> None:
     """DataError if the first row is a header: words without a number, above a column of numbers only."""
     cells = [str(cell).strip() for cell in table.frame.iloc[0]]
-    if len(set(cells)) < len(cells) or any(isinstance(level_key(cell), float) or not cell for cell in cells):
+    words = [cell for cell in cells if cell]
+    if not words or len(set(words)) < len(words) or any(isinstance(level_key(cell), float) for cell in words):
         return
     below = table.frame.iloc[1:]
     if len(below) and any(np.isfinite(numbers(below[name])).all() for name in table.columns):

@@ -57,7 +57,7 @@ def find_outcome(
     columns: Sequence[ColumnSummary],
     treatment: ColumnSummary | None,
     named: ColumnSummary | None,
-    every: Sequence[str],
+    every: Sequence[ColumnSummary],
     source: str,
 ) -> FoundOutcome:
     """The outcome that the user names, or the one column whose name says so; or the question which it is.
@@ -69,16 +69,16 @@ def find_outcome(
     treatment : ColumnSummary or None
     named : ColumnSummary or None
         What the user says.
-    every : sequence of str
-        The names of all columns, whatever they are.
+    every : sequence of ColumnSummary
+        All columns, whatever they are.
 
     Raises
     ------
     DataError
         If the column that the user names, or that has the only telling name, can be no outcome; or if none can.
     """
-    again = measured_again(every)
-    statuses = status_columns(columns)
+    again = measured_again(column.name for column in every)
+    statuses = status_columns(every)
     if named is not None:
         if not _usable(named, treatment):
             raise DataError(f"{source}: {toml_text(named.name)} cannot be the outcome: {_why(named, treatment)}")

@@ -121,7 +121,7 @@ def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, na
     else:
         left = [column for column in files.outcomes if column not in taken]
         only = left if files.are_three and len(left) == 1 else [None]
-        found = find_outcome(left, treatment, (said["outcome"] or only)[0], [c.name for c in files.every], source)
+        found = find_outcome(left, treatment, (said["outcome"] or only)[0], files.every, source)
         outcome, doubt = found.column, found.doubt
         asked = "\n".join(filter(None, (asked, found.question)))
     if asked or treatment is None:

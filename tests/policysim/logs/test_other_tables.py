@@ -71,6 +71,15 @@ def test_a_header_where_none_was_promised_is_one_line(load, trial):
     said = "is a header (arm, success, age, aspirin, heparin) where header = false (--no-header) promised none"
     assert str(error.value).endswith(f"trial.csv:1: row 1: {said}")
     assert len(str(error.value).splitlines()) == 1
+    # As R writes it, with nothing above the numbers of the rows.
+    with pytest.raises(DataError, match=r"row 1: is a header \(, arm, success, age, aspirin, heparin\) where"):
+        load(without_names(SECTION), trial__csv=trial.reset_index(names=""))
+
+
+def test_words_in_the_first_row_are_no_header_where_no_numbers_are_below(load, tmp_path):
+    (tmp_path / "trial.csv").write_text("".join(f"{'ab'[i % 2]},{i % 3 // 2},{i + 20}\n" for i in range(40)))
+    log = load(without_names(SECTION))
+    assert (log.n_read, log.data.names) == (40, ("a", "b"))
 
 
 def test_numbers_where_a_header_must_be_are_told_so(load, trial, tmp_path):

@@ -144,15 +144,20 @@ def test_learning_an_arm_is_refused_where_it_makes_no_sense(words, said, capsys)
     assert said in line
 
 
-def test_an_outcome_to_fill_in_is_refused_with_its_line_until_it_is_filled_in(folder, capsys):
+def test_an_outcome_that_is_none_is_asked_for_and_refused_with_its_line(folder, capsys):
     rng = np.random.default_rng(1)
     data = pd.read_csv(folder / "trial.csv").drop(columns="success")
     data = data.assign(time=rng.integers(1, 900, 240), status=rng.integers(1, 3, 240), age=rng.integers(40, 80, 240))
     data.to_csv(folder / "trial.csv", index=False)
-    assert main(["init", str(folder / "trial.csv")]) == 0
+    assert main(["init", str(folder / "trial.csv")]) == 2
+    assert "--time time --event status" in capsys.readouterr().err
+    assert main(["init", str(folder / "trial.csv"), "--outcome", "status"]) == 0
     capsys.readouterr()
     text = (folder / "trial.toml").read_text(encoding="utf-8")
-    line = next(i for i, row in enumerate(text.splitlines(), 1) if row.startswith("outcome = {}"))
+    line, row = next((i, row) for i, row in enumerate(text.splitlines(), 1) if row.startswith("outcome = "))
+    text = "".join(f"{kept}\n" for kept in text.splitlines() if not kept.startswith("range = "))
+    text = text.replace(row, "outcome = {}")
+    (folder / "trial.toml").write_text(text, encoding="utf-8")
     code, printed = compare(folder, capsys)
     assert code == 2
     assert printed.err.startswith(
