@@ -260,11 +260,15 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
     problem = DecisionProblem(
         plain.utilities, plain.prior, plain.adjacency, plain.actions, records=asked.space, admissible=mask
     )
-    seen = []
+    seen, of_sample = [], robustness._Sample.problem
     monkeypatch.setattr(robustness, "REDRAWS", 2)
-    monkeypatch.setattr(robustness, "_ranking", lambda each, *_: seen.append(each) or ("optimal",))
-    assert robustness.robustness(asked, problem, ("optimal",)).redraws == 2
-    assert [each.admissible.tolist()[0] for each in seen] == [[True, False, True]] * 3
+    monkeypatch.setattr(robustness._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
+    found = robustness.robustness(asked, problem, ("best-fixed", "randomized-response", "optimal"))
+    assert found.redraws == 2
+    assert len(seen) == 3  # as stated, and each redraw
+    assert all((each.admissible == [True, False, True]).all() for each, _ in seen)
+    # What nobody may get counts neither in what is kept nor as what there is to keep.
+    assert all(each.high <= 1 for each in found.ranges if each.outcome == "benefit_kept")
 
 
 def test_a_policy_that_ignores_the_mask_is_caught(problem):
