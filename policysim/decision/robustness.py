@@ -211,9 +211,11 @@ def _evaluated(
     values = {name: problem.value(table) for name, table in tables.items()}
     quantities: dict[tuple[str, str], float] = {}
     for name, table in tables.items():
-        quantities[name, BENEFIT] = values[name] - gain.fixed
+        gained = values[name] - gain.fixed
+        # What rounding leaves of 0 would differ from one processor to another.
+        quantities[name, BENEFIT] = gained if abs(gained) > gain.rounding else 0.0
         if gain.has_shares:
-            quantities[name, KEPT] = gain.kept(values[name])
+            quantities[name, KEPT] = gain.kept(values[name]) if quantities[name, BENEFIT] else 0.0
         for outcome, harm in harms.items():
             expected = problem.prior @ (table * harm).sum(axis=1)
             quantities[name, f"extra_{'deaths' if outcome == DEATH else outcome}"] = float(expected - least[outcome])
