@@ -88,8 +88,9 @@ def asked(wish: Wish) -> str:
     if wish.max_extra_deaths is not None:
         parts.append(f"at most {wish.max_extra_deaths * 100_000:g} extra deaths per 100,000")
     for name, most in wish.at_most.items():
-        much = f"the {name} of one treatment for all" if isinstance(most, str) else f"{most:.10g} {name} per patient"
-        parts.append(f"at most {much}")
+        what = name.replace("_", " ")
+        as_for_all = f"no more {what} than under one treatment for all"
+        parts.append(as_for_all if isinstance(most, str) else f"at most {most:.10g} {what} per patient")
     if wish.max_guess is not None:
         parts.append(
             f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "

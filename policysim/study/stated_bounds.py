@@ -57,7 +57,8 @@ def bounds_in_words(at_most: Mapping[str, float | str], capacity: Mapping[str, f
         return ""
     said = []
     for name, most in (at_most or OptimalSafe().at_most or {}).items():
-        much = "those of one treatment for all" if isinstance(most, str) else f"{most:.6g} per patient"
-        said.append(f"{name} at most {much}")
+        what = name.replace("_", " ")
+        as_for_all = f"no more {what} than under one treatment for all"
+        said.append(as_for_all if isinstance(most, str) else f"{what} at most {most:.6g} per patient")
     said += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in capacity.items()]
     return "; ".join(said)

@@ -332,7 +332,7 @@ def test_bounds_that_nobody_can_keep_are_named_with_what_is_possible(capsys, stu
     code, text, err = run(capsys, "choose", study, *options)
     assert (code, err) == (4, "")
     words = " ".join(text.split())
-    assert "Asked for: at most 0.001 deaths per patient; at most the symptoms of one treatment for all." in words
+    assert "Asked for: at most 0.001 deaths per patient; no more symptoms than under one treatment for all." in words
     assert "No mechanism can: no choice of treatments does that, even without any privacy." in words
     fewest = problem.prior @ problem.outcomes["deaths"].min(axis=1)
     said = re.search(r"The least possible per patient, without any privacy: deaths ([\d.]+)", words)

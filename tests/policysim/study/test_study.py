@@ -175,7 +175,7 @@ def test_the_policy_within_bounds_has_those_of_its_study(tmp_path):
     assert study.choices["capacity"] == {"pill": 0.25}
     said = study.policy_words("optimal-safe")
     bounds = (
-        "symptoms at most 1.5 per patient; deaths at most those of one treatment for all; pill for at most 25 of 100"
+        "symptoms at most 1.5 per patient; no more deaths than under one treatment for all; pill for at most 25 of 100"
     )
     assert bounds in said
     assert replace(only, at_most={}, capacity={}).policy_words("optimal-safe") == OptimalSafe.words
