@@ -9,7 +9,7 @@ is the upper end (a two-piece normal distribution; the median stays the number).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from policysim.study.declared import ScenarioStudy
 SPREAD = 0.3
 # Between the number and an end of its interval are so many standard deviations.
 Z_OF_END = float(norm.ppf(0.975))
-# So often a treatment is drawn again whose rules would take a probability out of [0, 1].
+# So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
 
 
@@ -104,13 +104,7 @@ class Redraws:
         return treated + len(self._others) + len(self._weights)
 
     def draw(self, rng: np.random.Generator) -> tuple[Scenario, Utility]:
-        """One draw; numbers with an interval elsewhere than in a treatment come last, so that others stay as they were.
-
-        Raises
-        ------
-        ValueError
-            If the rules of a treatment take a probability out of [0, 1] in every one of 1,000 draws.
-        """
+        """One draw; what is no treatment's comes last, so that an interval there leaves the others as they were."""
         treatments = {name: self._treatment(name, rng) for name in self.scenario.treatments}
         costs = {name: self._cost(name, cost, rng.normal()) for name, cost in self.utility.costs.items()}
         scenario = replace(self.scenario, treatments=treatments)
@@ -122,35 +116,60 @@ class Redraws:
         return scenario, Utility(weights, costs)
 
     def _treatment(self, name: str, rng: np.random.Generator) -> Treatment:
-        for _ in range(ATTEMPTS):
-            drawn = self._drawn(name, rng)
-            if not drawn.rules or _possible(replace(self.scenario, treatments={name: drawn}), name):
-                return drawn
-        raise ValueError(
-            f"the rules of {name} leave [0, 1] in {ATTEMPTS} of {ATTEMPTS} draws of its numbers: state intervals that "
-            "they can be within"
-        )
-
-    def _drawn(self, name: str, rng: np.random.Generator) -> Treatment:
-        treatment, key = self.scenario.treatments[name], f"treatments.{name}"
-
-        def drawn(numbers: Mapping[str, float], part: str) -> dict[str, float]:
-            scale = _scale(part)
-            zs = rng.normal(size=len(numbers)).tolist()
-            return {
-                target: moved(value, z, scale, self._intervals.get(f"{key}.{part}.{target}"))
-                for (target, value), z in zip(numbers.items(), zs, strict=True)
-            }
-
-        parts: dict[str, Any] = {part: drawn(getattr(treatment, part), part) for part in (*EFFECTS, HAZARD_RATIO)}
-        rules = []
-        for place, rule in enumerate(treatment.rules):
-            changes = {}
-            for target, (operation, value) in rule.changes.items():
-                interval = self._intervals.get(f"{key}.rules.{place}.{operation}.{target}")
-                changes[target] = operation, _step(operation, target, value, rng.normal(), interval)
-            rules.append(replace(rule, changes=changes))
+        treatment = self.scenario.treatments[name]
+        stated = [(f"{part}.{key}", part, key) for part in (*EFFECTS, HAZARD_RATIO) for key in getattr(treatment, part)]
+        ruled = dict.fromkeys(target for rule in treatment.rules for target in rule.changes)
+        parts: dict[str, Any] = {part: dict(getattr(treatment, part)) for part in (*EFFECTS, HAZARD_RATIO)}
+        changes: list[dict[str, tuple[str, float]]] = [dict(rule.changes) for rule in treatment.rules]
+        for target, part, key in stated:
+            number, steps = self._target(name, target, parts[part][key], rng)
+            parts[part][key] = number
+            _put(changes, target, steps)
+        for target in ruled:
+            if target not in {known for known, *_ in stated}:
+                _put(changes, target, self._target(name, target, None, rng)[1])
+        rules = [replace(rule, changes=drawn) for rule, drawn in zip(treatment.rules, changes, strict=True)]
         return replace(treatment, **parts, rules=tuple(rules))
+
+    def _target(
+        self, name: str, target: str, stated: float | None, rng: np.random.Generator
+    ) -> tuple[float, list[tuple[str, float] | None]]:
+        """A number and what each rule does to it, drawn together until no record gets an impossible one.
+
+        After 1,000 draws they stay as stated, which is possible.
+        """
+        treatment, key = self.scenario.treatments[name], f"treatments.{name}"
+        before = [rule.changes.get(target) for rule in treatment.rules]
+        for _ in range(ATTEMPTS):
+            number = 0.0
+            if stated is not None:
+                number = moved(stated, rng.normal(), _scale(target), self._intervals.get(f"{key}.{target}"))
+            steps: list[tuple[str, float] | None] = []
+            for place, change in enumerate(before):
+                if change is None:
+                    steps.append(None)
+                    continue
+                operation, value = change
+                interval = self._intervals.get(f"{key}.rules.{place}.{operation}.{target}")
+                steps.append((operation, _step(operation, target, value, rng.normal(), interval)))
+            if not any(steps) or self._possible(name, target, None if stated is None else number, steps):
+                return number, steps
+        return stated or 0.0, before
+
+    def _possible(
+        self, name: str, target: str, stated: float | None, steps: Sequence[tuple[str, float] | None]
+    ) -> bool:
+        """Whether rules that do this keep a probability in [0, 1], or a ratio above 0."""
+        treatment = self.scenario.treatments[name]
+        rules = tuple(
+            replace(rule, changes={} if step is None else {target: step})
+            for rule, step in zip(treatment.rules, steps, strict=True)
+        )
+        changed = replace(self.scenario, treatments={name: replace(treatment, rules=rules)})
+        made = own_number(changed, name, target, stated)
+        if target.startswith(HAZARD_RATIO):
+            return bool(made.min() > 0)
+        return target == COST or bool(made.min() >= 0 and made.max() <= 1)
 
     def _cost(self, name: str, cost: float, z: float) -> float:
         of_scenario = cost == self.scenario.treatments[name].cost
@@ -169,18 +188,17 @@ def treatment_numbers(scenario: Scenario) -> Iterator[tuple[str, float]]:
                 yield f"treatments.{name}.rules.{place}.{operation}.{target}", value
 
 
-def _scale(part: str) -> Scale:
-    return ODDS if part in EFFECTS else LOGARITHM
+def _scale(target: str) -> Scale:
+    return ODDS if target.partition(".")[0] in EFFECTS else LOGARITHM
 
 
 def _step(operation: str, target: str, value: float, z: float, interval: Interval | None) -> float:
     """What a rule states, drawn anew."""
-    part = target.partition(".")[0]
     if operation == "multiply":
         return moved(value, z, LOGARITHM, interval)
-    if operation == "add" or part == COST:
+    if operation == "add" or target == COST:
         return _amount(value, z, interval)
-    return moved(value, z, _scale(part), interval)
+    return moved(value, z, _scale(target), interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:
@@ -193,16 +211,10 @@ def _amount(value: float, z: float, interval: Interval | None) -> float:
     return -moved(-value, -z, LOGARITHM, turned)
 
 
-def _possible(scenario: Scenario, name: str) -> bool:
-    """Whether the rules of a treatment keep its probabilities in [0, 1] and its ratios above 0."""
-    for target in dict.fromkeys(target for rule in scenario.treatments[name].rules for target in rule.changes):
-        part = target.partition(".")[0]
-        made = own_number(scenario, name, target)
-        if (part in EFFECTS and not (made.min() >= 0 and made.max() <= 1)) or (
-            part == HAZARD_RATIO and made.min() <= 0
-        ):
-            return False
-    return True
+def _put(changes: list[dict[str, tuple[str, float]]], target: str, steps: Sequence[tuple[str, float] | None]) -> None:
+    for rule, step in zip(changes, steps, strict=True):
+        if step is not None:
+            rule[target] = step
 
 
 def _with_number(scenario: Scenario, path: list[str], z: float, interval: Interval) -> Scenario:

@@ -43,6 +43,6 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
         f"contraindications read {names}, which is hidden: a treatment that is given to some patients and never to "
         f"others shows who is who, at an infinite ε. Either make it public, with [privacy] public = [{public}], or let "
         "the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment with "
-        "probability q gets it with probability at least e^-ε q, at ε = "
-        f"{epsilon:g} {math.exp(-epsilon):.3g} q{certain}"
+        f"probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
+        f"{certain}"
     )

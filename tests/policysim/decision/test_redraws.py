@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from envs.scenario import TreatmentRule
 from envs.scenario_file import load_scenario
 from envs.treatment_effects import own_number
 from envs.utility import default_utility
@@ -102,11 +103,33 @@ def test_rules_never_take_a_redrawn_probability_out_of_range(language, seed):
         assert 0 <= made.min() <= made.max() <= 1
 
 
-def test_rules_that_leave_the_range_whatever_is_drawn_are_said(language, monkeypatch):
+def test_what_no_draw_makes_possible_stays_as_stated(language, monkeypatch):
     monkeypatch.setattr(redraws, "ATTEMPTS", 3)
-    monkeypatch.setattr(redraws, "_possible", lambda *_: False)
-    with pytest.raises(ValueError, match=r"the rules of antiviral leave \[0, 1\] in 3 of 3 draws"):
-        Redraws(language).draw(np.random.default_rng(0))
+    monkeypatch.setattr(Redraws, "_possible", lambda *_: False)
+    drawn = Redraws(language).draw(np.random.default_rng(0))[0].treatments
+    stated = language.scenario.treatments
+    assert drawn["antiviral"].rules == stated["antiviral"].rules
+    assert drawn["antiviral"].clears["infected"] == stated["antiviral"].clears["infected"]
+    # No rule reads this one, so that it cannot become impossible.
+    assert drawn["antiviral"].clears["fever"] != stated["antiviral"].clears["fever"]
+
+
+def test_many_rules_at_the_edge_are_drawn_one_number_at_a_time(language):
+    """Each number alone is possible in half of the draws, all twenty together in one of a million."""
+    flags = [f"flag{i}" for i in range(20)]
+    treatment = language.scenario.treatments["antiviral"]
+    edge = replace(
+        treatment,
+        clears=dict.fromkeys(flags, 0.5),
+        side_effects={},
+        rules=(TreatmentRule(changes={f"clears.{flag}": ("multiply", 2.0) for flag in flags}),),
+    )
+    scenario = replace(language.scenario, treatments={"antiviral": edge}, intervals={})
+    study = replace(language, scenario=scenario, utility=default_utility(scenario))
+    drawn = Redraws(study).draw(np.random.default_rng(7))[0]
+    made = [own_number(drawn, "antiviral", f"clears.{flag}").item() for flag in flags]
+    assert all(0 < number <= 1 for number in made)
+    assert len(set(made)) == 20  # and none stayed as stated
 
 
 def test_all_numbers_that_are_drawn_are_counted(language):

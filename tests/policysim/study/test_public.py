@@ -130,7 +130,7 @@ def test_a_contraindication_by_a_hidden_feature_is_refused(public, tmp_path, mon
         (found,) = refusals(tmp_path / "b", text)
         assert f": {key}: contraindications read smoker, which is hidden" in found
         assert '[privacy] public = ["smoker"]' in found and "an event with a weight" in found
-        assert "at least e^-ε q, at ε = 1 0.368 q, and certainly if q is 1" in found
+        assert "at least e^-ε q (0.368 q at ε = 1), and certainly if q is 1" in found
     allowed = replace(public, scenario=scenario)
     with pytest.raises(ValueError, match="contraindications read smoker"):
         allowed.with_choices(adjacency="any-record")
@@ -146,7 +146,7 @@ def test_the_figure_is_what_no_mechanism_goes_below():
         least = optimize.linprog([1.0], A_ub=rows, b_ub=bounds, bounds=[(0, 1)]).fun
         assert least >= math.exp(-epsilon) * q - 1e-9
         assert least == pytest.approx(1.0 if q == 1 else max(q / ratio, 1 - ratio * (1 - q)))
-    assert "at least e^-ε q, at ε = 0.3 0.741 q, and certainly if q is 1" in why_refused(["pregnancy"], 0.3)
+    assert "at least e^-ε q (0.741 q at ε = 0.3), and certainly if q is 1" in why_refused(["pregnancy"], 0.3)
     assert "certainly" not in why_refused(["pregnancy"], math.inf)
     # 1 - e (1 - 0.9), which is more than 0.9 / e, rounded down.
     assert why_refused(["pregnancy"], 1.0).endswith(
