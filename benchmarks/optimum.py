@@ -38,9 +38,8 @@ def problem(seed, n, k=4):
 
 
 def _beside(n, apart, told):
-    return [
-        {"records": f"{n:,}", **row, "our value minus theirs": apart if place else ""} for place, row in enumerate(told)
-    ]
+    column = "our value minus theirs"
+    return [{"records": f"{n:,}", **row, column: apart if place else ""} for place, row in enumerate(told)]
 
 
 def tables(folder, repeats=5):

@@ -13,7 +13,7 @@ import environment
 import logs
 import optimum
 import scaling
-from side_by_side import machine, markdown
+from side_by_side import machine
 
 HERE = Path(__file__).parent
 # Each part's heading, how it is read, its module, and the tables it makes in a folder of its own.
@@ -43,8 +43,8 @@ def main():
     start = time.perf_counter()
     head = [
         "# Results",
-        "Written by `make benchmark`, in one run. Whatever is compared ran in turn (A B A B …); the ratios are medians of "
-        "pairs, and larger than 1 where ours is faster.",
+        "Written by `make benchmark`, in one run. Whatever is compared ran in turn (A B A B …); the ratios are medians "
+        "of pairs, and larger than 1 where ours is faster.",
         f"The machine: {machine()}",
     ]
     told = []

@@ -52,7 +52,7 @@ def tables(_folder=None):
             spent = work(size)
             times = "" if before is None else f"{spent / before[1]:.2g}× for {size / before[0]:.3g}×"
             told.append(
-                {"what grows": name, "to": f"{size:,}", "seconds": f"{spent:.3g}", "against the row before": times}
+                {"what grows": name, "to": f"{size:,}", "seconds": f"{spent:.3g}", "beside the row before": times}
             )
             before = size, spent
     return [f"Each a comparison of {len(POLICIES)} policies unless it says days.", markdown(told)]
