@@ -81,9 +81,7 @@ def _is_limit(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> bo
     return attains(best.benefit_kept, most_kept(rows))
 
 
-def _against_one_for_all(
-    best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings
-) -> str:
+def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:
     """Its deaths against those of the best treatment for all; empty where nobody can die."""
     more = best.extra_deaths - float(rows[BestFixed.name].get("extra_deaths", math.nan))
     if not findings.deaths or math.isnan(more):
@@ -92,7 +90,9 @@ def _against_one_for_all(
     than = f"than giving everybody {findings.one_for_all}"
     if abs(more) * count < LEAST_EVENTS:
         return f" and costs no more deaths {than}"
-    return f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} patients {than}"
+    return (
+        f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} patients {than}"
+    )
 
 
 def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:

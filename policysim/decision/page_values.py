@@ -21,10 +21,10 @@ from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
-from policysim.decision.findings import KEEP, Findings, worst_group
+from policysim.decision.findings import Findings, worst_group
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
-from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
