@@ -92,9 +92,8 @@ class Card:
         question = _title(manifest)
         finding, *rest = (str(found.get(key, "")) for key in HEADLINE)
         has_picture = all(name in manifest.results for name in (PNG, SVG))
-        return cls(
-            quote(manifest.folder.name), question, finding or question, *rest, has_picture, _command(manifest, folder)
-        )
+        name, command = quote(manifest.folder.name), _command(manifest, folder)
+        return cls(name, question, finding or question, *rest, has_picture, command)
 
 
 def gallery(folder: Path) -> str:
@@ -182,7 +181,7 @@ def _row(card: Card) -> str:
     """A row of the table: the picture, and all else."""
     report = f"{card.folder}/report.html"
     picture = (
-        f'<a href="{report}"><img src="{card.folder}/{PNG}" width="{PICTURE_WIDTH}" alt="{escape(card.seen)}"></a>'
+        f'<a href="{report}"><img src="{card.folder}/{PNG}" width="{PICTURE_WIDTH}" alt="{_attribute(card.seen)}"></a>'
         if card.has_picture
         else ""
     )
@@ -191,6 +190,11 @@ def _row(card: Card) -> str:
     links = [f"[numbers]({card.folder}/comparison.csv)", *([f"`{card.command}`"] if card.command else [])]
     words = [f"**[{in_cell(card.finding)}]({report})**", number, question, " · ".join(links)]
     return f"| {picture} | {'<br>'.join(filter(None, words))} |"
+
+
+def _attribute(text: str) -> str:
+    """Text as an attribute of HTML within a cell has it, in one line."""
+    return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
 def in_cell(text: str) -> str:

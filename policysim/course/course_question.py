@@ -242,8 +242,8 @@ def _card(question: DaysQuestion, best: pd.DataFrame) -> list[Drawing]:
         card(
             Curves(
                 {"best of all": kept, **proven},
-                x=f"total ε of {days(question.horizon)} (log scale)",
-                y="benefit kept",
+                x="total ε (log scale)",
+                y=f"benefit kept over {days(question.horizon)}",
                 share=True,
                 limits=(low, 1.03),
             )

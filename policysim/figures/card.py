@@ -147,14 +147,13 @@ class Curves:
             return
         write = percent if self.share else rounded
         axes.plot(*self.mark, color="#000000", marker="o", markersize=6, zorder=4, clip_on=False)
-        low, high = axes.get_ylim()
-        above = self.mark[1] < (low + high) / 2
+        # Most lines rise: there is room at the right.
         axes.annotate(
             write(self.mark[1]),
             self.mark,
-            xytext=(0.7, 0.5 if above else -0.5),
+            xytext=(0.9, 0),
             textcoords="offset fontsize",
-            va="bottom" if above else "top",
+            va="center",
             fontweight="bold",
             bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
             zorder=5,
