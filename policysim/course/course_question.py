@@ -17,6 +17,7 @@ from policysim.course.course_findings import (
     answer,
     best_mechanisms,
     description,
+    headline,
     limit_words,
     never_falls_words,
     once_words,
@@ -181,6 +182,7 @@ def answer_over_days(
     return Answer(
         screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
+        headline=headline(question, table),
         sentences=answer(study, question, table),
         tables={"comparison.csv": table, "ways.csv": found},
         drawings=[_drawing(question, table), _map(found)],

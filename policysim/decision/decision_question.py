@@ -21,6 +21,7 @@ from policysim.decision.comparison import compare_problem
 from policysim.decision.events import EventTable, event_table
 from policysim.decision.findings import Findings, find
 from policysim.decision.frontier import frontier
+from policysim.decision.headline import best_policy, headline
 from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
@@ -203,6 +204,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         draw.groups_drawing(at_epsilon, losing(study.policies)),
         draw.weights_drawing(draw.titled(found.drivers, study.scenario)),
         draw.patients_drawing(found.losses, study.epsilon),
+        draw.card_drawing(seen, best_policy(findings, found.table), findings.one_for_all),
     ]
     said, happened = sentences_about(findings, found.table), event_table(study, findings, seen)
     answer = [unmarked(part) for part in said]
@@ -213,6 +215,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             "comparison": found.table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
+        headline=headline(findings, found.table),
         sentences=said,
         tables={
             "comparison.csv": found.table,

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -163,6 +163,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
             **_versions(),
             **answer.packages,
         },
+        **({} if answer.headline is None else {"headline": asdict(answer.headline)}),
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
 
@@ -185,6 +186,7 @@ def render(
         .get_template(page.template)
         .render(
             answer=answer.sentences,
+            headline=answer.headline,
             figures={
                 drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
                 for place, drawing in enumerate(answer.drawings)

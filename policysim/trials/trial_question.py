@@ -34,6 +34,7 @@ from policysim.trials.private_arm import (
     private_arm_words,
 )
 from policysim.trials.trial_findings import LoggedFindings, find
+from policysim.trials.trial_headline import headline
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
 CENSORING = (
@@ -164,6 +165,7 @@ def answer_of_log(
             "findings": asdict(findings),
             "comparison": table.to_dict(orient="records"),
         },
+        headline=headline(findings),
         sentences=findings.answer,
         tables={
             "comparison.csv": table,
