@@ -1,4 +1,4 @@
-"""The first screen of a decision's page: what was found as a title, three short sentences, and three numbers.
+"""The first screen of a decision's page, below its headline: three short sentences, and three numbers.
 
 Every number stands beside that of one treatment for all, which costs no privacy.
 """
@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import KEEP, Findings, PolicyRow
 from policysim.decision.summary import (
@@ -23,15 +22,13 @@ from policysim.decision.summary import (
     for_everybody,
     limit_words,
     more_deaths,
-    most_kept,
-    private_rows,
     ranked,
     rows_of,
     safest_option,
     which_epsilon,
 )
 from policysim.question import shown, words
-from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE
+from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider
 
 # So many numbers are in the strip, of those that a study has.
@@ -71,9 +68,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Brief:
-    """A title that says what was found, sentences, and a strip of numbers."""
+    """Sentences, and a strip of numbers."""
 
-    title: Markup
     points: tuple[Point, ...]
     strip: tuple[Tile, ...]
 
@@ -93,11 +89,8 @@ def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
     rows = rows_of(findings, table)
     # Of hidden features that no treatment depends on, no policy has a price.
     known = ranked(findings, rows) if findings.used or not findings.unused else []
-    if known:
-        points = _points(known, rows, findings)
-    else:
-        points = [Point("", sentence) for sentence in answer(findings, table)]
-    return Brief(_title(known, rows, findings), tuple(points), strip(findings.count, slider))
+    points = _points(known, rows, findings) if known else [Point("", said) for said in answer(findings, table)]
+    return Brief(tuple(points), strip(findings.count, slider))
 
 
 def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
@@ -114,40 +107,6 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
         for name, (label, written) in kinds.items()
         if name in slider.now and name in slider.for_all
     )[:WIDTH]
-
-
-def _title(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Markup:
-    """The finding in one sentence without its full stop."""
-    if findings.unused and not findings.used:
-        return Markup("What is hidden tells no treatments apart in this model, so its price is unknown")
-    if not private_rows(findings):
-        return Markup("No private mechanism was compared; one treatment for all costs no privacy")
-    if not findings.gain.exists:
-        return Markup("One treatment for all is as good as the best for each patient: privacy need not cost anything")
-    if not known:
-        return Markup("One treatment for all is nearly as good as the best for each patient: there is little to lose")
-    useful, at = known[0], Markup("At ε = {} ").format(shown.plain(findings.epsilon))
-    if useful.benefit_kept <= NEGLIGIBLE:
-        most = most_kept(rows)
-        none = "no mechanism is" if most <= NEGLIGIBLE else "no mechanism compared is"
-        return at + Markup("{} worth more than one treatment for all").format(none)
-    keeps = Markup("the most useful private choice {}keeps {} of the benefit").format(
-        "" if useful.policy == Optimal.name else "compared ", shown.percent(useful.benefit_kept)
-    )
-    if not counted(known, rows, findings):
-        return at + keeps
-    more = useful.extra_deaths - for_everybody(rows, findings).extra_deaths
-    if abs(more) * findings.count < LEAST_EVENTS:
-        return at + keeps + " and costs no more lives than one treatment for all"
-    if more < 0:
-        return at + keeps + " and costs fewer lives than one treatment for all"
-    return (
-        at
-        + keeps
-        + Markup(", and costs {} more deaths per {:,} patients than one treatment for all").format(
-            shown.events(more, findings.count), findings.count
-        )
-    )
 
 
 def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
