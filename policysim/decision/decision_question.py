@@ -16,6 +16,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
+from policysim.decision.brief import brief
 from policysim.decision.comparison import compare_problem
 from policysim.decision.events import EventTable, event_table
 from policysim.decision.findings import Findings, find
@@ -143,7 +144,7 @@ def compared(
         losses = pool.submit(patient_losses, problem, losers, study.epsilon)
         parts = pool.submit(loss_by_outcome, study, problem, _at_epsilon(study, problem))
         curve = _frontier(study, problem, findings, progress)
-        shown = show(study, problem, seen, progress, kept)
+        shown = show(study, problem, seen, progress, kept, count=findings.count)
     return Compared(
         problem=problem,
         table=table,
@@ -231,7 +232,16 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         pages={
             "report.html": Page(
                 "report.html",
-                page_values(study, problem, findings, at_epsilon, slider=slider, prices=prices, happened=happened),
+                page_values(
+                    study,
+                    problem,
+                    findings,
+                    at_epsilon,
+                    slider=slider,
+                    brief=brief(findings, found.table, slider),
+                    prices=prices,
+                    happened=happened,
+                ),
             )
         },
         position=slider.position,

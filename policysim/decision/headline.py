@@ -13,10 +13,9 @@ import pandas as pd
 
 from policies.reference import BestFixed
 from policysim.decision.findings import Findings, PolicyRow
-from policysim.decision.summary import most_kept, private_rows
+from policysim.decision.summary import most_kept, private_rows, rows_of
 from policysim.question.answer import Headline
 from policysim.question.words import (
-    ALL,
     LEAST_EVENTS,
     NEGLIGIBLE,
     attains,
@@ -24,7 +23,6 @@ from policysim.question.words import (
     percent,
     percent_up,
     plain,
-    population,
     rounded,
 )
 from policysim.study.slider import best_first
@@ -54,7 +52,7 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
     best = next((row for row in private_rows(findings) if row.policy == best_policy(findings, table)), None)
     if best is None:
         return Headline(f"Giving everybody {for_all} costs no privacy; no private choice for each was compared")
-    rows, at = _at_epsilon(findings, table), f"At ε = {plain(findings.epsilon)}"
+    rows, at = rows_of(findings, table), f"At ε = {plain(findings.epsilon)}"
     if best.benefit_kept <= NEGLIGIBLE:
         finding = f"{at}, no private choice that was compared is worth more than giving everybody {for_all}"
     else:
@@ -66,14 +64,9 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
 
 def best_policy(findings: Findings, table: pd.DataFrame) -> str:
     """The private policy of the highest value at the study's epsilon; "" if none was compared."""
-    rows = _at_epsilon(findings, table)
+    rows = rows_of(findings, table)
     names = [row.policy for row in private_rows(findings)]
     return next(iter(best_first(names, {name: float(rows[name]["value"]) for name in names})), "")
-
-
-def _at_epsilon(findings: Findings, table: pd.DataFrame) -> dict[str, dict[Hashable, Any]]:
-    chosen = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
-    return {str(row["policy"]): row for row in chosen.to_dict("records")}
 
 
 def _is_limit(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> bool:
@@ -86,7 +79,7 @@ def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, A
     more = best.extra_deaths - float(rows[BestFixed.name].get("extra_deaths", math.nan))
     if not findings.deaths or math.isnan(more):
         return ""
-    count = population([more])
+    count = findings.count
     than = f"than giving everybody {findings.one_for_all}"
     if abs(more) * count < LEAST_EVENTS:
         return f" and costs no more deaths {than}"

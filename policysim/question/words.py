@@ -126,6 +126,11 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
     return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
+def of_thousand(share: float) -> str:
+    """How many of 1,000 patients a share is: two digits."""
+    return rounded(1000 * share)
+
+
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
     return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
@@ -247,13 +252,17 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
     )
 
 
+# What epsilon means to somebody who guesses; so many of 100 are right.
+ODDS = (
+    "At ε = {epsilon}, whoever sees the published treatment and must guess which of two such patients, equally likely "
+    "before, it was given to is right at most {right} of 100 times; guessing blind, 50. This is the bound "
+    "e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
+)
+
+
 def odds(epsilon: float, right_guesses: float) -> str:
     """What epsilon means to somebody who guesses: a bound for every mechanism with this epsilon."""
-    return (
-        f"At ε = {plain(epsilon)}, whoever sees the published treatment and must guess which of two such patients, "
-        f"equally likely before, it was given to is right at most {of_100(right_guesses)} of 100 times; guessing "
-        "blind, 50. This is the bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
-    )
+    return ODDS.format(epsilon=plain(epsilon), right=of_100(right_guesses))
 
 
 def in_a_row(names: Sequence[str], last: str) -> str:
