@@ -96,9 +96,9 @@ def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
 def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
     """The first `WIDTH` of the numbers that a study has, those about patients before those about utility."""
     kinds: dict[str, tuple[str, Callable[[float], str]]] = {
-        "extra_deaths": (f"extra deaths per {count:,} patients", partial(words.events, count=1, sign=True)),
+        "extra_deaths": (f"extra deaths per {count:,} patients", partial(words.events, count=count, sign=True)),
         "worse_than_untreated": ("of 1,000 patients get a treatment worse than none", words.of_thousand),
-        "guess_rate": ("of 100 guesses about the patient can be right; 50 is guessing blind", words.plain),
+        "guess_rate": ("of 100 guesses about the patient can be right; 50 is guessing blind", words.guess_rate),
         "benefit_kept": ("of the benefit of choosing for each is kept", words.percent),
         "loss": ("in utility lost per patient", words.rounded),
     }

@@ -54,7 +54,9 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
         return Headline(f"Giving everybody {for_all} costs no privacy; no private choice for each was compared")
     rows, at = rows_of(findings, table), f"At ε = {plain(findings.epsilon)}"
     if best.benefit_kept <= NEGLIGIBLE:
-        finding = f"{at}, no private choice that was compared is worth more than giving everybody {for_all}"
+        proven = most_kept(rows) <= NEGLIGIBLE
+        none = "no private choice" if proven else "no private choice that was compared"
+        finding = f"{at}, {none} is worth more than giving everybody {for_all}"
     else:
         whose = "the best private choice" if _is_limit(best, rows) else "the best private choice that was compared"
         finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} of the benefit"

@@ -45,6 +45,7 @@ def page_values(
     *,
     slider: Slider,
     brief: Brief,
+    headings: Headings,
     prices: pd.DataFrame | None,
     happened: EventTable | None = None,
 ) -> dict[str, Any]:
@@ -60,6 +61,8 @@ def page_values(
         What follows epsilon.
     brief : Brief
         The first screen.
+    headings : Headings
+        What the sections found.
     prices : DataFrame or None
         The price list, if it was asked for.
     happened : EventTable or None
@@ -81,7 +84,7 @@ def page_values(
         "legend": legend(findings.broken),
         "worst": worst_group(at_epsilon, {slider.policy}),
         "brief": brief,
-        "headings": Headings(),
+        "headings": headings,
         "count": findings.count,
         "witness": witness_rows(problem, problem.sensitivity.witness),
         "limit": limit,

@@ -1,13 +1,11 @@
-"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script.
+"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script (`slider_numbers`).
 
 The one rule by which page and answer name the best policy.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,25 +19,10 @@ from policies.reference import BestFixed
 from policysim.question import words
 from policysim.question.answer import written
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.shown import six_digits
 from policysim.question.words import ALL
 from policysim.study.declared import Study
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities
-
-# What a policy has beside one list of numbers for each name.
-NESTED = ("p", "groups", "texts", "guesses", "odds")
-# The columns of a comparison that follow the slider; extra deaths as so many of the page's patients, guess rates as so
-# many of 100.
-COLUMNS = (
-    "loss",
-    "benefit_kept",
-    "extra_deaths",
-    "worse_than_untreated",
-    "better_than_untreated",
-    "guess_rate",
-)
-# Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
-ESTIMATES = ("value", "difference")
+from policysim.study.slider_numbers import NESTED, script_numbers, series
 
 
 @dataclass(frozen=True)
@@ -81,7 +64,7 @@ class Slider:
     policies : tuple of str
         Those that can be chosen.
     now : mapping of str to float
-        The entries of `COLUMNS` that the comparison has, or `ESTIMATES`, at this position.
+        Of `slider_numbers.COLUMNS` what the comparison has, or else `ESTIMATES`, at this position.
     for_all : mapping of str to float
         The same of one treatment for all; empty where that was not compared.
     texts : mapping of str to str
@@ -135,7 +118,7 @@ def make_slider(
     Parameters
     ----------
     table : DataFrame
-        A comparison: policy, epsilon, group, guarantee and, of `COLUMNS`, what it has.
+        A comparison: policy, epsilon, group, guarantee and, of `slider_numbers.COLUMNS`, what it has.
     probabilities : DataFrame
         From `example_probabilities`.
     descriptions : mapping of str to str
@@ -156,31 +139,11 @@ def make_slider(
     nobody_dies = "expected_deaths" not in overall or not (overall["expected_deaths"] > 0).any()
     told = frozenset(str(name) for name in overall if name != "extra_deaths" or not nobody_dies)
     grouped = _groups(table)
-    series = {
-        name: {
-            **_series(overall[overall["policy"] == name], told, count),
-            "p": _curves(probabilities[probabilities["policy"] == name]),
-            **({} if grouped.empty else {"groups": _group_losses(grouped[grouped["policy"] == name])}),
-        }
+    found = {
+        name: series(*(rows[rows["policy"] == name] for rows in (overall, probabilities, grouped)), told)
         for name in policies
     }
-    at_start, for_all = series[policy], series.get(BestFixed.name, {})
-    # What most policies say is there once.
-    usual = [_of_100(words.guesses(value)) for value in epsilons]
-    own = {
-        name: {key: said for key, said in found.items() if said and (key, said) != ("guesses", usual)}
-        for name, found in series.items()
-    }
-    numbers = {
-        "epsilons": [_short(value) for value in epsilons],
-        "labels": [words.plain(value) for value in epsilons],
-        "guesses": usual,
-        "odds": words.ODDS,
-        "count": f"{count:,}",
-        "actions": actions,
-        "policies": {name: _compact(found) for name, found in own.items()},
-    }
-    guessed = at_start["guesses"][position]
+    at_start, for_all = found[policy], found.get(BestFixed.name, {})
     return Slider(
         epsilons=epsilons,
         position=position,
@@ -189,20 +152,20 @@ def make_slider(
         now=_numbers_at(at_start, position),
         for_all=_numbers_at(for_all, position),
         texts={name: said[position] for name, said in at_start["texts"].items()},
-        odds=at_start["odds"][0] if at_start["odds"] else words.odds(epsilon, guessed / 100),
-        right_guesses=guessed / 100,
+        odds=at_start["odds"][0] if at_start["odds"] else words.odds(epsilon, at_start["guesses"][position]),
+        right_guesses=at_start["guesses"][position],
         patients=tuple(
             Patient(
                 label,
                 words_for,
-                {action: found[position] / 100 for action, found in zip(actions, at_start["p"][place], strict=True)},
+                {action: curve[position] for action, curve in zip(actions, at_start["p"][place], strict=True)},
                 (not_allowed or {}).get(label, frozenset()),
             )
             for place, (label, words_for) in enumerate(descriptions.items())
         ),
-        groups=_groups_now(grouped, at_start.get("groups", ()), for_all.get("groups", ()), position),
+        groups=_groups_now(grouped, at_start["groups"], for_all.get("groups", ()), position),
         count=count,
-        numbers=_script_json(numbers),
+        numbers=script_numbers(epsilons, actions, count, found),
     )
 
 
@@ -307,82 +270,6 @@ def first_policy(table: pd.DataFrame, epsilon: float) -> str:
     values = dict(zip(rows["policy"], rows["value"], strict=True))
     private = [name for name in names if CATALOGUE[name].uses_epsilon]
     return best_first(private, values)[0] if private else names[0]
-
-
-def _series(rows: pd.DataFrame, shown: frozenset[str], count: int) -> dict[str, Any]:
-    """The numbers of one policy over epsilon."""
-    ordered = rows.sort_values("epsilon")
-    found: dict[str, Any]
-    if {f"{name}_low" for name in ESTIMATES} <= set(ordered.columns):
-        found = {name: ordered[name].tolist() for name in ESTIMATES}
-        found["texts"] = {name: _with_intervals(ordered, name) for name in ESTIMATES}
-    else:
-        found = {name: ordered[name].tolist() for name in COLUMNS if name in shown and not ordered[name].isna().all()}
-        if "extra_deaths" in found:
-            found["extra_deaths"] = [rate * count for rate in found["extra_deaths"]]
-        if "guess_rate" in found:
-            found["guess_rate"] = [_of_100(rate, words.guess_rate) for rate in found["guess_rate"]]
-        found["texts"] = {}
-    found["guesses"] = [_of_100(words.guesses(loss)) for loss in ordered["guarantee"]]
-    name, epsilon, loss = (ordered[column].iloc[0] for column in ("policy", "epsilon", "guarantee"))
-    # What a mechanism says of its epsilon is said once, for all of them.
-    own = not CATALOGUE[name].uses_epsilon
-    found["odds"] = [words.policy_odds(name, epsilon, loss, uses_epsilon=False)] if own else []
-    return found
-
-
-def _of_100(share: float, written: Callable[[float], str] = words.of_100) -> float:
-    """So many of 100, as the page has it."""
-    return math.nan if math.isnan(share) else float(written(share))
-
-
-def _curves(probabilities: pd.DataFrame) -> list[list[list[int]]]:
-    """What each example patient gets of each action over epsilon, in whole per cent as the page has it."""
-    grid = probabilities.pivot_table(index=["patient", "action"], columns="epsilon", values="probability", sort=False)
-    shares = (100 * grid.sort_index(axis=1)).map(words.steady).round().astype(int)
-    curves, n_actions = shares.to_numpy().tolist(), probabilities["action"].nunique()
-    return [curves[start : start + n_actions] for start in range(0, len(curves), n_actions)]
-
-
-def _group_losses(rows: pd.DataFrame) -> list[list[float]]:
-    """The loss of each group over epsilon, in two digits as the page has it."""
-    grid = rows.pivot_table(index=["group", "level"], columns="epsilon", values="loss", sort=False)
-    losses = grid.sort_index(axis=1).map(lambda loss: float(f"{words.steady(loss):.{words.DIGITS}g}"))
-    return [[0.0 if abs(loss) < words.NEGLIGIBLE else loss for loss in row] for row in losses.to_numpy().tolist()]
-
-
-def _with_intervals(rows: pd.DataFrame, name: str) -> list[str]:
-    ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return [words.with_interval(*triple, sign=name == "difference") for triple in ends]
-
-
-def _compact(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Six digits, and one number where it is the same at every epsilon."""
-
-    def short(values: Any) -> Any:
-        if isinstance(values, dict):
-            return {name: short(listed) for name, listed in values.items()}
-        if isinstance(values[0], list):
-            return [short(value) for value in values]
-        listed = [value if isinstance(value, str) else _short(value) for value in values]
-        return listed[:1] if len(set(listed)) == 1 else listed
-
-    return {name: short(values) for name, values in found.items()}
-
-
-def _short(value: float) -> float | int | str | None:
-    text = six_digits(value)
-    if not text or math.isinf(value):
-        # JSON has neither.
-        return text or None
-    number = float(text)
-    return int(number) if number == int(number) else number
-
-
-def _script_json(document: Mapping[str, Any]) -> Markup:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Nothing in a script element may look like its end.
-    return Markup(text.replace("<", "\\u003c"))
 
 
 # Values that agree to so many decimals are equal.

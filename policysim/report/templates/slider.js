@@ -21,16 +21,17 @@
     const text = value.toPrecision(2);
     return minus(Math.abs(text) < 100 ? text : Number(text).toLocaleString("en-US"));
   };
-  const events = (value) => {
+  const events = (rate) => {
+    const value = rate * numbers.count;
     if (value !== 0 && Math.abs(value) < 0.01) return "≈ 0";
-    return (value > 0 ? "+" : "") + rounded(value);
+    return (Math.abs(value) < 1e-12 || value < 0 ? "" : "+") + rounded(value);
   };
   const written = {
     benefit_kept: percent,
     extra_deaths: events,
     worse_than_untreated: (value) => rounded(1000 * value),
     better_than_untreated: (value) => rounded(1000 * value),
-    guess_rate: (value) => String(value),
+    guess_rate: (value) => String(Math.ceil(Math.round(1e6 * value) / 1e3) / 10),
   };
   // What is the same at every ε is listed once.
   const at = (values, position) => values[Math.min(position, values.length - 1)];
