@@ -11,7 +11,8 @@ import pandas as pd
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
 from policysim.course.days import DaysQuestion
 from policysim.course.public_classes import public_over_days
-from policysim.question.words import ALL, ASSUMED_PUBLIC, PLAN_ONCE, days, percent_down, percent_up
+from policysim.question.answer import Headline
+from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, PLAN_ONCE, days, percent_down, percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy
@@ -87,6 +88,24 @@ def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
     found = ways(table)
     best: pd.DataFrame = found[found["best"]].reset_index(drop=True)
     return best[["horizon", "total_epsilon", "policy", "benefit_kept", "most_kept"]]
+
+
+def headline(question: DaysQuestion, table: pd.DataFrame) -> Headline:
+    """What can be kept over the whole course, within the least total that keeps most of it, or else the largest."""
+    best = best_mechanisms(table)
+    rows = best[best["horizon"] == question.horizon].to_dict("records")
+    row = next((row for row in rows if row["benefit_kept"] >= KEEP), rows[-1])
+    over, policy = f"Over {days(question.horizon)}", str(row["policy"])
+    if math.isnan(row["benefit_kept"]):
+        return Headline(f"{over}, choosing for each patient gains nothing that a share could be given of")
+    kept, within = percent_down(row["benefit_kept"]), f"a total ε of {row['total_epsilon']:g}"
+    what = {SCHEDULE: "one schedule for all, which costs no privacy,", PLAN_ONCE: "one private choice of a schedule"}
+    finding = f"{over}, {what.get(policy, 'choosing privately day by day')} keeps {kept} of the benefit"
+    return Headline(
+        finding if policy == SCHEDULE else f"{finding} within {within}",
+        kept,
+        f"of the benefit kept within {within}, by {policy}{_most(row, '; none keeps more than ')}",
+    )
 
 
 def answer(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:

@@ -11,7 +11,8 @@ without_effect   what a scenario states without effect
 prices           what hiding each feature costs, and what drives the sensitivity
 frontier, loss_by_outcome   utility against harm; what a loss is made of
 broken_bounds    which policies break the bounds that a study states
-summary          the answer in sentences
+headline, summary    the finding as a title, with one number; the answer in sentences
+brief, headings  the first screen of the page; what each of its sections found
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from envs.scenario import Scenario
+from policies.reference import BestFixed
 from policysim import figures
+from policysim.figures.card import Curves, card
 from policysim.figures.looks import is_level
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
@@ -80,6 +82,35 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         )
     )
     return drawings
+
+
+def card_drawing(table: pd.DataFrame, best: str, one_for_all: str, epsilon: float) -> Drawing | None:
+    """The benefit that a policy keeps over epsilon, or the utility that it loses; None where nothing can be drawn."""
+    rows = figures.over_epsilon(table)
+    column = "benefit_kept" if rows["benefit_kept"].notna().any() else "loss"
+    mine = rows[(rows["policy"] == best) & rows[column].notna()]
+    if len(mine) < 2:
+        return None
+    shares = column == "benefit_kept"
+    reach = figures.out_of_reach(rows) if shares else rows.iloc[:0]
+    fixed = rows.loc[rows["policy"] == BestFixed.name, column]
+    now = mine.loc[mine["epsilon"] == epsilon, column]
+    return card(
+        Curves(
+            {best: _points(mine, column)},
+            x="ε (log scale)",
+            y="benefit kept" if shares else "utility lost per patient",
+            share=shares,
+            level=((f"{one_for_all} for all", float(fixed.iloc[0])),) if len(fixed) else (),
+            out_of_reach=_points(reach, "most_kept") if len(reach) > 1 else (),
+            mark=(epsilon, float(now.iloc[0])) if len(now) else None,
+            limits=(min(-0.05, float(mine[column].min())), 1.03) if shares else None,
+        )
+    )
+
+
+def _points(rows: pd.DataFrame, column: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in zip(rows["epsilon"], rows[column], strict=True)]
 
 
 def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Drawing | None:

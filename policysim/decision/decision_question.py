@@ -16,14 +16,18 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
+from policysim.decision.brief import brief
 from policysim.decision.comparison import compare_problem
 from policysim.decision.events import EventTable, event_table
 from policysim.decision.findings import Findings, find
 from policysim.decision.frontier import frontier
+from policysim.decision.headings import headings
+from policysim.decision.headline import best_policy, headline
 from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
+from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OF_A_LOG, ONLY_OVER_DAYS, SILENT, Progress, Question
 from policysim.question.shown import unmarked
@@ -142,7 +146,7 @@ def compared(
         losses = pool.submit(patient_losses, problem, losers, study.epsilon)
         parts = pool.submit(loss_by_outcome, study, problem, _at_epsilon(study, problem))
         curve = _frontier(study, problem, findings, progress)
-        shown = show(study, problem, seen, progress, kept)
+        shown = show(study, problem, seen, progress, kept, count=findings.count)
     return Compared(
         problem=problem,
         table=table,
@@ -195,13 +199,15 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     problem, findings, prices = found.problem, found.findings, found.prices
     seen, slider = found.seen, found.shown.slider
     at_epsilon = seen[seen["epsilon"] == study.epsilon]
+    titled_parts, titled_drivers = (draw.titled(each, study.scenario) for each in (found.parts, found.drivers))
     drawings: list[Drawing | None] = [
         *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
         draw.frontier_drawing(found.frontier, seen),
-        draw.parts_drawing(draw.titled(found.parts, study.scenario), study.epsilon),
+        draw.parts_drawing(titled_parts, study.epsilon),
         draw.groups_drawing(at_epsilon, losing(study.policies)),
-        draw.weights_drawing(draw.titled(found.drivers, study.scenario)),
+        draw.weights_drawing(titled_drivers),
         draw.patients_drawing(found.losses, study.epsilon),
+        draw.card_drawing(seen, best_policy(findings, found.table), findings.one_for_all, study.epsilon),
     ]
     said, happened = sentences_about(findings, found.table), event_table(study, findings, seen)
     answer = [unmarked(part) for part in said]
@@ -212,6 +218,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             "comparison": found.table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
+        headline=headline(findings, found.table),
         sentences=said,
         tables={
             "comparison.csv": found.table,
@@ -228,7 +235,25 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         pages={
             "report.html": Page(
                 "report.html",
-                page_values(study, problem, findings, at_epsilon, slider=slider, prices=prices, happened=happened),
+                page_values(
+                    study,
+                    problem,
+                    findings,
+                    at_epsilon,
+                    slider=slider,
+                    brief=brief(findings, found.table, slider),
+                    headings=headings(
+                        findings,
+                        slider,
+                        most_kept=most_kept(rows_of(findings, found.table)),
+                        patients=found.shown.probabilities,
+                        parts=titled_parts,
+                        drivers=titled_drivers,
+                        prices=prices,
+                    ),
+                    prices=prices,
+                    happened=happened,
+                ),
             )
         },
         position=slider.position,

@@ -27,15 +27,13 @@ from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.decision.without_effect import without_effect
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, NEGLIGIBLE, UNBEATABLE, guesses, population
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS
 from policysim.study.slider import first_policy
 from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 
-# The benefit kept that the printed table asks for.
-KEEP = 0.8
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)
 # What linear programming finds, which is no mechanism that others know.
@@ -182,6 +180,11 @@ class Findings:
     broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     kept_safe: str = "with no more deaths than one treatment for all"
     without_effect: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Among how many patients deaths are counted, in all that is said of the study."""
+        return population(row.extra_deaths for row in self.rows)
 
 
 def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:

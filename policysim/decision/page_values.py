@@ -19,12 +19,14 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
+from policysim.decision.brief import Brief
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
-from policysim.decision.findings import KEEP, Findings, worst_group
+from policysim.decision.findings import Findings, worst_group
+from policysim.decision.headings import Headings
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
-from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, TIGHT, UNBEATABLE, attains, level_name
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
@@ -42,6 +44,8 @@ def page_values(
     at_epsilon: pd.DataFrame,
     *,
     slider: Slider,
+    brief: Brief,
+    headings: Headings,
     prices: pd.DataFrame | None,
     happened: EventTable | None = None,
 ) -> dict[str, Any]:
@@ -55,6 +59,10 @@ def page_values(
         The rows of the comparison at the study's epsilon.
     slider : Slider
         What follows epsilon.
+    brief : Brief
+        The first screen.
+    headings : Headings
+        What the sections found.
     prices : DataFrame or None
         The price list, if it was asked for.
     happened : EventTable or None
@@ -75,9 +83,9 @@ def page_values(
         "marks": {name: marked(name, findings.broken) for name in overall},
         "legend": legend(findings.broken),
         "worst": worst_group(at_epsilon, {slider.policy}),
-        "groups": group_losses(at_epsilon, losing(study.policies)),
-        "deaths_count": words.population(findings.deaths.values()),
-        "extra_count": words.population(row.extra_deaths for row in findings.rows),
+        "brief": brief,
+        "headings": headings,
+        "count": findings.count,
         "witness": witness_rows(problem, problem.sensitivity.witness),
         "limit": limit,
         "proof": overall.get(Optimal.name, overall.get(ACHIEVABLE)),
@@ -86,9 +94,10 @@ def page_values(
         "happened": happened,
         "belief": belief_sentence(findings.beliefs),
         "redrawn": "" if findings.robustness is None else how_drawn(findings.robustness),
-        "ranges": None if findings.robustness is None else redraw_ranges(findings.robustness, study.scenario),
+        "ranges": None
+        if findings.robustness is None
+        else redraw_ranges(findings.robustness, study.scenario, findings.count),
         "prices": [] if prices is None else prices.to_dict("records"),
-        "price_count": 100_000 if prices is None else words.population(prices["extra_deaths"]),
         "method": _method(study),
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
@@ -131,8 +140,10 @@ class RangeTable:
     rows: list[tuple[str, list[str]]]
 
 
-def redraw_ranges(found: Robustness, scenario: Scenario) -> RangeTable | None:
-    """The ranges of a `Robustness`; None where nothing is at stake in the redraws."""
+def redraw_ranges(found: Robustness | None, scenario: Scenario, count: int) -> RangeTable | None:
+    """The ranges of a `Robustness`, events among `count` patients; None where nothing is at stake in the redraws."""
+    if found is None:
+        return None
     by_outcome: dict[str, dict[str, Range]] = {}
     for each in found.ranges:
         by_outcome.setdefault(each.outcome, {})[each.policy] = each
@@ -147,7 +158,6 @@ def redraw_ranges(found: Robustness, scenario: Scenario) -> RangeTable | None:
             headings.append("utility per patient beyond one for all")
             columns.append(_ranges(ranges, words.rounded))
         elif any(ends):
-            count = words.population(ends)
             title = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
             headings.append(f"extra {title} per {count:,}")
             columns.append(_ranges(ranges, partial(words.events, count=count, sign=True)))
@@ -159,47 +169,9 @@ def _ranges(ranges: Mapping[str, Range], said: Callable[[float], str]) -> dict[s
     return {name: f"{said(each.low)} to {said(each.high)}" for name, each in ranges.items()}
 
 
-@dataclass(frozen=True)
-class GroupLoss:
-    """A group of patients: its name, its share, its loss per patient under each policy, and where it is worst off."""
-
-    name: str
-    share: float
-    losses: dict[str, float]
-    worst: frozenset[str]
-
-
 def losing(policies: Sequence[str]) -> tuple[str, ...]:
     """The policies whose losses are told apart by group and patient: those that spend epsilon, and one for all."""
     return (*(name for name in policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
-
-
-def group_losses(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> list[GroupLoss]:
-    """The loss of each group under each policy, everyone first; empty without groups.
-
-    Parameters
-    ----------
-    at_epsilon : DataFrame
-        Rows of a comparison at one epsilon.
-    policies : sequence of str
-        Those to show.
-    """
-    rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
-    if rows.empty or (rows["group"] == ALL).all():
-        return []
-    losses = rows.pivot_table(index=["group", "level"], columns="policy", values="loss", sort=False)
-    shares = rows.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
-    grouped = losses[losses.index.get_level_values("group") != ALL]
-    worst = {name: grouped[name].idxmax() for name in grouped if grouped[name].max() > NEGLIGIBLE}
-    return [
-        GroupLoss(
-            "everyone" if group == ALL else level_name(str(group), str(level)),
-            float(shares[(group, level)]),
-            {name: float(losses.loc[(group, level), name]) for name in policies if name in losses},
-            frozenset(str(name) for name, key in worst.items() if key == (group, level)),
-        )
-        for group, level in losses.index
-    ]
 
 
 def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame:

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
-from policysim.decision.findings import KEEP, Findings, PolicyRow
+from policysim.decision.findings import Findings, PolicyRow
 from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_down, rounded_up
-from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, population, unused
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, unused
 from policysim.study.slider import best_first
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.
@@ -39,32 +39,41 @@ def answer(findings: Findings, table: pd.DataFrame) -> list[Markup]:
     table : DataFrame
         From `compare`, with the references.
     """
-    private = private_rows(findings)
-    at_epsilon = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
-    rows = {str(row["policy"]): row for row in at_epsilon.to_dict("records")}
+    private, rows = private_rows(findings), rows_of(findings, table)
     if findings.unused and not findings.used:
         return [Markup.escape(unused(findings.unused))]
     if not private:
         none = Markup("No private mechanism was compared: one treatment for all costs no privacy at all.")
         return [none, *_bounds(findings, rows)]
-    found = {row.policy: row for row in private if not math.isnan(row.benefit_kept)}
-    if not found and findings.gain.exists:
+    known = ranked(findings, rows)
+    if not known and findings.gain.exists:
         return [_little(findings), _lost(private, rows, findings)]
-    if not found:
+    if not known:
         return [
             Markup(
                 "One treatment for all, “{}”, is as good as the best for each patient here: privacy need not cost "
                 "anything, whatever ε is."
             ).format(findings.one_for_all)
         ]
-    known = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
-    count = _counted(known, rows, findings)
+    count = counted(known, rows, findings)
     said = (
         _harm_and_benefit(known, rows, findings, count)
         if count
-        else [_kept(known, rows, findings), _cost(known, rows), _which_epsilon(known, findings)]
+        else [_kept(known, rows, findings), _cost(known, rows), which_epsilon(known, findings)]
     )
     return [*said, Markup.escape(unused(findings.unused))] if findings.unused else said
+
+
+def rows_of(findings: Findings, table: pd.DataFrame) -> dict[str, dict[Hashable, Any]]:
+    """The rows of a comparison at the study's epsilon, of all patients, by policy."""
+    at_epsilon = table[(table["epsilon"] == findings.epsilon) & (table["group"] == ALL)]
+    return {str(row["policy"]): row for row in at_epsilon.to_dict("records")}
+
+
+def ranked(findings: Findings, rows: Mapping[str, Mapping[Hashable, Any]]) -> list[PolicyRow]:
+    """The policies that spend epsilon, best first; none where shares of the benefit say little."""
+    found = {row.policy: row for row in private_rows(findings) if not math.isnan(row.benefit_kept)}
+    return [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
 
 
 def private_rows(findings: Findings) -> list[PolicyRow]:
@@ -101,26 +110,18 @@ def _harm_and_benefit(
     known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings, count: int
 ) -> list[Markup]:
     """The safest choice, the most useful one, and what lies between them."""
-    useful = known[0]
-    fixed = Option(findings.one_for_all, 0.0, float(rows[BestFixed.name]["extra_deaths"]), single=True)
-    options = [fixed, *(Option(row.policy, row.benefit_kept, row.extra_deaths) for row in known)]
-    if findings.safest.action and findings.safest.action != fixed.name:
-        options.append(Option(findings.safest.action, findings.safest.benefit_kept, findings.safest.extra_deaths, True))
-    least = min(option.extra_deaths for option in options)
-    # Of those whose deaths nobody could tell apart, the most useful; one treatment for all, which hides all, before it.
-    as_safe = [option for option in options if (option.extra_deaths - least) * count < LEAST_EVENTS]
-    safest = max(as_safe, key=lambda option: (round(option.benefit_kept, 9), option.single))
+    useful, fixed, safest = known[0], for_everybody(rows, findings), safest_option(known, rows, findings)
     opening = Markup("At ε = {} the safest choice ").format(plain(findings.epsilon))
     costs = Markup("costs {} deaths per {} patients than the best treatment for each, and keeps {} ")
-    cost = costs.format(_more(safest.extra_deaths, count), f"{count:,}", percent(safest.benefit_kept)) + BEYOND
+    cost = costs.format(more_deaths(safest.extra_deaths, count), f"{count:,}", percent(safest.benefit_kept)) + BEYOND
     if safest.name == useful.policy:
         also = Markup("One treatment for all, {}, costs {} and keeps {}.").format(
-            fixed.name, _more(fixed.extra_deaths, count), percent(0.0)
+            fixed.name, more_deaths(fixed.extra_deaths, count), percent(0.0)
         )
         said = opening + Markup("is also the most useful, {}: it ").format(_titled(useful, rows)) + cost
-        return [said + _limit(useful, rows, after="; "), also, _which_epsilon(known, findings)]
+        return [said + limit_words(useful, rows, after="; "), also, which_epsilon(known, findings)]
     first = opening + Markup("is {}: it ").format(safest.words) + cost + "."
-    between = _which_epsilon(known, findings)
+    between = which_epsilon(known, findings)
     if findings.break_even is not None:
         between = Markup(
             "Between the two, {} is worth more than giving everybody {} while a death weighs less than {} ({} is "
@@ -150,6 +151,23 @@ class Option:
         return Markup("to give everybody {}" if self.single else "{}").format(self.name)
 
 
+def for_everybody(rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Option:
+    """One treatment for all, where deaths are counted."""
+    return Option(findings.one_for_all, 0.0, float(rows[BestFixed.name]["extra_deaths"]), single=True)
+
+
+def safest_option(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> Option:
+    """What costs the fewest deaths: a mechanism, or a single treatment for all."""
+    fixed = for_everybody(rows, findings)
+    options = [fixed, *(Option(row.policy, row.benefit_kept, row.extra_deaths) for row in known)]
+    if findings.safest.action and findings.safest.action != fixed.name:
+        options.append(Option(findings.safest.action, findings.safest.benefit_kept, findings.safest.extra_deaths, True))
+    least = min(option.extra_deaths for option in options)
+    # Of those whose deaths nobody could tell apart, the most useful; one treatment for all, which hides all, before it.
+    as_safe = [option for option in options if (option.extra_deaths - least) * findings.count < LEAST_EVENTS]
+    return max(as_safe, key=lambda option: (round(option.benefit_kept, 9), option.single))
+
+
 def _most_useful(useful: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], count: int, *, alone: bool) -> Markup:
     """What the best mechanism keeps and costs, or that none compared is more useful than one treatment for all."""
     better = useful.benefit_kept > NEGLIGIBLE
@@ -163,8 +181,10 @@ def _most_useful(useful: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], 
         opening = "The only mechanism compared is no more useful than one treatment for all: {}"
     else:
         opening = "None of the mechanisms compared is more useful than one treatment for all: the best, {},"
-    keeps = Markup(" keeps {} and costs {}").format(percent(useful.benefit_kept), _more(useful.extra_deaths, count))
-    return Markup(opening).format(_titled(useful, rows)) + keeps + _limit(useful, rows, after="; ")
+    keeps = Markup(" keeps {} and costs {}").format(
+        percent(useful.benefit_kept), more_deaths(useful.extra_deaths, count)
+    )
+    return Markup(opening).format(_titled(useful, rows)) + keeps + limit_words(useful, rows, after="; ")
 
 
 def _titled(row: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> str:
@@ -198,18 +218,18 @@ def _kept(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
             else "At ε = {} the best of the mechanisms compared, {}, keeps {} "
         )
     kept = Markup(opening).format(plain(findings.epsilon), best.policy, percent(best.benefit_kept)) + BEYOND
-    return kept + _limit(best, rows, after=", and ")
+    return kept + limit_words(best, rows, after=", and ")
 
 
-def _counted(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
-    """Among how many patients deaths are counted, so that those of the named policies show; 0 where none are known."""
+def counted(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> int:
+    """Among how many patients deaths are counted; 0 where those of the policies that are named are not known."""
     named = [BestFixed.name, *(row.policy for row in known[:2])]
     if not findings.deaths or any(math.isnan(rows[name].get("extra_deaths", math.nan)) for name in named):
         return 0
-    return population(float(rows[name]["extra_deaths"]) for name in named)
+    return findings.count
 
 
-def _more(rate: float, count: int) -> Markup:
+def more_deaths(rate: float, count: int) -> Markup:
     """30 more, no more, 2 fewer."""
     if abs(rate) * count < LEAST_EVENTS:
         return Markup("no more")
@@ -227,7 +247,7 @@ def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], findings: Fi
         for_all, fixed = Markup("giving everybody {}").format(action), safest
     if (mine - fixed) * count < LEAST_EVENTS:
         return Markup("")
-    said = _more(mine, count), _more(fixed, count)
+    said = more_deaths(mine, count), more_deaths(fixed, count)
     # Two digits may not tell them apart.
     other = said[1] if said[0].striptags() != said[1].striptags() else Markup("slightly fewer")
     return Markup("costs {} deaths per {} patients than the best treatment for each, where {} costs {}").format(
@@ -235,7 +255,7 @@ def _lives(policy: str, rows: Mapping[str, Mapping[Hashable, Any]], findings: Fi
     )
 
 
-def _limit(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
+def limit_words(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], after: str) -> Markup:
     """How much more any mechanism could keep, as far as that is proven."""
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
@@ -263,7 +283,7 @@ def _lost(private: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any
     ordered = [found[name] for name in best_first(found, {name: float(rows[name]["value"]) for name in found})]
     best = ordered[0].policy
     of = "the best of the mechanisms compared" if len(ordered) > 1 else "the only mechanism compared"
-    lives = _lives(best, rows, findings, _counted(ordered, rows, findings))
+    lives = _lives(best, rows, findings, counted(ordered, rows, findings))
     lost = Markup("At ε = {} {}, {}, loses {} in utility per patient").format(
         plain(findings.epsilon), of, best, rounded(float(rows[best]["loss"]))
     )
@@ -288,7 +308,7 @@ def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
     return sentence + "."
 
 
-def _which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
+def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
     reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
     safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]

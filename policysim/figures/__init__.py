@@ -5,6 +5,7 @@ curves      what is asked of a table, and what the figures over epsilon share
 layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
 described   figures that are described by data alone
+card        small figures that stand for a whole report where many are shown
 saving      SVG, PNG and PDF; an SVG as a part of a page, with a line that marks epsilon
 
 A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),

@@ -20,6 +20,7 @@ from policysim.figures.looks import STYLE
 
 LEAST_DOTS = 200  # per inch
 LEAST_WIDTH = 1920  # pixels
+SMALL = 3.4  # inches: what is narrower than a column of a journal is a small picture on a screen
 
 
 def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
@@ -43,8 +44,9 @@ def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
 
 
 def to_png(figure: Figure) -> bytes:
-    """The figure as PNG, at least 200 dots per inch and 1,920 pixels wide."""
-    dots = max(LEAST_DOTS, LEAST_WIDTH / figure.get_figwidth())
+    """The figure as PNG, at least 200 dots per inch and 1,920 pixels wide, but for small figures."""
+    width = figure.get_figwidth()
+    dots = LEAST_DOTS if width < SMALL else max(LEAST_DOTS, LEAST_WIDTH / width)
     return _saved(figure, "png", dpi=dots, metadata={"Software": None})
 
 

@@ -1,7 +1,7 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `TextTable`:
-what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
+An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a
+`TextTable`: what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
 """
 
 from __future__ import annotations
@@ -67,6 +67,29 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """The finding in the fewest words: the title of a page, and of its card among others.
+
+    Attributes
+    ----------
+    finding : str
+        A statement, without a full stop.
+    number : str
+        The one number that goes with it, with its unit; "" if there is none.
+    about : str
+        What the number is, without a full stop.
+    """
+
+    finding: str
+    number: str = ""
+    about: str = ""
+
+
+# The drawing that stands for a whole report where many are shown: it is small, and on no page of the report itself.
+CARD = "card"
+
+
+@dataclass(frozen=True)
 class Page:
     """A page to be rendered: a template, and the values that only this question knows.
 
@@ -87,8 +110,10 @@ class Answer:
         The lines that are printed.
     document : mapping
         What --json prints beside the manifest.
+    headline : Headline or None
+        The finding as a title, with one number; None where there is no page.
     sentences : sequence of str
-        The answer in words: the page begins with it, and the gallery quotes it from the manifest.
+        The answer in words: the page begins with it.
     tables : mapping of file name to DataFrame
         All its numbers.
     drawings : sequence of Drawing
@@ -111,6 +136,7 @@ class Answer:
 
     screen: Sequence[str]
     document: Mapping[str, Any]
+    headline: Headline | None = None
     sentences: Sequence[str] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()

@@ -85,7 +85,7 @@ def of_hundred(share: float) -> Markup:
 
 def of_thousand(share: float) -> Markup:
     """A share as so many of 1,000."""
-    return shown(share, words.rounded(1000 * share))
+    return shown(share, words.of_thousand(share))
 
 
 def events(rate: float, count: int) -> Markup:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from policysim.files.output import alone_in, json_text, json_values, print_json, progress_bar, write_files
 from policysim.question import OutputError, say, words
-from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
+from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
-from policysim.question.shown import FILTERS
+from policysim.question.shown import FILTERS, unmarked
 from policysim.question.words import fitted
 from policysim.report.differences import agree
 from policysim.study.basis import hidden
@@ -162,8 +163,14 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
             **_versions(),
             **answer.packages,
         },
+        **({} if answer.headline is None else {"headline": {**asdict(answer.headline), "seen": _seen(answer)}}),
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
+
+
+def _seen(answer: Answer) -> str:
+    """What the drawing shows that stands for the report, for readers who cannot see it; "" without one."""
+    return next((drawing.description for drawing in answer.drawings if drawing.name == CARD), "")
 
 
 def _versions() -> dict[str, str]:
@@ -184,12 +191,11 @@ def render(
         .get_template(page.template)
         .render(
             answer=answer.sentences,
+            headline=answer.headline,
             figures={
                 drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
                 for place, drawing in enumerate(answer.drawings)
             },
-            # Text to be copied: nothing in it is tied.
-            manifest=escape(json_text(said)),
             versions=said["versions"],
             command=shlex.join(["policysim", *command]),
             # Whether it can be run where the manifest is.
@@ -233,9 +239,25 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
         finalize=_tied,
     )
-    environment.filters.update(FILTERS, named=words.level_name)
+    environment.filters.update(FILTERS, named=words.level_name, contents=contents)
     environment.globals.update(hidden_by=hidden, about_benefit=benefit)
     return environment
+
+
+class Entry(NamedTuple):
+    """A line of a page's contents: where it leads, what it says, and whether it begins a layer of the page."""
+
+    id: str
+    text: str
+    layer: bool
+
+
+_HEADING = re.compile(r'<(h2|hgroup) id="([^"]+)"[^>]*>(?:<(?:p|h3)[^>]*>)?(.*?)</')
+
+
+def contents(page: str) -> list[Entry]:
+    """The contents of a page, from its headings that have an identifier: of a section, the line above its finding."""
+    return [Entry(name, unmarked(Markup(text)), tag == "h2") for tag, name, text in _HEADING.findall(page)]
 
 
 def _tied(value: object) -> object:

@@ -1,13 +1,11 @@
-"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script.
+"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script (`slider_numbers`).
 
 The one rule by which page and answer name the best policy.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,26 +15,14 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
+from policies.reference import BestFixed
 from policysim.question import words
 from policysim.question.answer import written
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.shown import six_digits
 from policysim.question.words import ALL
 from policysim.study.declared import Study
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities
-
-DEATHS_PER = 1000
-# What a policy has beside one list of numbers for each name.
-NESTED = ("p", "texts", "guesses", "odds")
-# The columns of a comparison that follow the slider: by what name, times what.
-COLUMNS = {
-    "loss": ("loss", 1),
-    "benefit_kept": ("benefit_kept", 1),
-    "deaths": ("expected_deaths", DEATHS_PER),
-    "worse_than_untreated": ("worse_than_untreated", 1),
-}
-# Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
-ESTIMATES = ("value", "difference")
+from policysim.study.slider_numbers import NESTED, script_numbers, series
 
 
 @dataclass(frozen=True)
@@ -47,6 +33,20 @@ class Patient:
     description: str
     probabilities: Mapping[str, float]
     not_allowed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class GroupNow:
+    """A group of patients on the page: its name and share, and what it loses per patient, also with one for all.
+
+    `part` is its loss beside the largest of its policy.
+    """
+
+    name: str
+    share: float
+    loss: float
+    for_all: float
+    part: float
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class Slider:
     policies : tuple of str
         Those that can be chosen.
     now : mapping of str to float
-        The entries of `COLUMNS` that the comparison has, or `ESTIMATES`, at this position.
+        Of `slider_numbers.COLUMNS` what the comparison has, or else `ESTIMATES`, at this position.
+    for_all : mapping of str to float
+        The same of one treatment for all; empty where that was not compared.
     texts : mapping of str to str
         The estimates with their intervals, at this position.
     odds : str
@@ -73,6 +75,10 @@ class Slider:
         How often the better guess is right.
     patients : tuple of Patient
         What example patients get.
+    groups : tuple of GroupNow
+        Who bears the loss; empty without groups, and for estimates.
+    count : int
+        Among how many patients extra deaths are counted.
     numbers : Markup
         All of it at every epsilon, as JSON that can stand in a script element.
     """
@@ -82,10 +88,13 @@ class Slider:
     policy: str
     policies: tuple[str, ...]
     now: Mapping[str, float]
+    for_all: Mapping[str, float]
     texts: Mapping[str, str]
     odds: str
     right_guesses: float
     patients: tuple[Patient, ...]
+    groups: tuple[GroupNow, ...]
+    count: int
     numbers: Markup
 
     @property
@@ -102,13 +111,14 @@ def make_slider(
     epsilon: float,
     policy: str,
     not_allowed: Mapping[str, frozenset[str]] | None = None,
+    count: int = 100_000,
 ) -> Slider:
     """Gather what the slider shows.
 
     Parameters
     ----------
     table : DataFrame
-        A comparison: policy, epsilon, group, guarantee and, of `COLUMNS`, what it has.
+        A comparison: policy, epsilon, group, guarantee and, of `slider_numbers.COLUMNS`, what it has.
     probabilities : DataFrame
         From `example_probabilities`.
     descriptions : mapping of str to str
@@ -117,6 +127,8 @@ def make_slider(
         What is shown first.
     not_allowed : mapping of str to set of str, optional
         The actions that patients must not get, by their labels; none by default.
+    count : int, optional
+        Among how many patients extra deaths are counted.
     """
     overall = table[(table["group"] == ALL) & table["policy"].isin(choosable(table))]
     epsilons = tuple(float(value) for value in sorted(overall["epsilon"].unique()))
@@ -124,46 +136,65 @@ def make_slider(
     position = epsilons.index(epsilon)
     actions = [str(name) for name in dict.fromkeys(probabilities["action"])]
     # Where no record can die, there are no deaths to tell.
-    told = frozenset(str(name) for name in overall if name != "expected_deaths" or (overall[name] > 0).any())
-    series = {
-        name: _series(overall[overall["policy"] == name], probabilities[probabilities["policy"] == name], told)
+    nobody_dies = "expected_deaths" not in overall or not (overall["expected_deaths"] > 0).any()
+    told = frozenset(str(name) for name in overall if name != "extra_deaths" or not nobody_dies)
+    grouped = _groups(table)
+    found = {
+        name: series(*(rows[rows["policy"] == name] for rows in (overall, probabilities, grouped)), told)
         for name in policies
     }
-    at_start = series[policy]
-    # What most policies say is there once.
-    usual: dict[str, list[Any]] = {
-        "guesses": [words.guesses(value) for value in epsilons],
-        "odds": [words.odds(value, words.guesses(value)) for value in epsilons],
-    }
-    own = {name: {key: said for key, said in found.items() if said != usual.get(key)} for name, found in series.items()}
-    numbers = {
-        "epsilons": [_short(value) for value in epsilons],
-        "labels": [words.plain(value) for value in epsilons],
-        "guesses": [_short(value) for value in usual["guesses"]],
-        "odds": usual["odds"],
-        "actions": actions,
-        "policies": {name: _compact(found) for name, found in own.items()},
-    }
+    at_start, for_all = found[policy], found.get(BestFixed.name, {})
     return Slider(
         epsilons=epsilons,
         position=position,
         policy=policy,
         policies=policies,
-        now={name: values[position] for name, values in at_start.items() if name not in NESTED},
+        now=_numbers_at(at_start, position),
+        for_all=_numbers_at(for_all, position),
         texts={name: said[position] for name, said in at_start["texts"].items()},
-        odds=at_start["odds"][position],
+        odds=at_start["odds"][0] if at_start["odds"] else words.odds(epsilon, at_start["guesses"][position]),
         right_guesses=at_start["guesses"][position],
         patients=tuple(
             Patient(
                 label,
                 words_for,
-                {action: found[position] for action, found in zip(actions, at_start["p"][place], strict=True)},
+                {action: curve[position] for action, curve in zip(actions, at_start["p"][place], strict=True)},
                 (not_allowed or {}).get(label, frozenset()),
             )
             for place, (label, words_for) in enumerate(descriptions.items())
         ),
-        numbers=_script_json(numbers),
+        groups=_groups_now(grouped, at_start["groups"], for_all.get("groups", ()), position),
+        count=count,
+        numbers=script_numbers(epsilons, actions, count, found),
     )
+
+
+def _numbers_at(found: Mapping[str, Any], position: int) -> dict[str, float]:
+    return {name: values[position] for name, values in found.items() if name not in NESTED}
+
+
+def _groups_now(
+    rows: pd.DataFrame, losses: Sequence[Sequence[float]], for_all: Sequence[Sequence[float]], position: int
+) -> tuple[GroupNow, ...]:
+    names = rows[["group", "level", "share"]].drop_duplicates(["group", "level"]).to_numpy().tolist() if losses else []
+    most = max((each[position] for each in losses), default=0.0)
+    return tuple(
+        GroupNow(
+            words.level_name(str(group), str(level)),
+            float(share),
+            loss[position],
+            fixed[position],
+            max(0.0, loss[position] / most) if most > 0 else 0.0,
+        )
+        for (group, level, share), loss, fixed in zip(names, losses, for_all or losses, strict=True)
+    )
+
+
+def _groups(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of groups whose losses are known: each group that there is, and no estimate."""
+    if "loss" not in table or "value_low" in table:
+        return table[:0]
+    return table[(table["group"] != ALL) & table["loss"].notna() & table["policy"].isin(choosable(table))]
 
 
 class Shown(NamedTuple):
@@ -184,6 +215,8 @@ def show(
     table: pd.DataFrame,
     progress: Progress = SILENT,
     kept: ExampleRows | None = None,
+    *,
+    count: int = 100_000,
 ) -> Shown:
     """What a page shows of single patients, and of one policy and epsilon at a time.
 
@@ -197,6 +230,8 @@ def show(
         Told of each policy and epsilon.
     kept : ExampleRows, optional
         Of the same example patients, from the comparison.
+    count : int, optional
+        Among how many patients extra deaths are counted.
     """
     examples = example_patients(problem, study.space, study.illness)
     policies = [study.policy(name) for name in choosable(table)]
@@ -204,7 +239,15 @@ def show(
     described = {example.label: problem.records.describe(example.record) for example in examples}
     policy = first_policy(table, study.epsilon)
     not_allowed = {} if problem.admissible is None else {e.label: _not_allowed(problem, e.record) for e in examples}
-    slider = make_slider(table, probabilities, described, epsilon=study.epsilon, policy=policy, not_allowed=not_allowed)
+    slider = make_slider(
+        table,
+        probabilities,
+        described,
+        epsilon=study.epsilon,
+        policy=policy,
+        not_allowed=not_allowed,
+        count=count,
+    )
     return Shown(probabilities, slider)
 
 
@@ -227,66 +270,6 @@ def first_policy(table: pd.DataFrame, epsilon: float) -> str:
     values = dict(zip(rows["policy"], rows["value"], strict=True))
     private = [name for name in names if CATALOGUE[name].uses_epsilon]
     return best_first(private, values)[0] if private else names[0]
-
-
-def _series(rows: pd.DataFrame, probabilities: pd.DataFrame, shown: frozenset[str]) -> dict[str, Any]:
-    """The numbers of one policy over epsilon; under "p", of each example patient and action."""
-    ordered = rows.sort_values("epsilon")
-    found: dict[str, Any]
-    if {f"{name}_low" for name in ESTIMATES} <= set(ordered.columns):
-        found = {name: ordered[name].tolist() for name in ESTIMATES}
-        found["texts"] = {name: _with_intervals(ordered, name) for name in ESTIMATES}
-    else:
-        found = {
-            name: (ordered[column] * scale).tolist()
-            for name, (column, scale) in COLUMNS.items()
-            if column in shown and not ordered[column].isna().all()
-        }
-        found["texts"] = {}
-    grid = probabilities.pivot_table(index=["patient", "action"], columns="epsilon", values="probability", sort=False)
-    curves = grid.sort_index(axis=1).to_numpy().tolist()
-    n_actions = probabilities["action"].nunique()
-    found["guesses"] = [words.guesses(loss) for loss in ordered["guarantee"]]
-    found["odds"] = [
-        words.policy_odds(name, epsilon, loss, uses_epsilon=CATALOGUE[name].uses_epsilon)
-        for name, epsilon, loss in zip(ordered["policy"], ordered["epsilon"], ordered["guarantee"], strict=True)
-    ]
-    found["p"] = [curves[start : start + n_actions] for start in range(0, len(curves), n_actions)]
-    return found
-
-
-def _with_intervals(rows: pd.DataFrame, name: str) -> list[str]:
-    ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return [words.with_interval(*triple, sign=name == "difference") for triple in ends]
-
-
-def _compact(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Six digits, and one number where it is the same at every epsilon."""
-
-    def short(values: Any) -> Any:
-        if isinstance(values, dict):
-            return {name: short(listed) for name, listed in values.items()}
-        if isinstance(values[0], list):
-            return [short(value) for value in values]
-        listed = [value if isinstance(value, str) else _short(value) for value in values]
-        return listed[:1] if len(set(listed)) == 1 else listed
-
-    return {name: short(values) for name, values in found.items()}
-
-
-def _short(value: float) -> float | int | str | None:
-    text = six_digits(value)
-    if not text or math.isinf(value):
-        # JSON has neither.
-        return text or None
-    number = float(text)
-    return int(number) if number == int(number) else number
-
-
-def _script_json(document: Mapping[str, Any]) -> Markup:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Nothing in a script element may look like its end.
-    return Markup(text.replace("<", "\\u003c"))
 
 
 # Values that agree to so many decimals are equal.

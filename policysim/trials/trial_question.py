@@ -34,6 +34,7 @@ from policysim.trials.private_arm import (
     private_arm_words,
 )
 from policysim.trials.trial_findings import LoggedFindings, find
+from policysim.trials.trial_headline import headline
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
 
 CENSORING = (
@@ -130,7 +131,6 @@ def answer_of_log(
 
     slider = shown.slider
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
-    # The first is the one that a gallery shows.
     drawings: list[Drawing | None] = [
         drawn.gain_drawing(table, study.epsilon),
         drawn.choices_drawing(shown.first, slider.policy),
@@ -138,6 +138,7 @@ def answer_of_log(
         drawn.groups_drawing(at_epsilon),
         drawn.calibration_drawing(diagnostics.calibration),
         drawn.propensities_drawing(diagnostics.propensities),
+        drawn.card_drawing(findings),
     ]
     values = {
         "study": study,
@@ -164,6 +165,7 @@ def answer_of_log(
             "findings": asdict(findings),
             "comparison": table.to_dict(orient="records"),
         },
+        headline=headline(findings),
         sentences=findings.answer,
         tables={
             "comparison.csv": table,

@@ -3,11 +3,16 @@
   const numbers = JSON.parse(document.getElementById("numbers").textContent);
   const slider = document.getElementById("epsilon");
   const choice = document.getElementById("policy");
-  const markers = document.querySelectorAll("[data-marker]");
-  const places = [...document.querySelectorAll("[data-show]")];
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const places = all("[data-show]");
+  const markers = all("[data-marker]");
+  const drawn = all("[data-policy]");
+  const rows = all("[data-row]");
+  const names = all(".policy-shown");
+  const start = { epsilon: String(numbers.epsilons[slider.value]), policy: choice.value };
   const minus = (text) => text.replace(/-/g, "−");
 
-  // As the page's own text: whole per cent; two significant digits.
+  // As the page's own text: whole per cent; two significant digits; nothing finer than a hundredth of an event.
   const percent = (value) => minus(`${Math.round(100 * value) || 0}\u00a0%`);
   const rounded = (value) => {
     if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
@@ -16,24 +21,43 @@
     const text = value.toPrecision(2);
     return minus(Math.abs(text) < 100 ? text : Number(text).toLocaleString("en-US"));
   };
+  const events = (rate) => {
+    const value = rate * numbers.count;
+    if (value !== 0 && Math.abs(value) < 0.01) return "≈ 0";
+    return (Math.abs(value) < 1e-12 || value < 0 ? "" : "+") + rounded(value);
+  };
+  const written = {
+    benefit_kept: percent,
+    extra_deaths: events,
+    worse_than_untreated: (value) => rounded(1000 * value),
+    better_than_untreated: (value) => rounded(1000 * value),
+    guess_rate: (value) => String(Math.ceil(Math.round(1e6 * value) / 1e3) / 10),
+  };
   // What is the same at every ε is listed once.
   const at = (values, position) => values[Math.min(position, values.length - 1)];
 
   function found(name, position) {
     const policy = numbers.policies[choice.value];
-    if (name === "epsilon") return [numbers.epsilons[position], numbers.labels[position]];
-    if (name === "odds") {
-      const said = numbers.policies[choice.value];
-      return [at(said.guesses ?? numbers.guesses, position), at(said.odds ?? numbers.odds, position)];
+    const [kind, ...rest] = name.split(":");
+    if (kind === "epsilon") return [numbers.epsilons[position], numbers.labels[position]];
+    if (kind === "odds") {
+      const right = at(policy.guesses ?? numbers.guesses, position);
+      const said = policy.odds ? policy.odds[0] : numbers.odds;
+      return [right / 100, said.replace("{epsilon}", numbers.labels[position]).replace("{right}", right)];
     }
-    if (name.startsWith("p:")) {
-      const [, patient, ...action] = name.split(":");
-      const value = at(policy.p[patient][numbers.actions.indexOf(action.join(":"))], position);
+    if (kind === "p") {
+      const value = at(policy.p[rest[0]][numbers.actions.indexOf(rest.slice(1).join(":"))], position) / 100;
       return [value, percent(value)];
     }
-    const value = Number(at(policy[name], position));
-    if (policy.texts[name]) return [value, at(policy.texts[name], position)];
-    return [value, name === "loss" || name === "deaths" ? rounded(value) : percent(value)];
+    if (kind === "g") {
+      const value = at(policy.groups[rest[0]], position);
+      const most = Math.max(...policy.groups.map((losses) => at(losses, position)));
+      return [value, rounded(value), most > 0 ? Math.max(0, value / most) : 0];
+    }
+    if (!policy[name]) return ["", "–"];
+    const value = at(policy[name], position);
+    if (policy.texts?.[name]) return [value, at(policy.texts[name], position)];
+    return value === null ? ["", "–"] : [value, (written[name] ?? rounded)(Number(value))];
   }
 
   function show() {
@@ -41,20 +65,71 @@
     const label = numbers.labels[position];
     slider.setAttribute("aria-valuetext", `ε = ${label}`);
     document.getElementById("epsilon-shown").textContent = label;
-    document.getElementById("policy-shown").textContent = choice.value;
+    for (const name of names) name.textContent = choice.value;
     for (const place of places) {
-      const [value, text] = found(place.dataset.show, position);
+      const [value, text, part] = found(place.dataset.show, position);
       place.dataset.value = value;
       place.textContent = text;
-      if (place.style.getPropertyValue("--p")) place.style.setProperty("--p", value);
+      const bar = part === undefined ? place : place.parentElement;
+      if (bar.style.getPropertyValue("--p")) bar.style.setProperty("--p", part ?? value);
     }
     for (const marker of markers) {
       const x = Number(marker.dataset.x.split(" ")[position]);
       for (const end of ["x1", "x2"]) marker.setAttribute(end, Number.isNaN(x) ? -9 : x);
     }
+    for (const each of drawn) each.classList.toggle("chosen", each.dataset.policy === choice.value);
+    for (const figure of new Set(drawn.map((each) => each.ownerSVGElement))) {
+      figure.classList.toggle("choosing", figure.querySelector("[data-policy].chosen") !== null);
+    }
+    for (const row of rows) row.classList.toggle("chosen", row.dataset.row === choice.value);
   }
 
-  slider.addEventListener("input", show);
-  choice.addEventListener("input", show);
+  // The state as the page's address has it: a link shows what was seen. Where a link of the contents led is kept beside.
+  function state(section) {
+    const words = new URLSearchParams({ epsilon: String(numbers.epsilons[slider.value]), policy: choice.value });
+    if (section) words.set("at", section);
+    return `#${words}`;
+  }
+
+  function read() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const stated = words.has("epsilon") || words.has("policy");
+    if (location.hash && !stated) return null;
+    const position = numbers.epsilons.findIndex((value) => String(value) === (words.get("epsilon") ?? start.epsilon));
+    const policy = words.get("policy") ?? start.policy;
+    // What this page does not have is not taken.
+    if (position >= 0) slider.value = position;
+    if (Object.hasOwn(numbers.policies, policy)) choice.value = policy;
+    show();
+    return words.get("at");
+  }
+
+  // One step back undoes one visit to a control, however many keys were pressed in it.
+  let visited = null;
+  function keep(control) {
+    if (location.hash !== state()) history[visited === control ? "replaceState" : "pushState"](null, "", state());
+    visited = control;
+    const shown = all(".strip div").map((tile) => {
+      const number = tile.querySelector("[data-show]").textContent;
+      return `${number} ${tile.querySelector("dt").textContent}`;
+    });
+    document.getElementById("said").textContent =
+      `${choice.value} at ε = ${numbers.labels[slider.value]}: ${shown.join("; ")}`;
+  }
+
+  for (const control of [slider, choice]) {
+    control.addEventListener("input", show);
+    control.addEventListener("change", () => keep(control));
+    control.addEventListener("blur", () => { visited = null; });
+  }
+  addEventListener("hashchange", () => {
+    const section = location.hash.slice(1);
+    read();
+    // A link of the contents leaves what is chosen in the address.
+    if (document.getElementById(section)) history.replaceState(null, "", state(section));
+  });
   document.getElementById("control").hidden = false;
+  const section = read();
+  show();
+  if (section) document.getElementById(section)?.scrollIntoView();
 })();

@@ -13,16 +13,17 @@ from small_studies import STUDY
 
 from policysim.question.words import level_name, percent_up
 
+LAYERS = ["The evidence", "The appendix"]
 ORDER = [
-    "Loss against ε",
-    "Choose ε",
     "The policies at ε = 1",
+    "Example patients",
+    "Who bears the loss",
+    "What the loss is made of",
     "What an observer learns",
     "Benefit against deaths",
-    "What the loss is made of",
-    "Who bears the loss",
     "The price list, by feature",
     "If the model is wrong",
+    "What example patients get, over ε",
     "The sensitivity, and what drives it",
     "What is spent, against what is claimed",
     "The limit",
@@ -49,17 +50,32 @@ def plain(tmp_path_factory):
     return make_report(tmp_path_factory.mktemp("plain"), text)
 
 
+def subjects_of(page):
+    """What each section is about: the line above its finding, or the heading itself."""
+    return [readable(found) for found in re.findall(r"<hgroup[^>]*><(?:p|h3)[^>]*>(.*?)</", page)]
+
+
 def test_sections_come_in_the_order_of_the_questions(full):
-    assert [readable(title) for title in re.findall(r"<h2.*?>(.*?)</h2>", full.page)] == ORDER
+    assert [readable(title) for title in re.findall(r"<h2.*?>(.*?)</h2>", full.page)] == LAYERS
+    assert subjects_of(full.page) == ORDER
     levels = [int(level) for level in re.findall(r"<h(\d)", full.page)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_the_answer_comes_before_everything(full):
-    assert "At ε = 1 the safest choice is to give everybody " in readable(
-        full.page.partition("<h2")[0].partition("<main>")[2]
-    )
+def test_the_finding_is_the_title_and_the_question_stands_above_it(full):
+    title = full.page.partition("<main>")[2].partition("</header>")[0]
+    finding = json.loads(full.files["manifest.json"])["headline"]["finding"]
+    assert readable(re.search(r"<h1>(.*?)</h1>", title)[1]) == finding
+    assert readable(title).startswith(full.study.title)
+
+
+def test_the_contents_lead_to_every_section(full):
+    contents = full.page.partition('<nav class="contents"')[2].partition("</nav>")[0]
+    entries = re.findall(r'href="#([^"]+)">(.*?)</a>', contents)
+    assert [readable(text) for _, text in entries] == [LAYERS[0], *ORDER[:8], LAYERS[1], *ORDER[8:]]
+    identifiers = re.findall(r'\sid="([^"]+)"', full.page)
+    assert [name for name, _ in entries if identifiers.count(name) != 1] == []
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -97,19 +113,16 @@ def test_the_numbers_beside_a_curve_are_those_of_the_comparison(full):
             assert cell == "–" if spent < 1e-9 else float(cell) == pytest.approx(spent, rel=0.05)
 
 
-def test_the_worst_group_of_each_policy_is_marked(full):
-    (_, _, *policies), *lines = cells_of(full.page.partition("Who bears the loss, as a table")[2])
-    marked = {
-        policy: group
-        for group, _, *cells in lines
-        for policy, cell in zip(policies, cells, strict=True)
-        if cell.startswith("▲")
-    }
-    assert set(marked) == set(policies) == {*full.study.policies}
+def test_the_groups_and_their_losses_are_those_of_the_comparison(full):
+    (_, _, policy, _), *lines = cells_of(full.page.partition("Who bears the loss, as a table")[2])
     rows = full.table[(full.table["epsilon"] == 1) & (full.table["group"] != "all")]
-    for policy, group in marked.items():
-        worst = rows[rows["policy"] == policy].sort_values("loss").iloc[-1]
-        assert group == level_name(worst["group"], worst["level"])
+    for name, column in ((policy, 2), ("best-fixed", 3)):
+        mine = rows[rows["policy"] == name]
+        assert [line[0] for line in lines] == [
+            level_name(*pair) for pair in zip(mine["group"], mine["level"], strict=True)
+        ]
+        for line, loss in zip(lines, mine["loss"], strict=True):
+            assert float(line[column]) == pytest.approx(loss, rel=0.05, abs=1e-9)
 
 
 def test_prices_are_there_if_asked_for_and_how_to_ask_if_not(full, bounded):
@@ -121,7 +134,7 @@ def test_prices_are_there_if_asked_for_and_how_to_ask_if_not(full, bounded):
 
 
 def limit_of(page):
-    return readable(page.partition("<h2>The limit</h2>")[2].partition("<h2>")[0])
+    return readable(page.partition('<hgroup id="limit">')[2].partition("<hgroup")[0])
 
 
 def test_a_bounded_limit_is_an_interval(bounded):
@@ -144,7 +157,7 @@ def test_the_limit_is_said_as_far_as_it_is_proven(full):
 
 
 def test_a_page_without_groups_and_private_policies_leaves_their_parts_out(plain):
-    titles = [readable(title) for title in re.findall(r"<h2.*?>(.*?)</h2>", plain.page)]
+    titles = subjects_of(plain.page)
     assert "Who bears the loss" not in titles
     assert "What is spent, against what is claimed" not in titles
     assert "No private mechanism was compared" in plain.page
@@ -158,7 +171,8 @@ def test_at_the_24_epsilons_of_covid_the_page_stays_below_300_kilobytes(full):
 @pytest.mark.parametrize("name", ["full", "bounded", "plain"])
 def test_the_page_asks_nobody_for_anything_and_its_names_are_its_own(name, request):
     page = request.getfixturevalue(name).page
-    assert re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page) == []
+    # The manifest is beside the page.
+    assert re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page) == ["manifest.json"]
     assert "http" not in page
     identifiers = re.findall(r'\sid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))

@@ -24,7 +24,11 @@ def listed(values, n):
 
 def test_positions_are_the_epsilons_with_the_odds_in_words(full, numbers):
     assert numbers["epsilons"] == list(full.study.epsilons)
-    assert numbers["odds"] == [odds(e, 1 / (1 + math.exp(-e))) for e in full.study.epsilons]
+    said = [
+        numbers["odds"].format(epsilon=label, right=right)
+        for label, right in zip(numbers["labels"], numbers["guesses"], strict=True)
+    ]
+    assert said == [odds(e, 1 / (1 + math.exp(-e))) for e in full.study.epsilons]
 
 
 def test_the_odds_of_a_policy_are_those_of_its_own_guarantee(full, numbers):
@@ -33,7 +37,9 @@ def test_the_odds_of_a_policy_are_those_of_its_own_guarantee(full, numbers):
     for name, found in numbers["policies"].items():
         loss = overall[overall["policy"] == name].sort_values("epsilon")["guarantee"].tolist()
         right = listed(found.get("guesses", numbers["guesses"]), len(loss))
-        assert right == pytest.approx([1 / (1 + math.exp(-most)) for most in loss], rel=5.001e-6)
+        # In tenths of 100, and never below.
+        exact = [100 / (1 + math.exp(-most)) for most in loss]
+        assert all(0 <= shown - true + 1e-9 <= 0.1 for shown, true in zip(right, exact, strict=True))
         said[name] = found.get("odds")
     # Those that take no ε keep none: nobody is promised that greedy hides anything.
     assert said["exponential"] is None
@@ -48,8 +54,18 @@ def test_every_policy_has_its_row_of_the_comparison_at_every_epsilon(full, numbe
         rows = overall[overall["policy"] == name].sort_values("epsilon")
         for key, column in (("loss", "loss"), ("benefit_kept",) * 2, ("worse_than_untreated",) * 2):
             assert listed(found[key], len(rows)) == pytest.approx(rows[column].tolist(), rel=5.001e-6, abs=1e-12)
-        deaths = (1000 * rows["expected_deaths"]).tolist()
-        assert listed(found["deaths"], len(rows)) == pytest.approx(deaths, rel=5.001e-6)
+        assert listed(found["extra_deaths"], len(rows)) == pytest.approx(rows["extra_deaths"].tolist(), rel=5.001e-6)
+        guessed = rows["guess_rate"].tolist()
+        assert listed(found["guess_rate"], len(rows)) == pytest.approx(guessed, abs=1.001e-6)
+
+
+def test_every_group_has_its_loss_at_every_epsilon_in_two_digits(full, numbers):
+    grouped = full.table[full.table["group"] != "all"]
+    for name, found in numbers["policies"].items():
+        rows = grouped[grouped["policy"] == name].groupby(["group", "level"], sort=False)
+        for (_, mine), losses in zip(rows, found["groups"], strict=True):
+            exact = mine.sort_values("epsilon")["loss"].tolist()
+            assert listed(losses, len(exact)) == pytest.approx(exact, rel=0.05, abs=1e-9)
 
 
 def test_example_patients_have_their_probabilities(full, numbers):
@@ -61,20 +77,21 @@ def test_example_patients_have_their_probabilities(full, numbers):
             for action, curve in zip(numbers["actions"], curves, strict=True):
                 chosen = rows[(rows["patient"] == patient) & (rows["action"] == action)]
                 expected = chosen.sort_values("epsilon")["probability"].tolist()
-                assert listed(curve, len(expected)) == pytest.approx(expected, rel=5.001e-6, abs=1e-12)
+                # In whole per cent.
+                assert listed(curve, len(expected)) == pytest.approx([100 * share for share in expected], abs=0.5001)
 
 
 def test_the_page_says_all_of_it_at_the_studys_epsilon_without_a_script(full, numbers):
     page = full.page
     position = numbers["epsilons"].index(full.study.epsilon)
     first = numbers["policies"]["optimal"]
-    for name in ("loss", "benefit_kept", "deaths", "worse_than_untreated"):
+    for name in ("loss", "benefit_kept", "extra_deaths", "worse_than_untreated", "guess_rate"):
         (value,) = re.findall(rf'data-show="{name}" data-value="([^"]*)"', page)
-        assert float(value) == pytest.approx(listed(first[name], len(numbers["epsilons"]))[position], rel=5.001e-6)
+        assert float(value) == pytest.approx(listed(first[name], len(numbers["epsilons"]))[position], rel=1e-5)
     assert re.search(r'<div class="control" id="control" hidden>', page)
     assert f'value="{position}"' in page
     assert "more private" in page
-    assert "more useful" in page
+    assert "less private" in page
 
 
 def small(action="<b></script>", value=math.nan):
@@ -98,8 +115,8 @@ def test_what_a_comparison_lacks_is_not_shown_and_what_json_lacks_is_text():
     found = json.loads(slider.numbers)
     assert found["epsilons"] == [0.5, "inf"]
     assert found["labels"] == ["0.5", "∞"]
-    assert found["odds"][1].startswith("At ε = ∞, ")
-    assert found["policies"]["optimal"] == {"loss": [0.25], "texts": {}, "p": [[[0.333333], [0.666667]]]}
+    assert found["odds"].startswith("At ε = {epsilon}, ")
+    assert found["policies"]["optimal"] == {"loss": [0.25], "p": [[[33], [67]]]}
 
 
 def test_no_name_can_end_the_script():

@@ -27,8 +27,7 @@ def test_where_nobody_can_die_nothing_is_said_of_deaths(tmp_path, capsys):
     body = text.partition('{"epsilons"')[0]
     assert "extra deaths" not in body
     assert "Deaths per" not in body
-    assert "expected deaths" not in body
-    assert 'data-show="deaths"' not in page
+    assert 'data-show="extra_deaths"' not in page
     assert "in utility per patient" in body
     assert "death" not in screen.casefold()
 
@@ -38,7 +37,7 @@ def test_where_some_can_die_all_of_that_is_said(tmp_path, capsys):
     screen, text, page = compared(tmp_path, QUICK, SCENARIO, capsys, "--price-list")
     for words in ("extra deaths per 100,000", "Deaths per 100,000", "more deaths per 100,000 patients"):
         assert words in text
-    assert 'data-show="deaths"' in page
+    assert 'data-show="extra_deaths"' in page
     assert "Deaths per 100,000:" in screen
     assert "extra deaths per 100,000" in screen
     # A title that repeats the name is left out.
@@ -61,7 +60,7 @@ def test_no_heading_stands_over_nothing(tmp_path, capsys, old, new, says):
         study = study.replace("epsilon = 1.0", "epsilon = 0")
     _, text, page = compared(tmp_path, study, SCENARIO, capsys)
     assert says in text
-    assert not re.search(r"</h2>\s*<h2", page)
+    assert not re.search(r"</hgroup>\s*<(h2|hgroup)", page)
 
 
 @pytest.mark.usefixtures("blank_drawings")

@@ -1,0 +1,135 @@
+"""The first screen of a decision's page, below its headline: three short sentences, and three numbers.
+
+Every number stands beside that of one treatment for all, which costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from policies.reference import BestFixed
+from policysim.decision.findings import Findings, PolicyRow
+from policysim.decision.summary import (
+    Option,
+    answer,
+    counted,
+    for_everybody,
+    limit_words,
+    more_deaths,
+    ranked,
+    rows_of,
+    safest_option,
+    which_epsilon,
+)
+from policysim.question import shown, words
+from policysim.question.words import NEGLIGIBLE
+from policysim.study.slider import Slider
+
+# So many numbers are in the strip, of those that a study has.
+WIDTH = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    """A sentence of the brief, and the word that says what it is about."""
+
+    lead: str
+    sentence: Markup
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the strip.
+
+    Attributes
+    ----------
+    name : str
+        In the slider's numbers.
+    label : str
+        What it counts, with its unit.
+    value, text : float, str
+        At the slider's first position.
+    for_all : str
+        That of one treatment for all.
+    """
+
+    name: str
+    label: str
+    value: float
+    text: str
+    for_all: str
+
+
+@dataclass(frozen=True)
+class Brief:
+    """Sentences, and a strip of numbers."""
+
+    points: tuple[Point, ...]
+    strip: tuple[Tile, ...]
+
+
+def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
+    """Sum up a comparison for somebody who reads one screen of it.
+
+    Parameters
+    ----------
+    findings : Findings
+        Of the study.
+    table : DataFrame
+        From `compare`, with the references.
+    slider : Slider
+        Whose first position the strip is at.
+    """
+    rows = rows_of(findings, table)
+    # Of hidden features that no treatment depends on, no policy has a price.
+    known = ranked(findings, rows) if findings.used or not findings.unused else []
+    points = _points(known, rows, findings) if known else [Point("", said) for said in answer(findings, table)]
+    return Brief(tuple(points), strip(findings.count, slider))
+
+
+def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
+    """The first `WIDTH` of the numbers that a study has, those about patients before those about utility."""
+    kinds: dict[str, tuple[str, Callable[[float], str]]] = {
+        "extra_deaths": (f"extra deaths per {count:,} patients", partial(words.events, count=count, sign=True)),
+        "worse_than_untreated": ("of 1,000 patients get a treatment worse than none", words.of_thousand),
+        "guess_rate": ("of 100 guesses about the patient can be right; 50 is guessing blind", words.guess_rate),
+        "benefit_kept": ("of the benefit of choosing for each is kept", words.percent),
+        "loss": ("in utility lost per patient", words.rounded),
+    }
+    return tuple(
+        Tile(name, label, slider.now[name], written(slider.now[name]), written(slider.for_all[name]))
+        for name, (label, written) in kinds.items()
+        if name in slider.now and name in slider.for_all
+    )[:WIDTH]
+
+
+def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
+    """The safest choice, or one treatment for all; the most useful one; and the epsilon that it takes."""
+    useful, enough = known[0], Point(f"To keep {words.percent(KEEP)}", which_epsilon(known, findings))
+    best = "Most useful" if useful.benefit_kept > NEGLIGIBLE else "Best mechanism"
+    keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent(useful.benefit_kept))
+    limit = limit_words(useful, rows, after="; ")
+    count = counted(known, rows, findings)
+    if not count:
+        fixed = Markup("Giving everybody {} costs no privacy, and {} in utility per patient.").format(
+            findings.one_for_all, shown.rounded(float(rows[BestFixed.name]["loss"]))
+        )
+        return [Point("One for all", fixed), Point(best, keeps + limit), enough]
+    fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
+    costs = Markup("costs {} deaths per {:,} patients than the best treatment for each")
+
+    def of(option: Option) -> Markup:
+        name = Markup("Giving everybody {} ").format(option.name) if option.single else Markup(option.name) + " "
+        cost = costs.format(more_deaths(option.extra_deaths, count), count)
+        return name + cost + Markup(" and keeps {} of the benefit").format(shown.percent(option.benefit_kept))
+
+    if safest.name == useful.policy:
+        return [Point("Safest and most useful", of(safest) + limit), Point("One for all", of(fixed) + "."), enough]
+    lives = Markup(" and costs {} deaths").format(more_deaths(useful.extra_deaths, count))
+    return [Point("Safest", of(safest) + "."), Point(best, keeps + lives + limit), enough]

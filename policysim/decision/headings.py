@@ -1,0 +1,225 @@
+"""What each section of a decision's page found, as its heading: one sentence of the run without its full stop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+from markupsafe import Markup
+
+from policies.reference import Greedy
+from policysim.decision.findings import Findings
+from policysim.decision.prices import COSTS, WHOLE_RECORD
+from policysim.decision.summary import private_rows
+from policysim.question import words
+from policysim.question.shown import of_hundred, percent, percent_up, plain, rounded, rounded_down
+from policysim.question.words import NEGLIGIBLE
+from policysim.study.slider import Slider
+
+NONE = Markup("")
+
+
+@dataclass(frozen=True)
+class Headings:
+    """A finding for each section of the page; empty where there is none, so that the subject is the heading."""
+
+    policies: Markup = NONE
+    patients: Markup = NONE
+    groups: Markup = NONE
+    parts: Markup = NONE
+    observer: Markup = NONE
+    deaths: Markup = NONE
+    prices: Markup = NONE
+    model: Markup = NONE
+    sensitivity: Markup = NONE
+    spent: Markup = NONE
+    limit: Markup = NONE
+
+
+def headings(
+    findings: Findings,
+    slider: Slider,
+    *,
+    most_kept: float,
+    patients: pd.DataFrame,
+    parts: pd.DataFrame,
+    drivers: pd.DataFrame,
+    prices: pd.DataFrame | None,
+) -> Headings:
+    """The headings of a comparison's page.
+
+    Parameters
+    ----------
+    findings, slider
+        Of the study.
+    most_kept : float
+        The share of the benefit that provably no mechanism exceeds; NaN where nothing is proven.
+    patients : DataFrame
+        From `example_probabilities`.
+    parts : DataFrame
+        From `loss_by_outcome`.
+    drivers : DataFrame
+        From `sensitivity_by_outcome`.
+    prices : DataFrame or None
+        From `price_list`.
+    """
+    return Headings(
+        policies=_policies(findings),
+        patients=_patients(patients, slider),
+        groups=_groups(slider),
+        parts=_parts(parts, slider.policy),
+        observer=_observer(findings),
+        deaths=_deaths(findings),
+        prices=_prices(prices, findings),
+        model=_model(findings),
+        sensitivity=_sensitivity(drivers),
+        spent=_spent(findings),
+        limit=_limit(most_kept, findings),
+    )
+
+
+def _policies(findings: Findings) -> Markup:
+    """How many of the mechanisms are worth more than one treatment for all."""
+    kept = [row.benefit_kept for row in private_rows(findings) if not math.isnan(row.benefit_kept)]
+    better = sum(share > NEGLIGIBLE for share in kept)
+    if not kept:
+        return NONE
+    if len(kept) == 1:
+        said = "the only mechanism compared is{} worth more".format("" if better else " not")
+    elif better in (0, len(kept)):
+        said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms {'are' if better else 'is'} worth more"
+    else:
+        said = f"{better} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
+    return Markup("At ε = {} {} than one treatment for all").format(plain(findings.epsilon), said)
+
+
+def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
+    """How many of the example patients get what is best for them more often than not."""
+    here = patients[patients["epsilon"] == slider.epsilon]
+    grid = here.pivot_table(index=["patient", "action"], columns="policy", values="probability", sort=False)
+    if Greedy.name not in grid or slider.policy not in grid or slider.policy == Greedy.name:
+        return NONE
+    right = (grid[Greedy.name] * grid[slider.policy]).groupby("patient", sort=False).sum()
+    often = int((right > 0.5).sum())
+    return Markup("At ε = {} {} gives {} of {} example patients their best treatment more often than not").format(
+        plain(slider.epsilon), slider.policy, "all" if often == len(right) else often or "none", len(right)
+    )
+
+
+def _groups(slider: Slider) -> Markup:
+    """Which group loses most, beside the average."""
+    if not slider.groups or slider.now["loss"] <= NEGLIGIBLE:
+        return NONE
+    worst = max(slider.groups, key=lambda group: group.loss)
+    times = worst.loss / slider.now["loss"]
+    if times < 1.05:
+        return Markup("All groups lose about the same under {}").format(slider.policy)
+    return Markup("“{}” loses most under {}: {} times the average").format(
+        worst.name, slider.policy, rounded_times(times)
+    )
+
+
+def rounded_times(times: float) -> str:
+    """1.2, 4.6, 12: how many times as much."""
+    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
+
+
+def _parts(parts: pd.DataFrame, policy: str) -> Markup:
+    """What makes up most of the loss."""
+    mine = parts[parts["policy"] == policy]
+    lost = mine[mine["lost"] > NEGLIGIBLE]
+    if lost.empty:
+        return NONE
+    total, most = float(lost["lost"].sum()), lost.loc[lost["lost"].idxmax()]
+    what = "the costs of treatments" if most["outcome"] == COSTS else f"“{str(most['outcome']).replace('_', ' ')}”"
+    share = float(most["lost"]) / total
+    return Markup("{} makes up {} of what {} loses").format(what, words.percent(share), policy)
+
+
+def _observer(findings: Findings) -> Markup:
+    """The largest change of a belief."""
+    if findings.beliefs is None or not findings.beliefs.moved:
+        return NONE
+    most = findings.beliefs.strongest
+    rises = most.most - most.before >= most.before - most.least
+    return Markup("Under {} an observer’s belief in “{}” {} from {} to {} of 100").format(
+        findings.beliefs.policy,
+        most.words,
+        "rises" if rises else "falls",
+        of_hundred(most.before),
+        of_hundred(most.most if rises else most.least),
+    )
+
+
+def _deaths(findings: Findings) -> Markup:
+    """Up to which weight of a death the best private choice is worth it."""
+    even = findings.break_even
+    if even is None:
+        return NONE
+    return Markup(
+        "At ε = {} {} is worth more than one for all while a death weighs less than {} in utility; {} is assumed"
+    ).format(plain(findings.epsilon), even.policy, rounded_down(even.weight), plain(even.assumed))
+
+
+def _prices(prices: pd.DataFrame | None, findings: Findings) -> Markup:
+    """Which single feature is dearest to hide."""
+    if prices is None:
+        return NONE
+    single = prices[prices["used"].astype(bool) & (prices["hides"] != WHOLE_RECORD)]
+    if single.empty:
+        return NONE
+    dearest = single.iloc[0]
+    name = str(dearest["hides"]).replace("_", " ")
+    if dearest["loss"] <= NEGLIGIBLE:
+        return Markup("Hiding any single feature costs nothing at ε = {}").format(plain(findings.epsilon))
+    if math.isnan(dearest["benefit_kept"]):
+        return Markup("Of single features, “{}” is the dearest to hide: {} in utility per patient").format(
+            name, rounded(float(dearest["loss"]))
+        )
+    return Markup("Of single features, “{}” is the dearest to hide: {} of the benefit is kept").format(
+        name, percent(float(dearest["benefit_kept"]))
+    )
+
+
+def _model(findings: Findings) -> Markup:
+    """How often the first of the ranking stays first."""
+    found = findings.robustness
+    if found is None or len(found.ranking) < 2:
+        return NONE
+    return Markup("{} stays the best in {} of {} redraws of the model’s numbers").format(
+        found.ranking[0], plain(found.first_holds), plain(found.redraws)
+    )
+
+
+def _sensitivity(drivers: pd.DataFrame) -> Markup:
+    """Which outcome makes up most of the sensitivity."""
+    known = drivers[drivers["share"] > 0]
+    if known.empty:
+        return NONE
+    most = known.loc[known["share"].idxmax()]
+    return Markup("“{}” makes up {} of the sensitivity").format(
+        str(most["outcome"]).replace("_", " "), percent(float(most["share"]))
+    )
+
+
+def _spent(findings: Findings) -> Markup:
+    """Which mechanism spends the least of what it claims."""
+    known = [row for row in private_rows(findings) if not math.isnan(row.epsilon_spent)]
+    if not known or not 0 < findings.epsilon < math.inf:
+        return NONE
+    least = min(known, key=lambda row: row.epsilon_spent)
+    if least.epsilon_spent > 0.995 * findings.epsilon:
+        return Markup("At ε = {} every mechanism spends what it claims").format(plain(findings.epsilon))
+    return Markup("{}, which claims ε = {}, spends {}").format(
+        least.policy, plain(findings.epsilon), rounded(least.epsilon_spent)
+    )
+
+
+def _limit(most_kept: float, findings: Findings) -> Markup:
+    """What no mechanism exceeds, where that is proven and less than all."""
+    if math.isnan(most_kept) or not findings.gain.has_shares or most_kept > 0.99:
+        return NONE
+    return Markup("At ε = {} no mechanism keeps more than {} of the benefit").format(
+        plain(findings.epsilon), percent_up(most_kept)
+    )

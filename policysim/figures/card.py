@@ -1,0 +1,236 @@
+"""Small figures that stand for a whole report where many are shown: one panel, few lines, each named at its end.
+
+They are drawn for the width of a card, some 300 CSS pixels, and have no title: a card has words of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from policysim.figures.layout import EndLabels, LineEnd, settle
+from policysim.figures.lettering import set_log_ticks, wrapped
+from policysim.figures.looks import GREY, Canvas, canvas
+from policysim.question.answer import CARD, Drawing
+from policysim.question.words import percent, plain, rounded, with_interval
+
+# Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
+WIDTH, HEIGHT = 3.3, 2.0
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+DASHES = ("solid", "dashed", "dashdot", "dotted")
+# Of the width, what names beside lines may take; and names beside rows.
+NAMES_SHARE, ROWS_SHARE = 0.38, 0.42
+MOST_TICKS, MOST_LOG_TICKS = 4, 5
+STEPS = [1, 2, 2.5, 5, 10]
+# Of a card with rows: more would touch.
+MOST_ROWS = 5
+
+Points = Sequence[tuple[float, float]]
+
+
+class Panel(Protocol):
+    """What a card shows."""
+
+    @property
+    def seen(self) -> str:
+        """What is seen, in words."""
+
+    def figure(self) -> Figure:
+        """The same, drawn."""
+
+
+def curve(value: Callable[[Any], float], xs: Sequence[float]) -> Points:
+    """The points of a function."""
+    return [(x, float(value(x))) for x in xs]
+
+
+def card(panel: Panel) -> Drawing:
+    """The drawing that stands for a report, with words for readers who cannot see it."""
+    return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Lines over a number, most often epsilon.
+
+    Attributes
+    ----------
+    lines : mapping of name to sequence of (x, y)
+        One to four; a name of "" stands beside nothing.
+    x, y : str
+        What the axes are; y stands above the panel, on one line.
+    log : str
+        The axes that are logarithmic: "x", "y", "xy" or "".
+    share : bool
+        Whether y is a share, shown in per cent.
+    dots : frozenset of str
+        The lines that are single points.
+    level : tuple of (str, float)
+        A grey line across the panel, with its name; empty for none.
+    out_of_reach : sequence of (x, y)
+        From where on nothing is possible, rising: shaded in steps, each at its right end.
+    mark : tuple of float, or None
+        x and y of a point that is marked, with its y in words; None for none.
+    limits : tuple of float
+        Of y, if not by the data.
+    diagonal : bool
+        Whether a grey line marks where x and y are the same.
+    """
+
+    lines: Mapping[str, Points]
+    x: str
+    y: str
+    log: str = "x"
+    share: bool = False
+    dots: frozenset[str] = frozenset()
+    level: tuple[tuple[str, float], ...] = ()
+    out_of_reach: Points = ()
+    mark: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    diagonal: bool = False
+
+    @property
+    def seen(self) -> str:
+        """Where each line begins and ends."""
+        write = percent if self.share else rounded
+        parts = [self._runs(name, write) for name in self.lines]
+        parts += [f"{name}, level at {write(at)}" for name, at in self.level]
+        scale = " (log scale)" if "x" in self.log else ""
+        shaded = "; shaded, what no mechanism can reach" if len(self.out_of_reach) > 1 else ""
+        marked = f"; marked, {write(self.mark[1])} at {plain(self.mark[0])}" if self.mark else ""
+        what = f"{self.y[:1].upper()}{self.y[1:]} against {self.x.removesuffix(' (log scale)')}{scale}"
+        return f"{what}: {'; '.join(parts)}{marked}{shaded}."
+
+    def _runs(self, name: str, write: Callable[[float], str]) -> str:
+        points = sorted(self.lines[name])
+        (first, before), (last, after) = points[0], points[-1]
+        shown = name or self.y
+        if name in self.dots:
+            return f"{len(points)} points{f', {name}' if name else ''}"
+        return f"{shown}, from {write(before)} at {plain(first)} to {write(after)} at {plain(last)}"
+
+    def figure(self) -> Figure:
+        """Drawn, the same at each size that files may have."""
+        with _canvas() as made:
+            axes = made.figure.subplots()
+            ends = [self._line(axes, place, name) for place, name in enumerate(self.lines)]
+            for name, at in self.level:
+                look: dict[str, Any] = {"color": GREY, "linestyle": "solid"}
+                axes.axhline(at, **look, linewidth=1, zorder=1)
+                ends.append(LineEnd(name, np.nan, at, at, look))
+            self._frame(axes)
+            self._mark(axes)
+            named = [end for end in ends if end.name]
+            labels = EndLabels(made, axes, named, width=NAMES_SHARE * made.width)
+            settle(made, [labels])
+        return made.figure
+
+    def _line(self, axes: Axes, place: int, name: str) -> LineEnd:
+        xs, ys = np.array(sorted(self.lines[name]), dtype=np.float64).T
+        look: dict[str, Any] = {"color": COLOURS[place % 4], "linestyle": DASHES[place % 4]}
+        if name in self.dots:
+            look = {"color": COLOURS[place % 4], "marker": "o", "linestyle": "none", "alpha": 0.8}
+            axes.plot(xs, ys, **look, zorder=3, markersize=3.5)
+            return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
+        axes.plot(xs, ys, **look, linewidth=2.2, zorder=3, solid_capstyle="round")
+        return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
+
+    def _mark(self, axes: Axes) -> None:
+        if self.mark is None:
+            return
+        write = percent if self.share else rounded
+        axes.plot(*self.mark, color="#000000", marker="o", markersize=6, zorder=4, clip_on=False)
+        # Most lines rise: there is room at the right.
+        axes.annotate(
+            write(self.mark[1]),
+            self.mark,
+            xytext=(0.9, 0),
+            textcoords="offset fontsize",
+            va="center",
+            fontweight="bold",
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+            zorder=5,
+        )
+
+    def _frame(self, axes: Axes) -> None:
+        points = np.array([point for line in self.lines.values() for point in line], dtype=np.float64)
+        for axis, letter, values in ((axes.xaxis, "x", points[:, 0]), (axes.yaxis, "y", points[:, 1])):
+            if letter in self.log:
+                (axes.set_xscale if letter == "x" else axes.set_yscale)("log")
+                set_log_ticks(axis, float(values.min()), float(values.max()), most=MOST_LOG_TICKS)
+            else:
+                axis.set_major_locator(MaxNLocator(MOST_TICKS, steps=STEPS))
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
+        if self.limits:
+            axes.set_ylim(*self.limits)
+        if self.share:
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if len(self.out_of_reach) > 1:
+            xs, ys = np.array(self.out_of_reach, dtype=np.float64).T
+            top = axes.get_ylim()[1]
+            axes.fill_between(xs, np.minimum(ys, top), top, step="pre", color="#BBBBBB", alpha=0.45, linewidth=0)
+            axes.set_ylim(top=top)
+        if self.diagonal:
+            axes.axline((0, 0), slope=1, color=GREY, linewidth=1, zorder=1)
+        axes.set_xlabel(self.x)
+        axes.set_title(self.y, loc="left")
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Estimates with intervals, one below the other, against a value that all are compared with.
+
+    Attributes
+    ----------
+    rows : sequence of (name, value, low, high)
+        From the top; at most five are drawn, the first.
+    x : str
+        What the axis is.
+    y : str
+        What is estimated, less what: 0, at which a line stands, is no difference.
+    """
+
+    rows: Sequence[tuple[str, float, float, float]]
+    x: str
+    y: str
+
+    @property
+    def seen(self) -> str:
+        """Each estimate with its interval."""
+        parts = [f"{name} {with_interval(*numbers, sign=True)}" for name, *numbers in self.rows[:MOST_ROWS]]
+        return f"{self.y[:1].upper()}{self.y[1:]}: {'; '.join(parts)}."
+
+    def figure(self) -> Figure:
+        """Drawn, the same at each size that files may have."""
+        rows = self.rows[:MOST_ROWS]
+        with _canvas() as made:
+            axes = made.figure.subplots()
+            axes.axvline(0, color=GREY, linewidth=1, zorder=1)
+            for place, (_, value, low, high) in enumerate(rows):
+                axes.hlines(-place, low, high, color=COLOURS[0], linewidth=2.2, zorder=2)
+                axes.plot(value, -place, color=COLOURS[0], marker="o", markersize=5, zorder=3)
+            font = axes.yaxis.get_label().get_fontproperties()
+            names = [wrapped(name, ROWS_SHARE * made.width, font) for name, *_ in rows]
+            axes.set_yticks([-place for place in range(len(rows))], names)
+            axes.set_ylim(-len(rows) + 0.4, 0.6)
+            axes.tick_params(axis="y", length=0)
+            axes.spines["left"].set_visible(False)
+            axes.grid(visible=False, axis="y")
+            axes.grid(axis="x")
+            axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS - 1, steps=STEPS))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
+            made.figure.suptitle(self.y, x=0.02, ha="left", fontsize="large")
+            axes.set_xlabel(self.x)
+            settle(made)
+        return made.figure
+
+
+def _canvas() -> AbstractContextManager[Canvas]:
+    return canvas("page", page=(WIDTH, HEIGHT), column=HEIGHT)
