@@ -15,9 +15,9 @@ n_a / N, and an action of probability 0 is never drawn.
 **What rounding costs.** Let r be the largest |log(n_a / (N p_a))| over all rows and actions of probability > 0. A table
 whose privacy loss is epsilon is drawn from with a loss of at most epsilon + 2 r. `Sampler.rounding` is an upper bound
 of r, computed from the weights of this table. With p_min the smallest probability > 0, and each row summing to 1 up to
-s, r is at most x / (1 - x) with x = max(2^-64 / p_min, k (s + (k - 1) 2^-63)) if p_min >= 2^-63: 5e-14 for p_min = 1e-6
-and rows that sum to 1 up to rounding. A smaller p_min is drawn with 2^-63 instead, at a loss of log(2^-63 / p_min),
-which is finite; whoever rather allows for a delta may count such actions as a delta of 2^-63 for each of them.
+s, r is at most x / (1 - x) with x = max(2^-64 / p_min, k (s + (k - 1) 2^-63) / (1 - s)) if p_min >= 2^-63: 6e-14 for
+p_min = 1e-6 and rows that sum to 1 up to rounding. A smaller p_min is drawn with 2^-63 instead, and r is
+log(2^-63 / p_min), which is finite; whoever rather allows for a delta may count such actions as 2^-63 each.
 
 This is about words that are uniform and independent. Here they are pseudo-random: word i of a 64-bit key is made from
 key and i alone (`policies.sampler_kernel`), so that the choice of patient i is the same however patients are divided
@@ -28,12 +28,13 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, blocks, probability_table
+from policies.arrays import FloatArray, IntArray, blocks, probability_table
 from policies.html_table import html_table
 from policies.sampler_kernel import (
     BIT_SHIFT,
@@ -51,6 +52,7 @@ from policies.sampler_kernel import (
     SUM_SHIFT,
     THIRD_SHIFT,
     WORTH_COMPILING,
+    Kernel,
     compiled_kernel,
     is_compiled,
 )
@@ -96,7 +98,7 @@ class Sampler:
     --------
     >>> sampler = Sampler([[0.25, 0.75], [1.0, 0.0]])
     >>> sampler.draw([0, 0, 0, 0, 1, 1], np.random.default_rng(1))
-    array([1, 1, 1, 0, 0, 0], dtype=uint8)
+    array([1, 1, 1, 1, 0, 0], dtype=uint8)
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
@@ -155,50 +157,46 @@ class Sampler:
             raise ValueError(f"threads must be >= 1, got threads={threads!r}.")
         key = rng.integers(1 << 64, dtype=np.uint64)
         actions = np.empty(len(asked), dtype=np.min_scalar_type(self.n_actions - 1))
-        write = self._compiled if self._compile(len(asked), compiled) else self._by_numpy
+        choose = self._chooser(len(asked), compiled)
         shares = max(1, min(threads or _processors(), len(asked) // LEAST_SHARE))
         edges = [len(asked) * share // shares for share in range(shares + 1)]
 
-        def draw_share(share: int) -> int:
-            start, stop = edges[share], edges[share + 1]
-            return start + write(asked[start:stop], key, np.uint64((first + start) % (1 << 64)), actions[start:stop])
+        def draw_share(share: int) -> None:
+            here = slice(edges[share], edges[share + 1])
+            for part in blocks(here.stop - here.start):
+                start = here.start + part.start
+                some = asked[here][part].astype(np.intp, copy=False)
+                done = choose(some, key, np.uint64((first + start) % (1 << 64)), actions[here][part])
+                if done < len(some):
+                    bad = start + done
+                    raise ValueError(f"rows must be in 0..{self.n_rows - 1}, got rows[{bad}]={int(asked[bad])}.")
 
         if shares == 1:
-            reached = [draw_share(0)]
+            draw_share(0)
         else:
             with ThreadPoolExecutor(shares) as pool:
-                reached = list(pool.map(draw_share, range(shares)))
-        for written, end in zip(reached, edges[1:], strict=True):
-            if written < end:
-                raise ValueError(f"rows must be in 0..{self.n_rows - 1}, got rows[{written}]={int(asked[written])}.")
+                list(pool.map(draw_share, range(shares)))
         return actions
 
-    def _compile(self, choices: int, compiled: bool | None) -> bool:
-        if compiled is not None:
-            return compiled
-        if is_compiled() or choices < WORTH_COMPILING:
-            return is_compiled()
+    def _chooser(self, choices: int, compiled: bool | None) -> Kernel:
+        """What writes the actions of some rows: the compiled loop or NumPy."""
+        worth = is_compiled() or choices >= WORTH_COMPILING if compiled is None else compiled
         try:
-            compiled_kernel()
+            return partial(compiled_kernel(), self._leads, self.thresholds) if worth else self._by_numpy
         except ModuleNotFoundError:
-            return False
-        return True
+            if compiled:
+                raise
+            return self._by_numpy
 
-    def _compiled(self, rows: NDArray[Any], key: np.uint64, first: np.uint64, actions: NDArray[Any]) -> int:
-        return compiled_kernel()(self._leads, self.thresholds, rows, key, first, actions)
-
-    def _by_numpy(self, rows: NDArray[Any], key: np.uint64, first: np.uint64, actions: NDArray[Any]) -> int:
-        """What the compiled loop does, a block at a time."""
-        for part in blocks(len(rows)):
-            asked = rows[part]
-            outside = (asked < 0) | (asked >= self.n_rows)
-            if outside.any():
-                return part.start + int(outside.argmax())
-            words = _words(len(asked), key, first + np.uint64(part.start))
-            actions[part] = self._choose(asked.astype(np.intp, copy=False), words)
+    def _by_numpy(self, rows: IntArray, key: np.uint64, first: np.uint64, actions: NDArray[Any]) -> int:
+        """What the compiled loop does."""
+        outside = (rows < 0) | (rows >= self.n_rows)
+        if outside.any():
+            return int(outside.argmax())
+        actions[:] = self._choose(rows, _words(len(rows), key, first))
         return len(rows)
 
-    def _choose(self, rows: NDArray[np.intp], words: Words) -> Words:
+    def _choose(self, rows: IntArray, words: Words) -> Words:
         """The action of each row for its word of 64 bits."""
         if not len(self._leads):
             return _passed(self.thresholds[rows], words)
@@ -218,9 +216,9 @@ class Sampler:
 
 
 def whole_weights(table: FloatArray) -> tuple[Words, float]:
-    """The weights of rows of probabilities, (m, k), that sum to 2^63, and the largest |log(weight / (2^63 p))|.
+    """The weights n of rows of probabilities, (m, k), that sum to 2^63, and the largest |log(n / x)|, x = 2^63 p.
 
-    The bound is |n - x| / min(n, x) with x = 2^63 p, which |log(n / x)| never exceeds, rounded up.
+    That is log(1 + |n - x| / min(n, x)), here rounded up.
     """
     exact = table * float(N)
     nearest = np.rint(exact)
@@ -233,12 +231,13 @@ def whole_weights(table: FloatArray) -> tuple[Words, float]:
     # Each is exact: a difference of whole numbers, and one of a number and the nearest whole one.
     moved = (weights - nearest.astype(np.uint64)).view(np.int64) - (exact - nearest)
     share = np.abs(moved[possible]) / np.minimum(weights[possible], exact[possible])
-    return weights, float(share.max()) * (1 + 2.0**-50)
+    return weights, float(np.log1p(share.max())) * (1 + 2.0**-48)
 
 
 def _passed(thresholds: Words, words: Words) -> Words:
     """How many thresholds of its row, (n, k - 1), each word of 64 bits has reached with its first 63, (n,)."""
-    return (thresholds <= (words >> ONE)[:, None]).sum(axis=1, dtype=np.uint64)
+    reached: Words = (thresholds <= (words >> ONE)[:, None]).sum(axis=1, dtype=np.uint64)
+    return reached
 
 
 def _leading_bits(thresholds: Words) -> Words:

@@ -23,12 +23,12 @@ BIT_SHIFT, SUM_SHIFT, LEAD_SHIFT = np.uint64(15), np.uint64(48), np.uint64(49)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 # From so many choices on, importing numba and loading or compiling the loop takes less time than it saves.
-WORTH_COMPILING = 50_000_000
+WORTH_COMPILING = 30_000_000
 
 Kernel = Callable[..., int]
 
 
-def draw_rows(
+def draw_rows(  # noqa: PLR0917 - compiled functions take no names
     leads: Any, thresholds: Any, rows: Any, key: np.uint64, first: np.uint64, actions: Any
 ) -> int:  # pragma: no cover - compiled
     """Write the action of each row, and return how many were written: all, or those before a row that is not there.
@@ -40,7 +40,7 @@ def draw_rows(
     leads : array of uint64, (m,)
         The 15 leading bits of up to four thresholds; empty where there are more.
     thresholds : array of uint64, (m, k - 1)
-    rows : array of int, (n,)
+    rows : array of intp, (n,)
     key, first : uint64
         The word of rows[i] is that of first + i.
     actions : array of int, (n,)
@@ -71,7 +71,7 @@ def draw_rows(
 
 @lru_cache(maxsize=1)
 def compiled_kernel() -> Kernel:
-    """`draw_rows`, compiled for each type of row when it is first asked for; ModuleNotFoundError without numba.
+    """`draw_rows`, compiled; ModuleNotFoundError without numba.
 
     What is compiled is kept on the disk, beside this file or in the user's cache; where neither can be written, it is
     compiled again by each process.
