@@ -8,6 +8,7 @@ named_records  names and groups of records
 mask           which actions a record allows; by_mask: any policy where records do not allow every action
 distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler in one
+sampler        Sampler: many choices from one table; sampler_kernel: its compiled loop
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism, by sensitivity or by range
 calibration    its calibrations that look at the scores: monotone, tight
@@ -34,6 +35,7 @@ from policies.guess_rate import GuessRate, guess_rate
 from policies.policy import Policy
 from policies.privacy_loss import PrivacyLoss, privacy_loss
 from policies.problem import DecisionProblem
+from policies.sampler import Sampler
 from policies.sensitivity import Sensitivity, Witness, sensitivity
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "OneFeature",
     "Policy",
     "PrivacyLoss",
+    "Sampler",
     "Sensitive",
     "Sensitivity",
     "Witness",

@@ -15,6 +15,7 @@ from policies.by_mask import BY_MASK, by_mask
 from policies.html_table import html_table
 from policies.literature import Work
 from policies.problem import DecisionProblem
+from policies.sampler import Sampler
 
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
@@ -174,11 +175,11 @@ class Policy(ABC):
         return np.nan
 
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw one action for each record index, (m,). Floating point: for simulation, not for release.
+        """Draw one action for each record index, (m,). For simulation, not for release.
 
-        The actions are drawn from the exact table by inverting its cumulative sums.
+        The actions are drawn from the exact table (`policies.sampler`).
         """
-        return draw_actions(self.probabilities(problem)[records], rng)
+        return Sampler(self.probabilities(problem)).draw(records, rng).astype(np.intp)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what it is, what it promises, and its other parameters."""

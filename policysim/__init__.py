@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, privacy_loss
     from policies.problem import DecisionProblem
+    from policies.sampler import Sampler
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
     from policysim.course.budget import PrivacyBudget
@@ -68,6 +69,7 @@ _HOME = {
     "OneFeature": "policies.adjacency",
     "PrivacyBudget": "policysim.course.budget",
     "PrivacyLoss": "policies.privacy_loss",
+    "Sampler": "policies.sampler",
     "Selection": "policies.selection",
     "Sensitive": "policies.adjacency",
     "Sensitivity": "policies.sensitivity",
@@ -103,6 +105,7 @@ __all__ = [
     "OneFeature",
     "PrivacyBudget",
     "PrivacyLoss",
+    "Sampler",
     "Selection",
     "Sensitive",
     "Sensitivity",

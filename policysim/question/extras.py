@@ -8,6 +8,7 @@ from contextlib import contextmanager
 # What is imported: the package that has it, and the extra of pyproject.toml that names this package.
 EXTRAS = {
     "dp_accounting": ("dp-accounting", "days"),
+    "numba": ("numba", "fast"),
     "pyarrow": ("pyarrow", "files"),
     "sklearn": ("scikit-learn", "trials"),
     "threadpoolctl": ("threadpoolctl", "trials"),

@@ -1,0 +1,91 @@
+"""The compiled loop of `policies.sampler`, and when it is worth its compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+# SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i of key is the mixed
+# value of key + (i + 1) STEP. Mixing is one to one, so each of the 2^64 words comes once in a period.
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+FIRST_SHIFT, SECOND_SHIFT, THIRD_SHIFT = np.uint64(30), np.uint64(27), np.uint64(31)
+
+# Four fields of 16 bits, 15 of them for the leading bits of a threshold. EACH copies a field into all four, and adds
+# all four up into the highest; GUARD is the highest bit of each, from which the field may borrow when two are compared.
+EACH, GUARD = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)
+FIELD_BITS, FIELDS = 16, 4
+BIT_SHIFT, SUM_SHIFT, LEAD_SHIFT = np.uint64(15), np.uint64(48), np.uint64(49)
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+# From so many choices on, importing numba and loading or compiling the loop takes less time than it saves.
+WORTH_COMPILING = 30_000_000
+
+Kernel = Callable[..., int]
+
+
+def draw_rows(  # noqa: PLR0917 - compiled functions take no names
+    leads: Any, thresholds: Any, rows: Any, key: np.uint64, first: np.uint64, actions: Any
+) -> int:  # pragma: no cover - compiled
+    """Write the action of each row, and return how many were written: all, or those before a row that is not there.
+
+    Not for the interpreter, where whole numbers of 64 bits do not wrap around in silence.
+
+    Parameters
+    ----------
+    leads : array of uint64, (m,)
+        The 15 leading bits of up to four thresholds; empty where there are more.
+    thresholds : array of uint64, (m, k - 1)
+    rows : array of intp, (n,)
+    key, first : uint64
+        The word of rows[i] is that of first + i.
+    actions : array of int, (n,)
+        What is written.
+    """
+    with_leads = len(leads) > 0
+    for i in range(len(rows)):
+        word = key + (first + np.uint64(i) + ONE) * STEP
+        word = (word ^ (word >> FIRST_SHIFT)) * FIRST_FACTOR
+        word = (word ^ (word >> SECOND_SHIFT)) * SECOND_FACTOR
+        word ^= word >> THIRD_SHIFT
+        row = np.uint64(rows[i])  # below 0 becomes 2^63 or more
+        if row >= np.uint64(len(thresholds)):
+            return i
+        action, tied = ZERO, ONE
+        if with_leads:
+            lead, found = (word >> LEAD_SHIFT) * EACH, leads[row]
+            passed = ((lead | GUARD) - found) & GUARD
+            tied = passed & ((found | GUARD) - lead)
+            action = ((passed >> BIT_SHIFT) * EACH) >> SUM_SHIFT
+        if tied != ZERO:
+            action = ZERO
+            for j in range(thresholds.shape[1]):
+                action += np.uint64(thresholds[row, j] <= word >> ONE)
+        actions[i] = action
+    return len(rows)
+
+
+@lru_cache(maxsize=1)
+def compiled_kernel() -> Kernel:
+    """`draw_rows`, compiled; ModuleNotFoundError without numba.
+
+    What is compiled is kept on the disk, beside this file or in the user's cache; where neither can be written, it is
+    compiled again by each process.
+    """
+    njit = import_module("numba").njit
+    leads, rows, actions = np.zeros(1, np.uint64), np.zeros(0, np.intp), np.zeros(0, np.uint8)
+    try:
+        kernel: Kernel = njit(nogil=True, cache=True)(draw_rows)
+        kernel(leads, leads[:, None], rows, ZERO, ZERO, actions)
+    except (OSError, RuntimeError):
+        kernel = njit(nogil=True)(draw_rows)
+    return kernel
+
+
+def is_compiled() -> bool:
+    """Whether the compiled loop is at hand already."""
+    return compiled_kernel.cache_info().currsize > 0
