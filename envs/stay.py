@@ -69,7 +69,7 @@ class Ward:
 
     Attributes
     ----------
-    scenario, horizon
+    course, scenario, horizon
         What the ward is for.
     n_draws : int
         Uniform numbers that a patient takes a day.
@@ -78,7 +78,7 @@ class Ward:
     """
 
     def __init__(self, arrivals: Arrivals, course: Course, source: tuple[str, int]) -> None:
-        self.scenario, self.horizon = course.scenario, course.horizon
+        self.course, self.scenario, self.horizon = course, course.scenario, course.horizon
         self.arrivals = arrivals
         self._dynamics = Dynamics(course)
         self._source = source
@@ -232,12 +232,12 @@ class Arrivals:
 
     def __init__(self, scenario: Scenario) -> None:
         self._space = scenario.space
-        self._sampler = PatientSampler(prior(scenario))
+        self.sampler = PatientSampler(prior(scenario))
         self._decoder = _Decoder(scenario.space)
 
     def admit(self, uniforms: FloatArray) -> CodeArray:
         """Level codes of the records of new patients, (m, n_features), for one uniform number each; column-major."""
-        return self._decoder.codes(self._sampler.records(uniforms))
+        return self._decoder.codes(self.sampler.records(uniforms))
 
     def given(self, options: Mapping[str, Any] | None) -> CodeArray | None:
         """The patient that the options of a reset give, (1, n_features), if they give one.
