@@ -12,7 +12,7 @@ from numba import njit
 
 M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 W0, W1 = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
-HALF = np.uint64(32)
+HALF, SCALE = np.uint64(32), 1 / 4294967296
 # Patients whose random words stay in the nearest cache.
 BLOCK = 512
 
@@ -35,32 +35,38 @@ def philox(places, n, time, key, first, out):
 
 
 @njit(nogil=True, cache=True)
-def record_of(uniform, t):
-    """`PatientSampler.records`."""
-    interval = np.int64(uniform * (len(t.guide) - 1))
-    least, most = np.int64(t.guide[interval]), np.int64(t.guide[interval + 1])
-    draw = uniform * t.cumulative[-1]
-    while least < most:
-        middle = (least + most) // 2
-        if t.cumulative[middle] <= draw:
-            least = middle + 1
-        else:
-            most = middle
-    return min(least, t.last)
+def settle(places, n, time, key, words, t, p):
+    """Admit patients to the first n places, with room for their random words: `Arrivals.admit`.
 
-
-@njit(nogil=True, cache=True)
-def settle(place, uniform, t, p):
-    """Admit a patient to a place."""
-    record = record_of(uniform, t)
-    high = record // len(t.low)
-    low = record - high * len(t.low)
-    fixed, flags = t.high[high, 0] + t.low[low, 0], t.high[high, 1] + t.low[low, 1]
-    p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
-    row = p.seen[place]
-    row[:] = t.codes[fixed]
-    for flag in range(len(t.flag_axes)):
-        row[t.flag_axes[flag]] = (flags >> flag) & 1
+    Step by step for all, so that many places of large tables are on their way from memory at once.
+    """
+    philox(places, n, time, key, 0, words[:4])
+    least, most = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    draws = np.empty(BLOCK)
+    n_intervals, total, n_low = len(t.guide) - 1, t.cumulative[-1], np.uint32(len(t.low))
+    for i in range(n):
+        uniform = ((words[0, i] >> 5) * 67108864.0 + (words[1, i] >> 6)) / 9007199254740992.0
+        interval = np.int64(uniform * n_intervals)
+        least[i], most[i], draws[i] = t.guide[interval], t.guide[interval + 1], uniform * total
+    for i in range(n):
+        low, high, draw = least[i], most[i], draws[i]
+        while low < high:
+            middle = (low + high) // 2
+            if t.cumulative[middle] <= draw:
+                low = middle + 1
+            else:
+                high = middle
+        least[i] = min(low, t.last)
+    for i in range(n):
+        place, record = places[i], np.uint32(least[i])
+        first = record // n_low
+        second = record - first * n_low
+        fixed, flags = t.high[first, 0] + t.low[second, 0], t.high[first, 1] + t.low[second, 1]
+        p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
+        for column in range(t.codes.shape[1]):
+            p.seen[place, column] = t.codes[fixed, column]
+        for flag in range(len(t.flag_axes)):
+            p.seen[place, t.flag_axes[flag]] = (flags >> flag) & 1
 
 
 @njit(nogil=True, cache=True)
@@ -75,86 +81,107 @@ def admit(start, stop, time, key, t, p):
                 places[n] = place
                 n += 1
             place += 1
-        philox(places, n, time, key, 0, words)
-        for i in range(n):
-            settle(places[i], ((words[0, i] >> 5) * 67108864.0 + (words[1, i] >> 6)) / 9007199254740992.0, t, p)
+        settle(places, n, time, key, words, t, p)
 
 
 @njit(nogil=True, cache=True)
-def spared(exponent, powers):
-    """`envs.hazard.exp_of`."""
-    exponent = max(exponent, -64.0)
-    step = np.int64(exponent * -256.0)
-    rest = exponent + step * 0.00390625
-    return powers[step] * (1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120))))))
-
-
-@njit(nogil=True, cache=True)
-def part_sum(sums, flags):
+def add_sums(sums, row, flags, n, totals):
     """`FlagSum.of`."""
-    total = 0.0
-    for part in range(len(sums)):
-        total += sums[part, (flags >> (12 * part)) & 4095]
-    return total
+    totals[:n] = 0.0
+    for part in range(sums.shape[1]):
+        shift = 12 * part
+        for i in range(n):
+            totals[i] += sums[row, part, np.uint64((flags[i] >> shift) & 4095)]
 
 
 @njit(nogil=True, cache=True)
 def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, outcomes):
-    """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step."""
-    n_flags, n_hazards = len(t.flag_axes), len(t.hazard_group)
-    places, late = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
-    words = np.empty((4 * ((n_flags + n_hazards + 3) // 4), BLOCK), dtype=np.uint32)
-    absent = np.empty(n_flags)
+    """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
+
+    One block of patients after the other, for each step by step, so that a step is the same operation for them all.
+    """
+    n_flags, n_hazards, n_groups = len(t.flag_axes), len(t.hazard_group), len(t.of_action)
+    n_words = 4 * ((n_flags + n_hazards + 3) // 4)
+    words, absent = np.empty((n_words, BLOCK), dtype=np.uint32), np.empty((n_flags, BLOCK))
+    places, others = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
+    flags, evening, happened = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    action, at, came = np.empty(BLOCK, np.int64), np.empty((n_groups, BLOCK), np.uint64), np.zeros(BLOCK, np.int64)
+    total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
     for first in range(start, stop, BLOCK):
-        n = 0
-        for place in range(first, min(first + BLOCK, stop)):
-            treated[place] = not p.over[place]
-            if p.over[place]:
-                rewards[place] = 0.0
-                for row in range(n_flags + n_hazards):
-                    outcomes[row, place] = False
-            else:
-                places[n] = place
-                n += 1
+        last = min(first + BLOCK, stop)
+        n = n_others = 0
+        for place in range(first, last):
+            idle = p.over[place]
+            treated[place] = not idle
+            places[n], others[n_others] = place, place
+            n += not idle
+            n_others += idle
         philox(places, n, time, key, 1, words)
         for i in range(n):
+            action[i], flags[i] = actions[places[i]], p.flags[places[i]]
+            evening[i] = 0
+        for group in range(n_groups):
+            stride = t.of_action[group]
+            for i in range(n):
+                fixed = np.uint64(p.fixed[places[i]])
+                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(flags[i])] + stride * action[i]
+        # The day.
+        for flag in range(n_flags):
+            group, begin = t.absence_group[flag], np.uint64(t.absence_start[flag])
+            for i in range(n):
+                index = np.uint64(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
+                limit = t.values[begin + index]
+                absent[flag, i] = limit
+                evening[i] |= np.int64((words[flag, i] + 0.5) * SCALE >= limit) << flag
+        for i in range(n):
+            happened[i] = evening[i]
+        for hazard in range(n_hazards):
+            group = t.hazard_group[hazard]
+            level, slope = np.uint64(t.hazard_start[hazard, 0]), np.uint64(t.hazard_start[hazard, 1])
+            add_sums(t.danger, hazard, evening, n, total)
+            for i in range(n):
+                # `envs.hazard.exp_of`
+                rest = max(t.values[slope + at[group, i]] * total[i] + t.values[level + at[group, i]], -64.0)
+                step = np.int64(rest * -256.0)
+                rest += step * 0.00390625
+                series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))
+                came[i] = (words[n_flags + hazard, i] + 0.5) * SCALE >= series * t.powers[np.uint64(step)]
+                happened[i] |= came[i] << (n_flags + hazard)
+        add_sums(t.harm, 0, happened, n, total)
+        begin = np.uint64(t.cost_start)
+        for i in range(n):
             place = places[i]
-            fixed, flags, action = p.fixed[place], p.flags[place], actions[place]
-            evening = 0
+            rewards[place] = 0.0 - (t.values[begin + at[t.cost_group, i]] + total[i])
+            day = p.days[place] + 1
+            over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
+            p.days[place], p.over[place] = day, over[i]
+            flags[i] = evening[i]
+        # The night, in which all that appears depends on the evening.
+        for group in range(n_groups):
+            for i in range(n):
+                fixed = np.uint64(p.fixed[places[i]])
+                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(evening[i])]
+        for flag in range(n_flags):
+            group, begin = t.night_group[flag], np.uint64(t.night_start[flag])
+            if group >= 0:
+                for i in range(n):
+                    appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
+                    flags[i] |= np.int64(appears and not over[i]) << flag
+        for i in range(n):
+            place = places[i]
+            p.flags[place] = flags[i]
             for flag in range(n_flags):
-                group = t.absence_group[flag]
-                if group < 0:
-                    at = 2 * action + ((flags >> flag) & 1)
-                else:
-                    at = t.of_fixed[fixed, group] + t.of_flags[flags, group] + action * t.of_action[group]
-                absent[flag] = t.values[t.absence_start[flag] + at]
-                there = (words[flag, i] + 0.5) / 4294967296.0 >= absent[flag]
-                outcomes[flag, place] = there
-                evening |= np.int64(there) << flag
-            happened = evening
-            for hazard in range(n_hazards):
-                group, begin = t.hazard_group[hazard], t.hazard_start[hazard]
-                at = t.of_fixed[fixed, group] + t.of_flags[flags, group] + action * t.of_action[group]
-                exponent = t.values[begin[1] + at] * part_sum(t.danger[hazard], evening) + t.values[begin[0] + at]
-                came = (words[n_flags + hazard, i] + 0.5) / 4294967296.0 >= spared(exponent, t.powers)
-                outcomes[n_flags + hazard, place] = came
-                happened |= np.int64(came) << (n_flags + hazard)
-            group = t.cost_group
-            at = t.of_fixed[fixed, group] + t.of_flags[flags, group] + action * t.of_action[group]
-            rewards[place] = 0.0 - (t.values[t.cost_start + at] + part_sum(t.harm, happened))
-            p.days[place] += 1
-            over = bool(outcomes[-1, place]) or p.days[place] == t.horizon or (n_flags > 0 and evening == 0)
-            p.over[place] = over
-            morning = evening
-            if not over:
-                for flag in range(n_flags):
-                    group = t.night_group[flag]
-                    if group >= 0:
-                        at = t.of_fixed[fixed, group] + t.of_flags[evening, group]
-                        limit = t.values[t.night_start[flag] + at] * absent[flag]
-                        morning |= np.int64((words[flag, i] + 0.5) / 4294967296.0 >= limit) << flag
-            p.flags[place] = morning
-            row = p.seen[place]
-            for flag in range(n_flags):
-                row[t.flag_axes[flag]] = (morning >> flag) & 1
-            row[t.day_column] = p.days[place] if t.horizon > 1 else row[t.day_column]
+                p.seen[place, t.flag_axes[flag]] = (flags[i] >> flag) & 1
+            if t.day_column >= 0:
+                p.seen[place, t.day_column] = p.days[place]
+        # What is told.
+        for i in range(n_others):
+            rewards[others[i]] = 0.0
+        evening[: last - first] = 0
+        for i in range(n):
+            evening[places[i] - first] = happened[i]
+        for row in range(n_flags + n_hazards):
+            for i in range(last - first):
+                outcomes[row, first + i] = (evening[i] >> row) & 1
+        if next_step:
+            settle(others, n_others, time, key, words, t, p)
