@@ -91,28 +91,37 @@ class PatientSampler:
     ----------
     prior : array, (n_records,)
         The probability of every record; records of probability 0 never come.
+
+    Attributes
+    ----------
+    cumulative : array, (n_records,)
+        Its sums.
+    last : int
+        The last record that comes.
+    guide : array of int32
+        The first record for each of equally many intervals, and for the end of the last one.
     """
 
     def __init__(self, prior: FloatArray) -> None:
-        self._cumulative = np.cumsum(prior)
-        self._last = int(np.flatnonzero(prior)[-1])
+        self.cumulative = np.cumsum(prior)
+        self.last = int(np.flatnonzero(prior)[-1])
         # A power of two, so that multiplying by it is exact.
         self._n_intervals = 2 ** min(len(prior).bit_length(), MOST_GUIDE_BITS)
-        edges = np.arange(self._n_intervals + 1) / self._n_intervals * self._cumulative[-1]
-        self._guide = np.searchsorted(self._cumulative, edges, side="right").astype(np.int32)
+        edges = np.arange(self._n_intervals + 1) / self._n_intervals * self.cumulative[-1]
+        self.guide = np.searchsorted(self.cumulative, edges, side="right").astype(np.int32)
 
     def records(self, uniforms: FloatArray) -> IntArray:
         """The records of the patients, (m,), for numbers that are uniform in [0, 1), (m,)."""
         interval = (uniforms * self._n_intervals).astype(np.int32)
-        least = self._guide.take(interval)
-        width = self._guide.take(interval + 1) - least
-        draws = uniforms * self._cumulative[-1]
+        least = self.guide.take(interval)
+        width = self.guide.take(interval + 1) - least
+        draws = uniforms * self.cumulative[-1]
         records: IntArray = least.astype(np.intp)
-        records += (width > 0) & (self._cumulative.take(least, mode="clip") <= draws)
+        records += (width > 0) & (self.cumulative.take(least, mode="clip") <= draws)
         unclear = np.flatnonzero(width > 1)
-        records[unclear] = np.searchsorted(self._cumulative, draws[unclear], side="right")
+        records[unclear] = np.searchsorted(self.cumulative, draws[unclear], side="right")
         # A draw of almost 1 may round up to the whole sum.
-        return np.minimum(records, self._last, out=records)
+        return np.minimum(records, self.last, out=records)
 
 
 def sample_patients(prior: FloatArray, n_patients: int, rng: np.random.Generator) -> IntArray:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
-from envs.hazard import Hazard
+from envs.hazard import exp_of
 from envs.records import IntArray
 from envs.scenario import DEATH
 from envs.treatment_response import Course
@@ -60,13 +60,12 @@ class Dynamics:
     """
 
     def __init__(self, course: Course) -> None:
-        scenario, response = course.scenario, course.response
+        scenario = course.scenario
         self.flag_axes: IntArray = np.array([scenario.space.axis(flag) for flag in scenario.transient], dtype=np.intp)
         self.n_draws = len(scenario.outcomes)
-        self._absence = _Absence(response.presence, self.flag_axes)
-        actions = range(len(scenario.actions))
-        self._spared = [_Spared([response.hazard(name, a) for a in actions]) for name in (*scenario.events, DEATH)]
-        self._nights = _nights(course.onset)
+        self._absence = _Absence(absence_of(course), self.flag_axes, len(scenario.actions))
+        self._spared = [_Spared(*exponent) for exponent in exponents_of(course)]
+        self._nights = _together(nights_of(course))
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:
         """One day of treatment and the night after it.
@@ -131,10 +130,11 @@ class FlagSum:
     """
 
     def __init__(self, weights: FloatArray) -> None:
-        weighty = np.flatnonzero(weights)
         self._parts: list[tuple[IntArray, CodeArray, FloatArray]] = []
-        for start in range(0, len(weighty), FLAGS_AT_ONCE):
-            flags = weighty[start : start + FLAGS_AT_ONCE]
+        for start in range(0, len(weights), FLAGS_AT_ONCE):
+            flags = start + np.flatnonzero(weights[start : start + FLAGS_AT_ONCE])
+            if not flags.size:
+                continue
             every = np.indices((2,) * len(flags)).reshape(len(flags), -1)
             powers = 2 ** np.arange(len(flags), dtype=np.int16)[::-1, np.newaxis]
             self._parts.append((flags, powers, weights[flags] @ every))
@@ -169,23 +169,29 @@ class GridTables:
     ----------
     grids : list of array
         Each (n_actions or 1, ...), the rest broadcasting over the grid of records, all in the same way.
+
+    Attributes
+    ----------
+    axes, strides : array of int
+        The features that matter, and what one level of each adds to the place in a table.
+    stride : int
+        What one action adds to it: 0 where it does not matter.
     """
 
     def __init__(self, grids: list[FloatArray]) -> None:
         n_actions, *shape = grids[0].shape
-        self._axes = np.flatnonzero(np.array(shape) > 1)
+        self.axes = np.flatnonzero(np.array(shape) > 1)
         self._rows = _Rows(np.stack([grid.ravel() for grid in grids]))
-        strides = [math.prod(shape[axis + 1 :]) for axis in self._axes]
-        self._strides: NDArray[np.signedinteger[Any]] = np.array(strides, dtype=self._rows.dtype)[:, np.newaxis]
-        # Of the action; 0 where it does not matter.
-        self._stride = math.prod(shape) if n_actions > 1 else 0
+        strides = [math.prod(shape[axis + 1 :]) for axis in self.axes]
+        self.strides: NDArray[np.signedinteger[Any]] = np.array(strides, dtype=self._rows.dtype)[:, np.newaxis]
+        self.stride = math.prod(shape) if n_actions > 1 else 0
 
     def at(self, codes: CodeArray, actions: IntArray | None = None) -> FloatArray:
         """The numbers, (n_grids, m), for records (n_features, m) and, where they matter, actions (m,)."""
-        terms = codes[self._axes] * self._strides
+        terms = codes[self.axes] * self.strides
         index = np.add.reduce(terms, axis=0, dtype=self._rows.dtype)
-        if self._stride and actions is not None:
-            index += (actions * self._stride).astype(self._rows.dtype)
+        if self.stride and actions is not None:
+            index += (actions * self.stride).astype(self._rows.dtype)
         return self._rows.at(index)
 
 
@@ -194,19 +200,20 @@ class _Absence:
 
     Parameters
     ----------
-    presence : list of lists of array
-        P(present) for each action and flag, broadcasting over the grid of records.
+    absence : list of array
+        Of each flag, (n_actions, ...): see `absence_of`.
     flag_axes : array of int
         The features that are the flags.
+    n_actions : int
+        How many treatments there are.
     """
 
-    def __init__(self, presence: list[list[FloatArray]], flag_axes: IntArray) -> None:
-        absence = [by_action([1 - row[flag] for row in presence]) for flag in range(len(flag_axes))]
+    def __init__(self, absence: list[FloatArray], flag_axes: IntArray, n_actions: int) -> None:
         # What depends on the flag itself only, by 2 * action + present in the morning, is the quickest to look up.
         plain = [flag for flag, table in enumerate(absence) if table[0].size == 2]
-        both = [np.broadcast_to(absence[flag].reshape(len(absence[flag]), -1), (len(presence), 2)) for flag in plain]
+        both = [np.broadcast_to(absence[flag].reshape(len(absence[flag]), -1), (n_actions, 2)) for flag in plain]
         self._n_flags, self._plain, self._axes = len(flag_axes), plain, flag_axes[plain]
-        self._rows = _Rows(np.array(both).reshape(len(plain), 2 * len(presence)))
+        self._rows = _Rows(np.array(both).reshape(len(plain), 2 * n_actions))
         self._others = _together({flag: table for flag, table in enumerate(absence) if flag not in plain})
 
     def at(self, morning: CodeArray, actions: IntArray) -> FloatArray:
@@ -222,20 +229,18 @@ class _Absence:
 
 
 class _Spared:
-    """P(no death, or no event), given the evening; of each action's hazard."""
+    """P(no death, or no event), given the evening: exp(level + slope * danger); see `exponents_of`."""
 
-    def __init__(self, hazards: list[Hazard]) -> None:
-        level, slope = by_action([-each.level for each in hazards]), by_action([-each.slope for each in hazards])
-        # exp(level + slope * danger).
-        self._tables = GridTables(list(np.broadcast_arrays(level, slope)))
-        self._danger = FlagSum(hazards[0].kappa)
+    def __init__(self, grids: list[FloatArray], kappa: FloatArray) -> None:
+        self._tables = GridTables(grids)
+        self._danger = FlagSum(kappa)
 
     def at(self, morning: CodeArray, actions: IntArray, flags: BoolArray) -> FloatArray:
         """(m,), for records (n_features, m), actions (m,) and flags (n_flags, m)."""
         level, exponent = self._tables.at(morning, actions)
         exponent *= self._danger.of(flags.T)
         exponent += level
-        return np.asarray(np.exp(exponent, out=exponent))
+        return exp_of(exponent)
 
 
 def by_action(grids: list[FloatArray]) -> FloatArray:
@@ -245,9 +250,25 @@ def by_action(grids: list[FloatArray]) -> FloatArray:
     return np.stack(np.broadcast_arrays(*grids))
 
 
-def _nights(onset: list[FloatArray]) -> list[tuple[IntArray | slice, GridTables]]:
-    """For the flags that may appear in a night: tables of P(absent next morning | absent in the evening)."""
-    return _together({flag: (1 - table)[np.newaxis] for flag, table in enumerate(onset) if table.any()})
+def absence_of(course: Course) -> list[FloatArray]:
+    """P(absent in the evening) of each flag, (n_actions or 1, ...), the rest broadcasting over the grid of records."""
+    presence = course.response.presence
+    return [by_action([1 - row[flag] for row in presence]) for flag in range(len(course.scenario.transient))]
+
+
+def exponents_of(course: Course) -> list[tuple[list[FloatArray], FloatArray]]:
+    """For each event and for death, log P(it does not come): level and slope, of one shape as above, and kappa."""
+    found = []
+    for name in (*course.scenario.events, DEATH):
+        hazards = [course.response.hazard(name, action) for action in range(len(course.scenario.actions))]
+        level, slope = by_action([-each.level for each in hazards]), by_action([-each.slope for each in hazards])
+        found.append((list(np.broadcast_arrays(level, slope)), hazards[0].kappa))
+    return found
+
+
+def nights_of(course: Course) -> dict[int, FloatArray]:
+    """P(absent next morning | absent in the evening), (1, ...), of the flags that may appear in a night."""
+    return {flag: (1 - table)[np.newaxis] for flag, table in enumerate(course.onset) if table.any()}
 
 
 def _together(grids: dict[int, FloatArray]) -> list[tuple[IntArray | slice, GridTables]]:

@@ -69,7 +69,7 @@ class Ward:
 
     Attributes
     ----------
-    scenario, horizon
+    course, scenario, horizon
         What the ward is for.
     n_draws : int
         Uniform numbers that a patient takes a day.
@@ -78,7 +78,7 @@ class Ward:
     """
 
     def __init__(self, arrivals: Arrivals, course: Course, source: tuple[str, int]) -> None:
-        self.scenario, self.horizon = course.scenario, course.horizon
+        self.course, self.scenario, self.horizon = course, course.scenario, course.horizon
         self.arrivals = arrivals
         self._dynamics = Dynamics(course)
         self._source = source
@@ -232,12 +232,12 @@ class Arrivals:
 
     def __init__(self, scenario: Scenario) -> None:
         self._space = scenario.space
-        self._sampler = PatientSampler(prior(scenario))
-        self._decoder = _Decoder(scenario.space)
+        self.sampler = PatientSampler(prior(scenario))
+        self.decoder = Decoder(scenario.space)
 
     def admit(self, uniforms: FloatArray) -> CodeArray:
         """Level codes of the records of new patients, (m, n_features), for one uniform number each; column-major."""
-        return self._decoder.codes(self._sampler.records(uniforms))
+        return self.decoder.codes(self.sampler.records(uniforms))
 
     def given(self, options: Mapping[str, Any] | None) -> CodeArray | None:
         """The patient that the options of a reset give, (1, n_features), if they give one.
@@ -255,23 +255,23 @@ class Arrivals:
             return None
         if not isinstance(record, Mapping):
             raise ValueError(f"options['record'] must map features to levels, got {record!r}.")
-        return self._decoder.codes(np.array([self._space.record(record)]))
+        return self.decoder.codes(np.array([self._space.record(record)]))
 
 
-class _Decoder:
+class Decoder:
     """Level codes of records: the features are cut in two halves, and each half is looked up."""
 
     def __init__(self, space: RecordSpace) -> None:
         cut = min(range(len(space.shape)), key=lambda at: math.prod(space.shape[:at]) + math.prod(space.shape[at:]))
-        self._divisor = math.prod(space.shape[cut:])
-        self._halves = [_all_codes(space.shape[:cut]), _all_codes(space.shape[cut:])]
+        self.cut, self._divisor = cut, math.prod(space.shape[cut:])
+        self.halves = [_all_codes(space.shape[:cut]), _all_codes(space.shape[cut:])]
 
     def codes(self, records: IntArray) -> CodeArray:
         """Level codes, (m,) -> (m, n_features), column-major."""
         small = records.astype(np.int32)
         high = small // self._divisor
         low = small - high * self._divisor
-        halves = [half.take(index, axis=1) for half, index in zip(self._halves, (high, low), strict=True)]
+        halves = [half.take(index, axis=1) for half, index in zip(self.halves, (high, low), strict=True)]
         return np.concatenate(halves).T
 
 

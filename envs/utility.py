@@ -96,14 +96,22 @@ class Payoff:
         Its outcomes and treatments.
     utility : Utility
         What they are worth.
+
+    Attributes
+    ----------
+    weights : array, (n_outcomes,)
+        Of each outcome.
+    costs : array, (n_actions or 1, ...)
+        Of each treatment, the rest broadcasting over the grid of records.
     """
 
     def __init__(self, scenario: Scenario, utility: Utility) -> None:
-        self._harm = FlagSum(utility.weight_vector(scenario.outcomes))
+        self.weights = utility.weight_vector(scenario.outcomes)
+        self._harm = FlagSum(self.weights)
+        self.costs = by_action(treatment_costs(scenario, utility.costs))
+        # Where the record does not matter, the action alone is quicker to look up.
         self._cost = utility.cost_vector(scenario.actions)
-        # Of each record, where it matters.
-        by_record = [by_action(treatment_costs(scenario, utility.costs))] if scenario.costs_by_record else None
-        self._costs = GridTables(by_record) if by_record else None
+        self._costs = GridTables([self.costs]) if scenario.costs_by_record else None
 
     def of(self, codes: CodeArray, outcomes: BoolArray, actions: IntArray) -> FloatArray:
         """U(x, outcome, a), (m,), for the level codes of the records before treatment, (m, n_features)."""

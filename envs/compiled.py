@@ -1,0 +1,316 @@
+"""What the compiled pass reads and changes: a ward's numbers and the patients' state, as arrays; and its threads.
+
+A record is split in two: `flags`, a bit for each transient flag in the order of the outcomes, and `fixed`, the number
+of the record among those without a flag, which never changes in a stay. The place in a table of the course is a sum of
+what these two and the action add to it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.cohort import FloatArray
+from envs.dynamics import FLAGS_AT_ONCE, BoolArray, CodeArray, FlagSum, GridTables, absence_of, exponents_of, nights_of
+from envs.hazard import POWERS
+from envs.philox import Key
+from envs.records import IntArray
+from envs.stay import Ward
+from envs.utility import Payoff
+
+# So many days of patients take as long to treat as the kernel may take to compile.
+WORTH_COMPILING = 1 << 23
+# A thread costs more than it saves for fewer.
+PLACES_PER_THREAD = 8_192
+# The outcomes of a patient's day are bits of a number.
+MOST_OUTCOMES = 62
+Int32Array = NDArray[np.int32]
+
+
+class Tables(NamedTuple):
+    """A ward's numbers.
+
+    Attributes
+    ----------
+    values : array
+        All tables of the course, one after the other.
+    absence_start, absence_group, night_start, night_group : array of int, (n_flags,)
+        Where a flag's table starts in `values`, and which group it belongs to: tables of a group have the same places.
+        Group -1: of absence, 2 * action + present; of a night, the flag does not appear.
+    hazard_start, hazard_group : array of int, (n_hazards, 2), (n_hazards,)
+        Likewise of level and slope, of each event and death.
+    cost_start, cost_group : int
+        Likewise of the treatments' costs.
+    of_fixed, of_flags, of_action : array of int32, (n_groups, n_fixed), (n_groups, 2^n_flags), (n_groups,)
+        What adds to a place in the tables of a group.
+    danger, harm : array, (n_hazards, n_parts, 4096), (1, n_parts, 4096)
+        Sums of kappa over the flags left, and of weights over the outcomes, for each twelve of them.
+    powers : array
+        `envs.hazard.POWERS`.
+    codes : array of int16, (n_fixed, n_columns)
+        Observations of the records without a flag, on day 0.
+    flag_axes : array of int
+        The columns of the flags.
+    guide, cumulative, last
+        Of `PatientSampler`.
+    high, low : array of int32, (n, 2)
+        Fixed and flags of a record's two parts, record // len(low) and the rest: those of the record are their sums.
+    day_column, horizon : int
+        The column of the day, -1 without one; the number of days.
+    """
+
+    values: FloatArray
+    absence_start: IntArray
+    absence_group: IntArray
+    night_start: IntArray
+    night_group: IntArray
+    hazard_start: IntArray
+    hazard_group: IntArray
+    cost_start: int
+    cost_group: int
+    of_fixed: Int32Array
+    of_flags: Int32Array
+    of_action: IntArray
+    danger: FloatArray
+    harm: FloatArray
+    powers: FloatArray
+    codes: CodeArray
+    flag_axes: IntArray
+    guide: Int32Array
+    cumulative: FloatArray
+    last: int
+    high: Int32Array
+    low: Int32Array
+    day_column: int
+    horizon: int
+
+
+class Places(NamedTuple):
+    """The patients of an environment, (n, ...): the number of days treated so far, whose stay has ended, what is seen."""
+
+    fixed: Int32Array
+    flags: Int32Array
+    days: IntArray
+    over: BoolArray
+    seen: CodeArray
+
+
+class _Groups:
+    """Tables one after the other, and the groups that have the same places."""
+
+    def __init__(self) -> None:
+        self.values: list[FloatArray] = []
+        self.keys: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+        self._size = 0
+
+    def add(self, grid: FloatArray) -> tuple[int, int]:
+        """Start and group of a table (n_actions or 1, ...)."""
+        tables = GridTables([grid])
+        key = tuple(tables.axes.tolist()), tuple(tables.strides.ravel().tolist()), tables.stride
+        if key not in self.keys:
+            self.keys.append(key)
+        return self.append(grid.ravel()), self.keys.index(key)
+
+    def append(self, values: FloatArray) -> int:
+        """Start of a table whose places are no group's."""
+        self.values.append(values)
+        self._size += values.size
+        return self._size - values.size
+
+
+def tables_of(ward: Ward, payoff: Payoff) -> Tables:
+    """A ward's numbers, and what its outcomes are worth."""
+    course, space = ward.course, ward.scenario.space
+    shape, flag_axes = np.array(space.shape), np.array([space.axis(flag) for flag in ward.scenario.transient], dtype=int)
+    n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
+    absences = []
+    for grid in absence_of(course):
+        if grid[0].size == 2:
+            both = np.broadcast_to(grid.reshape(len(grid), 2), (n_actions, 2)).ravel()
+            absences.append((groups.append(both), -1))
+        else:
+            absences.append(groups.add(grid))
+    nights = nights_of(course)
+    mornings = [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
+    hazards = [([groups.add(grid) for grid in grids], kappa) for grids, kappa in exponents_of(course)]
+    cost_start, cost_group = groups.add(payoff.costs)
+    # What a feature's level adds to the number of the record among those without a flag, and to its flags.
+    steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
+    of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
+    of_level[flag_axes] = 0
+    of_flag = np.zeros(len(shape), dtype=int)
+    of_flag[flag_axes] = 1 << np.arange(n_flags)
+    codes = np.indices(steady, dtype=np.int16).reshape(len(shape), -1).T
+    bits = _bits(np.arange(1 << n_flags), n_flags)
+    strides = np.zeros((len(shape), len(groups.keys)), dtype=int)
+    for group, (axes, steps, _) in enumerate(groups.keys):
+        strides[list(axes), group] = steps
+    cut = ward.arrivals.decoder.cut
+    high, low = (
+        np.stack([part.T @ weight[axes] for weight in (of_level, of_flag)], axis=1).astype(np.int32)
+        for part, axes in zip(ward.arrivals.decoder.halves, (slice(cut), slice(cut, None)), strict=True)
+    )
+    sampler = ward.arrivals.sampler
+    return Tables(
+        np.concatenate(groups.values),
+        *_columns(absences),
+        *_columns(mornings),
+        np.array([[level[0], slope[0]] for (level, slope), _ in hazards]),
+        np.array([level[1] for (level, _), _ in hazards]),
+        cost_start,
+        cost_group,
+        (codes @ strides).T.astype(np.int32),
+        (bits @ strides[flag_axes]).T.astype(np.int32),
+        np.array([key[2] for key in groups.keys]),
+        np.stack([_sums(kappa) for _, kappa in hazards]),
+        _sums(payoff.weights)[np.newaxis],
+        POWERS,
+        ward.observe(codes, 0).copy(),
+        flag_axes,
+        sampler.guide,
+        sampler.cumulative,
+        sampler.last,
+        high,
+        low,
+        -1 if ward.horizon == 1 else len(shape),
+        ward.horizon,
+    )
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[IntArray, IntArray]:
+    start, group = np.array(pairs, dtype=int).reshape(-1, 2).T
+    return start.copy(), group.copy()
+
+
+def _bits(numbers: IntArray, n_bits: int) -> IntArray:
+    """(m,) -> (m, n_bits), the lowest first."""
+    bits: IntArray = (numbers[:, np.newaxis] >> np.arange(n_bits)) & 1
+    return bits
+
+
+def _sums(weights: FloatArray) -> FloatArray:
+    """The sums of a `FlagSum`, (n_parts, 4096), by the bits of each twelve flags."""
+    starts, every = range(0, len(weights), FLAGS_AT_ONCE), np.arange(1 << FLAGS_AT_ONCE)
+    sums, of = np.zeros((len(starts), len(every))), FlagSum(weights).of
+    for part, start in zip(sums, starts, strict=True):
+        width = min(FLAGS_AT_ONCE, len(weights) - start)
+        present = np.zeros((len(every), len(weights)), dtype=np.bool_)
+        present[:, start : start + width] = _bits(every, width)
+        part[:] = of(present)
+    return sums
+
+
+def can_compile(ward: Ward) -> bool:
+    """Whether the kernel can treat a ward's patients: numba is installed, and there are not more outcomes than bits."""
+    return ward.n_draws <= MOST_OUTCOMES and find_spec("numba") is not None
+
+
+def is_compiled() -> bool:
+    """Whether this process has compiled the kernel."""
+    return _kernel.cache_info().currsize > 0
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Any:
+    from envs import kernel  # noqa: PLC0415 - see there
+
+    return kernel
+
+
+class Pass:
+    """The compiled pass over the places of an environment.
+
+    Parameters
+    ----------
+    ward, payoff
+        What happens to the patients, and what it is worth.
+    codes, days, over : array
+        The patients in the places: level codes (n, n_features), days treated so far, whose stay has ended.
+    threads : int
+        The most threads that share a pass; by default, one for each processor. What happens does not depend on it.
+
+    Attributes
+    ----------
+    places : Places
+        The patients.
+    """
+
+    def __init__(
+        self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
+    ) -> None:
+        self._tables = tables_of(ward, payoff)
+        n = len(codes)
+        seen = np.ascontiguousarray(ward.observe(codes, days))
+        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy(), seen)
+        self._n_outcomes = ward.n_draws
+        most = threads or processors()
+        self._edges = [n * part // most for part in range(most + 1)]
+        if threads is None and n < 2 * PLACES_PER_THREAD:
+            self._edges = [0, n]
+        self.look_up(np.arange(n))
+
+    def look_up(self, who: IntArray) -> None:
+        """Bring the two parts of the records of some places in line with what is seen there."""
+        t, (fixed, flags, _, _, seen) = self._tables, self.places
+        rows = seen[who, : len(t.codes[0]) - (t.day_column >= 0)].astype(np.int64)
+        flags[who] = rows[:, t.flag_axes] @ (1 << np.arange(len(t.flag_axes)))
+        rows[:, t.flag_axes] = 0
+        lengths = t.codes[-1, : rows.shape[1]].astype(np.int64) + 1
+        fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(lengths))
+
+    def admit(self, time: int, key: Key) -> None:
+        """Admit patients drawn from the cohort to the places whose stay has ended."""
+        self._share(_kernel().admit, time, _words(key), self._tables, self.places)
+
+    def treat(
+        self, time: int, key: Key, actions: IntArray, *, next_step: bool
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """A day of treatment: rewards (n,), who was treated (n,), and outcomes (n_outcomes, n), all new.
+
+        Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
+        """
+        n = len(actions)
+        rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.bool_)
+        given = self._tables, self.places, rewards, treated, outcomes
+        self._share(_kernel().treat, time, _words(key), actions, next_step, *given)
+        return rewards, treated, outcomes
+
+    def _share(self, work: Callable[..., None], *given: Any) -> None:
+        """Do some work on all places, in threads."""
+        parts = list(zip(self._edges, self._edges[1:], strict=False))
+        others = [_pool().submit(work, *part, *given) for part in parts[1:]]
+        work(*parts[0], *given)
+        for other in others:
+            other.result()
+
+
+def _words(key: Key) -> NDArray[np.uint32]:
+    return np.array(key, dtype=np.uint32)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool() -> ThreadPoolExecutor:
+    """The threads of this process: one that was forked from it has its own."""
+    with _pools_lock:
+        if os.getpid() not in _pools:
+            _pools[os.getpid()] = ThreadPoolExecutor(processors(), "treatment")
+        return _pools[os.getpid()]

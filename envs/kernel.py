@@ -1,0 +1,187 @@
+"""The compiled pass over the patients: each one's draws, day and night, admission, and what is told of it.
+
+It does what `Ward.treat`, `Payoff`, `Arrivals.admit` and `envs.philox` do, in the same order of operations on the same
+numbers, so that the trajectories are the same, bit by bit. Nothing but `envs.compiled` imports this module, as numba
+takes a second to import, and these functions take seconds to compile, which is kept for the next time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+W0, W1 = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
+HALF, SCALE = np.uint64(32), 1 / 4294967296
+# Patients whose random words stay in the nearest cache.
+BLOCK = 512
+
+
+@njit(nogil=True, cache=True)
+def philox(places, n, time, key, first, out):
+    """Fill `out`, (4 n_blocks, BLOCK or more), for the first n places: `envs.philox.words`."""
+    low, high = np.uint32(time & 0xFFFFFFFF), np.uint32(time >> 32)
+    for block in range(out.shape[0] // 4):
+        number = np.uint32(first + block)
+        for i in range(n):
+            c0, c1, c2, c3 = np.uint32(places[i]), low, number, high
+            k0, k1 = np.uint32(key[0]), np.uint32(key[1])
+            for _ in range(10):
+                p0, p1 = M0 * np.uint64(c0), M1 * np.uint64(c2)
+                c0, c2 = np.uint32(p1 >> HALF) ^ c1 ^ k0, np.uint32(p0 >> HALF) ^ c3 ^ k1
+                c1, c3 = np.uint32(p1), np.uint32(p0)
+                k0, k1 = np.uint32(k0 + W0), np.uint32(k1 + W1)
+            out[4 * block, i], out[4 * block + 1, i], out[4 * block + 2, i], out[4 * block + 3, i] = c0, c1, c2, c3
+
+
+@njit(nogil=True, cache=True)
+def settle(places, n, time, key, words, t, p):
+    """Admit patients to the first n places, with room for their random words: `Arrivals.admit`.
+
+    Step by step for all, so that many places of large tables are on their way from memory at once.
+    """
+    philox(places, n, time, key, 0, words[:4])
+    least, most = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    draws = np.empty(BLOCK)
+    n_intervals, total, n_low = len(t.guide) - 1, t.cumulative[-1], np.uint32(len(t.low))
+    for i in range(n):
+        uniform = ((words[0, i] >> 5) * 67108864.0 + (words[1, i] >> 6)) / 9007199254740992.0
+        interval = np.int64(uniform * n_intervals)
+        least[i], most[i], draws[i] = t.guide[interval], t.guide[interval + 1], uniform * total
+    for i in range(n):
+        low, high, draw = least[i], most[i], draws[i]
+        while low < high:
+            middle = (low + high) // 2
+            if t.cumulative[middle] <= draw:
+                low = middle + 1
+            else:
+                high = middle
+        least[i] = min(low, t.last)
+    for i in range(n):
+        place, record = places[i], np.uint32(least[i])
+        first = record // n_low
+        second = record - first * n_low
+        fixed, flags = t.high[first, 0] + t.low[second, 0], t.high[first, 1] + t.low[second, 1]
+        p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
+        for column in range(t.codes.shape[1]):
+            p.seen[place, column] = t.codes[fixed, column]
+        for flag in range(len(t.flag_axes)):
+            p.seen[place, t.flag_axes[flag]] = (flags >> flag) & 1
+
+
+@njit(nogil=True, cache=True)
+def admit(start, stop, time, key, t, p):
+    """Admit patients to the places whose stay has ended."""
+    places, words = np.empty(BLOCK, dtype=np.int64), np.empty((4, BLOCK), dtype=np.uint32)
+    place = start
+    while place < stop:
+        n = 0
+        while place < stop and n < BLOCK:
+            if p.over[place]:
+                places[n] = place
+                n += 1
+            place += 1
+        settle(places, n, time, key, words, t, p)
+
+
+@njit(nogil=True, cache=True)
+def add_sums(sums, row, flags, n, totals):
+    """`FlagSum.of`."""
+    totals[:n] = 0.0
+    for part in range(sums.shape[1]):
+        shift = 12 * part
+        for i in range(n):
+            totals[i] += sums[row, part, np.uint64((flags[i] >> shift) & 4095)]
+
+
+@njit(nogil=True, cache=True)
+def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, outcomes):
+    """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
+
+    One block of patients after the other, for each step by step, so that a step is the same operation for them all.
+    """
+    n_flags, n_hazards, n_groups = len(t.flag_axes), len(t.hazard_group), len(t.of_action)
+    n_words = 4 * ((n_flags + n_hazards + 3) // 4)
+    words, absent = np.empty((n_words, BLOCK), dtype=np.uint32), np.empty((n_flags, BLOCK))
+    places, others = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
+    flags, evening, happened = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    action, at, came = np.empty(BLOCK, np.int64), np.empty((n_groups, BLOCK), np.uint64), np.zeros(BLOCK, np.int64)
+    total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        n = n_others = 0
+        for place in range(first, last):
+            idle = p.over[place]
+            treated[place] = not idle
+            places[n], others[n_others] = place, place
+            n += not idle
+            n_others += idle
+        philox(places, n, time, key, 1, words)
+        for i in range(n):
+            action[i], flags[i] = actions[places[i]], p.flags[places[i]]
+            evening[i] = 0
+        for group in range(n_groups):
+            stride = t.of_action[group]
+            for i in range(n):
+                fixed = np.uint64(p.fixed[places[i]])
+                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(flags[i])] + stride * action[i]
+        # The day.
+        for flag in range(n_flags):
+            group, begin = t.absence_group[flag], np.uint64(t.absence_start[flag])
+            for i in range(n):
+                index = np.uint64(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
+                limit = t.values[begin + index]
+                absent[flag, i] = limit
+                evening[i] |= np.int64((words[flag, i] + 0.5) * SCALE >= limit) << flag
+        for i in range(n):
+            happened[i] = evening[i]
+        for hazard in range(n_hazards):
+            group = t.hazard_group[hazard]
+            level, slope = np.uint64(t.hazard_start[hazard, 0]), np.uint64(t.hazard_start[hazard, 1])
+            add_sums(t.danger, hazard, evening, n, total)
+            for i in range(n):
+                # `envs.hazard.exp_of`
+                rest = max(t.values[slope + at[group, i]] * total[i] + t.values[level + at[group, i]], -64.0)
+                step = np.int64(rest * -256.0)
+                rest += step * 0.00390625
+                series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))
+                came[i] = (words[n_flags + hazard, i] + 0.5) * SCALE >= series * t.powers[np.uint64(step)]
+                happened[i] |= came[i] << (n_flags + hazard)
+        add_sums(t.harm, 0, happened, n, total)
+        begin = np.uint64(t.cost_start)
+        for i in range(n):
+            place = places[i]
+            rewards[place] = 0.0 - (t.values[begin + at[t.cost_group, i]] + total[i])
+            day = p.days[place] + 1
+            over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
+            p.days[place], p.over[place] = day, over[i]
+            flags[i] = evening[i]
+        # The night, in which all that appears depends on the evening.
+        for group in range(n_groups):
+            for i in range(n):
+                fixed = np.uint64(p.fixed[places[i]])
+                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(evening[i])]
+        for flag in range(n_flags):
+            group, begin = t.night_group[flag], np.uint64(t.night_start[flag])
+            if group >= 0:
+                for i in range(n):
+                    appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
+                    flags[i] |= np.int64(appears and not over[i]) << flag
+        for i in range(n):
+            place = places[i]
+            p.flags[place] = flags[i]
+            for flag in range(n_flags):
+                p.seen[place, t.flag_axes[flag]] = (flags[i] >> flag) & 1
+            if t.day_column >= 0:
+                p.seen[place, t.day_column] = p.days[place]
+        # What is told.
+        for i in range(n_others):
+            rewards[others[i]] = 0.0
+        evening[: last - first] = 0
+        for i in range(n):
+            evening[places[i] - first] = happened[i]
+        for row in range(n_flags + n_hazards):
+            for i in range(last - first):
+                outcomes[row, first + i] = (evening[i] >> row) & 1
+        if next_step:
+            settle(others, n_others, time, key, words, t, p)

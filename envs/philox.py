@@ -1,0 +1,86 @@
+"""Random numbers by counting: each is computed from a key and its own number, and none depends on another.
+
+Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011) mixes a counter of
+128 bits with a key of 64 into four words of 32 bits; for a given key no two counters give the same four words.
+`envs.kernel` computes the same, compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.cohort import FloatArray
+from envs.records import IntArray
+
+ROUNDS = 10
+MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+WEYL = 0x9E3779B9, 0xBB67AE85
+WORD = 1 << 32
+# Of a place's counters at a time: block 0 admits, the others treat.
+ADMISSION, DAY = 0, 1
+# What is computed for so many places stays in a processor's cache.
+PLACES_AT_ONCE = 8_192
+Key: TypeAlias = tuple[int, int]
+
+
+def words(key: Key, places: IntArray, time: int, first: int, n_blocks: int) -> NDArray[np.uint32]:
+    """Random words, (4 n_blocks, m), of the places (m,) at a time, from a first block on.
+
+    The counter is (place, low word of the time, block, high word of the time).
+    """
+    shape = n_blocks, len(places)
+    blocks = np.arange(first, first + n_blocks, dtype=np.uint32)[:, np.newaxis]
+    even = [np.broadcast_to(places.astype(np.uint32), shape), np.broadcast_to(blocks, shape)]
+    odd = [np.full(shape, time % WORD, dtype=np.uint32), np.full(shape, time // WORD, dtype=np.uint32)]
+    for turn in range(ROUNDS):
+        product = [np.multiply(word, by, dtype=np.uint64) for word, by in zip(even, MULTIPLIERS, strict=True)]
+        high = [(double >> np.uint64(32)).astype(np.uint32) for double in product]
+        low = [double.astype(np.uint32) for double in product]
+        keys = [np.uint32((part + turn * step) % WORD) for part, step in zip(key, WEYL, strict=True)]
+        even = [high[1] ^ odd[0] ^ keys[0], high[0] ^ odd[1] ^ keys[1]]
+        odd = low[::-1]
+    found: NDArray[np.uint32] = np.stack([even[0], odd[0], even[1], odd[1]], axis=1)
+    return found.reshape(4 * n_blocks, len(places))
+
+
+def arrivals(key: Key, places: IntArray, time: int) -> FloatArray:
+    """Numbers uniform in [0, 1), (m,), multiples of 2^-53: one for each patient who is admitted."""
+    high, low, *_ = words(key, places, time, ADMISSION, 1)
+    uniform: FloatArray = ((high >> np.uint32(5)) * 67_108_864.0 + (low >> np.uint32(6))) / 9_007_199_254_740_992.0
+    return uniform
+
+
+def days(key: Key, places: IntArray, time: int, n_draws: int) -> FloatArray:
+    """Numbers uniform in (0, 1), (n_draws, m), the middles of 2^32 equal intervals: those of a day of treatment.
+
+    A probability that they are compared with is met to 2^-33, and 0 and 1 are met exactly.
+    """
+    uniforms = np.empty((n_draws, len(places)))
+    for start in range(0, len(places), PLACES_AT_ONCE):
+        some = slice(start, start + PLACES_AT_ONCE)
+        np.add(words(key, places[some], time, DAY, -(-n_draws // 4))[:n_draws], 0.5, out=uniforms[:, some])
+    uniforms /= WORD
+    return uniforms
+
+
+class Counter:
+    """The key and the time of an environment: what all its random numbers come from.
+
+    The key comes from the environment's generator, each time that the generator is a new one: after a reset with a seed.
+    The time is the number of resets and steps since then.
+    """
+
+    def __init__(self) -> None:
+        self._source: np.random.Generator | None = None
+        self.key: Key = (0, 0)
+        self.time = -1
+
+    def tick(self, source: np.random.Generator) -> None:
+        """Another reset or step of an environment with this generator."""
+        if source is not self._source:
+            first, second = source.integers(WORD, size=2).tolist()
+            self._source, self.key, self.time = source, (first, second), -1
+        self.time += 1
