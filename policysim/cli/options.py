@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
-_WHOLE = re.compile(r"([0-9]{1,19})(?:[eE]\+?([0-9]{1,2}))?")
+_WHOLE = re.compile(r"([0-9]{1,19}|[0-9]{1,3}(?:_[0-9]{3}){1,6})(?:[eE]\+?([0-9]{1,2}))?")
 
 
 def number(wanted: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
@@ -80,7 +80,7 @@ def epsilons(text: str) -> list[float]:
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A whole number within bounds: 1000000 or 1e6.
+    """A whole number within bounds: 1000000, 1_000_000 or 1e6.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     wanted = f">= {least}" if most is None else f"from {least} to {most}"
 
     def read(text: str) -> int:
-        # int() would refuse thousands of digits in words of its own, and take 1_000.
+        # int() would refuse thousands of digits in words of its own, and take 1_0.
         found = _WHOLE.fullmatch(text)
         value = int(found[1]) * 10 ** int(found[2] or 0) if found else -1
         if value < least or (most is not None and value > most):

@@ -1,34 +1,153 @@
-"""The simulator's own log: a row for each patient, with the exact probability of what was done."""
+"""The simulator's own log: a row for each patient, with the exact probability of what was done.
+
+Rows need single patients: these are drawn batch by batch through the vector environment, and written at once. So a log
+may be larger than memory, and what is counted of its patients is what its rows say.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
+from envs.crowd import Tally
 from envs.records import Feature
 from envs.scenario import Scenario
-from policies.arrays import FloatArray
-from policysim.course.simulation import Decisions
+from policies.arrays import FloatArray, IntArray
+from policies.policy import draw_actions
+from policysim.course.simulation import Simulated, require_two
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.output import check_writable, part_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.declared import ScenarioStudy
 
 with optional():
     import pyarrow as pa
     import pyarrow.compute as pc
 
 
+ENVIRONMENT = "policysim:policysim/Treatment-v0"
+# Patients treated at once: enough to keep the processor busy, few enough for its memory.
+BATCH = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The decisions on some patients, and what came of them.
+
+    Attributes
+    ----------
+    records : array, (m,)
+        The record of each patient before treatment.
+    actions : array, (m,)
+        The position of the treatment.
+    rewards : array, (m,)
+        The realised utility.
+    outcomes : mapping of name to array of bool, (m,)
+        What the patient has after treatment, of the scenario's outcomes.
+    """
+
+    records: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    outcomes: Mapping[str, NDArray[np.bool_]]
+
+
+def simulate_log(
+    study: ScenarioStudy,
+    table: FloatArray,
+    path: Path,
+    *,
+    patients: int,
+    exact: float,
+    seed: int,
+    progress: Progress = SILENT,
+) -> Simulated:
+    """Treat simulated patients for one day, and write each of them to a log.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario and utility.
+    table : array, (n_records, n_actions)
+        p(a|x).
+    path : Path
+        See `open_simulated_log`.
+    patients : int
+        How many, >= 2.
+    exact : float
+        The value to compare with.
+    seed : int
+        Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one that seeds the
+        environment.
+    progress : Progress, optional
+        Told of the patients that are done.
+
+    Returns
+    -------
+    Simulated
+        Of the patients of the log.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two patients.
+    DataError, OutputError
+        See `open_simulated_log`.
+    """
+    require_two(patients)
+    progress.expect(patients)
+    policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
+    rng, tally = np.random.default_rng(policy_stream), Tally.of(study.scenario)
+    env = gymnasium.make_vec(
+        ENVIRONMENT,
+        num_envs=min(BATCH, patients),
+        scenario=study.scenario_source,
+        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
+        autoreset_mode="Disabled",
+    )
+    ward_seed: int | None = int(ward_stream.generate_state(1)[0])
+    with open_simulated_log(study.scenario, table, path) as keep:
+        while tally.ended < patients:
+            observations, _ = env.reset(seed=ward_seed)
+            records = study.scenario.space.indices(observations)
+            actions = draw_actions(table[records], rng)
+            _, rewards, _, _, infos = env.step(actions)
+            # The last batch is cut, and the stream goes on from one to the next.
+            some, ward_seed = slice(patients - tally.ended), None
+            outcomes = {name: infos["outcome"][name][some] for name in study.scenario.outcomes}
+            decisions = Decisions(records[some], actions[some], rewards[some], outcomes)
+            keep(decisions)
+            _count(tally, decisions)
+            progress.advance(len(decisions.records))
+    return Simulated.of(study, tally, exact, 1)
+
+
+def _count(tally: Tally, decisions: Decisions) -> None:
+    """Count what happened to single patients, whose stay has ended."""
+    outcomes = np.stack(list(decisions.outcomes.values()))
+    for action in range(len(tally.given)):
+        chosen = decisions.actions == action
+        tally.given[action] += np.count_nonzero(chosen)
+        tally.happened[action] += np.count_nonzero(outcomes & chosen, axis=1)
+    tally.ended += len(decisions.records)
+    tally.returns += [decisions.rewards.sum(), decisions.rewards @ decisions.rewards]
+
+
 @contextmanager
 def open_simulated_log(scenario: Scenario, table: FloatArray, path: Path) -> Iterator[Callable[[Decisions], None]]:
-    """Write a log while patients are simulated: hand what this yields to `simulation.simulate` as `keep`.
+    """Write a log while patients are simulated: call what this yields with the decisions of each batch.
 
     Parameters
     ----------

@@ -1,51 +1,51 @@
-"""Monte Carlo through the vector environment: the check of what is computed exactly."""
+"""The check by simulation: how many of so many patients get and have what, beside what is computed exactly."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import VectorEnv
-from numpy.typing import NDArray
 
-from envs.records import RecordSpace
+from envs.crowd import CountedDays, Crowd, Tally
+from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray
-from policies.policy import draw_actions
 from policysim.course.once import OncePlan
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
 
-ENVIRONMENT = "policysim:policysim/Treatment-v0"
-# Patients treated at once: enough to keep the processor busy, few enough for its memory.
-BATCH = 1 << 16
 
-
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """One day's decisions on some patients, and what came of them.
+@dataclass(frozen=True)
+class Simulated:
+    """What came of simulated patients.
 
     Attributes
     ----------
-    records : array, (m,)
-        The record of each patient before treatment.
-    actions : array, (m,)
-        The position of the treatment.
-    rewards : array, (m,)
-        The realised utility.
-    outcomes : mapping of name to array of bool, (m,)
-        What the patient has after treatment, of the scenario's outcomes.
+    agreement : Agreement
+        Their mean return beside the exact value.
+    treatments : dict of str to int
+        How often each treatment was given, on all days.
+    outcomes : dict of str to int
+        After how many of these each outcome was there.
     """
 
-    records: IntArray
-    actions: IntArray
-    rewards: FloatArray
-    outcomes: Mapping[str, NDArray[np.bool_]]
+    agreement: Agreement
+    treatments: dict[str, int]
+    outcomes: dict[str, int]
+
+    @classmethod
+    def of(cls, study: ScenarioStudy, tally: Tally, exact: float, horizon: int) -> Simulated:
+        """From what was counted of patients whose stays have all ended."""
+        error = math.sqrt(tally.variance / tally.ended)
+        spread, scenario = study.utility.spread(study.scenario, horizon), study.scenario
+        return cls(
+            Agreement(tally.ended, tally.mean, error, exact, spread),
+            dict(zip(scenario.actions, tally.given.tolist(), strict=True)),
+            dict(zip(scenario.outcomes, tally.happened.sum(axis=0).tolist(), strict=True)),
+        )
 
 
 def simulate(
@@ -56,9 +56,8 @@ def simulate(
     exact: float,
     seed: int,
     progress: Progress = SILENT,
-    keep: Callable[[Decisions], object] | None = None,
-) -> Agreement:
-    """Treat simulated patients over the days of a plan.
+) -> Simulated:
+    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`): a billion take as long as a million.
 
     Parameters
     ----------
@@ -71,86 +70,75 @@ def simulate(
     exact : float
         The value to compare with.
     seed : int
-        Environment and policy draw from separate streams made from it.
+        Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one for who comes and what
+        comes of it.
     progress : Progress, optional
-        Told of the patients that are done.
-    keep : callable, optional
-        Given the decisions of each batch of patients; for one day only. It changes nothing that is drawn.
+        Told of the days that are done.
 
     Returns
     -------
-    Agreement
+    Simulated
 
     Raises
     ------
     ValueError
         For fewer than two patients.
     """
+    require_two(patients)
+    horizon = plan.schedules.shape[-1] if isinstance(plan, OncePlan) else len(plan)
+    progress.expect(horizon)
+    choosing, ward = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
+    tally = Tally.of(study.scenario)
+    days = CountedDays(Course(ResponseModel(study.scenario), horizon), study.utility)
+    crowd = Crowd.admitted(study.scenario, patients, ward)
+    treat = partial(days.day, tally=tally, rng=ward)
+    if isinstance(plan, OncePlan):
+        _follow(plan, crowd, treat, choosing, progress)
+    else:
+        for day, table in enumerate(plan, 1):
+            crowd = treat(enumerate(crowd.shared(table, choosing)), last=day == horizon)
+            progress.advance()
+    return Simulated.of(study, tally, exact, horizon)
+
+
+def require_two(patients: int) -> None:
+    """ValueError for fewer than two patients."""
     if patients < 2:
         raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
-    progress.expect(patients)
-    horizon = plan.schedules.shape[-1] if isinstance(plan, OncePlan) else len(plan)
-    policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
-    rng, space = np.random.default_rng(policy_stream), study.scenario.space
-    env = gymnasium.make_vec(
-        ENVIRONMENT,
-        num_envs=min(BATCH, patients),
-        scenario=study.scenario_source,
-        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
-        horizon=horizon,
-        autoreset_mode="Disabled",
-    )
-    done, total, squares = 0, 0.0, 0.0
-    ward_seed: int | None = int(ward_stream.generate_state(1)[0])
-    while done < patients:
-        kept = min(env.num_envs, patients - done)
-        # Around the exact value, so that nothing is lost in the squares.
-        returns, last = _treat(env, space, _followed(plan, rng), ward_seed)
-        apart = returns[:kept] - exact
-        total, squares = total + float(apart.sum()), squares + float(apart @ apart)
-        ward_seed, done = None, done + kept  # the stream goes on
-        if keep:
-            keep(_first(last, kept))
-        progress.advance(kept)
-    variance = max(squares - total**2 / patients, 0.0) / (patients - 1)
-    error = math.sqrt(variance / patients)
-    return Agreement(patients, exact + total / patients, error, exact, study.utility.spread(study.scenario, horizon))
 
 
-def _followed(plan: Sequence[FloatArray] | OncePlan, rng: np.random.Generator) -> list[Callable[[IntArray], IntArray]]:
-    """What gives the actions of each day to these records, (m,) -> (m,), for one batch of patients."""
-    if not isinstance(plan, OncePlan):
-        return [partial(_drawn, table, rng) for table in plan]
-    chosen: list[IntArray] = []
-
-    def of_day(day: int, records: IntArray) -> IntArray:
-        if day == 0:
-            chosen.extend([records, _drawn(plan.probabilities, rng, records)])
-        first, schedule = chosen
-        return plan.actions(first, schedule, day)
-
-    return [partial(of_day, day) for day in range(plan.schedules.shape[-1])]
-
-
-def _drawn(table: FloatArray, rng: np.random.Generator, records: IntArray) -> IntArray:
-    return draw_actions(table[records], rng)
-
-
-def _treat(
-    env: VectorEnv[Any, Any, Any], space: RecordSpace, days: list[Callable[[IntArray], IntArray]], seed: int | None
-) -> tuple[FloatArray, Decisions]:
-    """The sum of rewards of each patient, (num_envs,), 0 once no longer treated; and the last day's decisions."""
-    observations, _ = env.reset(seed=seed)
-    returns = np.zeros(env.num_envs)
-    for choose in days:
-        records = space.indices(observations[:, : len(space.shape)])
-        actions = choose(records)
-        observations, rewards, _, _, infos = env.step(actions)
-        returns += rewards
-    return returns, Decisions(records, actions, rewards, infos.get("outcome", {}))
+def _follow(
+    plan: OncePlan, crowd: Crowd, treat: Callable[..., Crowd], choosing: np.random.Generator, progress: Progress
+) -> None:
+    """Draw a schedule for everybody, and treat by it to the end."""
+    horizon = plan.schedules.shape[-1]
+    # Of each schedule, who has it: the records that have patients, and these.
+    groups = [(schedule, *_occupied(part)) for schedule, part in enumerate(crowd.shared(plan.probabilities, choosing))]
+    for day in range(horizon):
+        merged: dict[bytes, Crowd] = {}
+        of: dict[bytes, int] = {}
+        for schedule, where, part in groups:
+            # Schedules that agree from now on are one.
+            rest = plan.schedules[..., schedule, day:].tobytes()
+            merged.setdefault(rest, Crowd.empty(crowd.shape)).enter(where, part)
+            of.setdefault(rest, schedule)
+        groups = []
+        for rest, everybody in merged.items():
+            evening = treat(_given(plan, everybody, of[rest], day), last=day == horizon - 1)
+            groups.append((of[rest], *_occupied(evening)))
+        progress.advance()
 
 
-def _first(decisions: Decisions, kept: int) -> Decisions:
-    """The first patients; those beyond were only there to fill a batch."""
-    outcomes = {name: column[:kept] for name, column in decisions.outcomes.items() if not name.startswith("_")}
-    return Decisions(decisions.records[:kept], decisions.actions[:kept], decisions.rewards[:kept], outcomes)
+def _given(plan: OncePlan, crowd: Crowd, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
+    """What those get on a day who have a schedule: everybody of a public class the same."""
+    where = crowd.where
+    actions = plan.actions(where, np.full(len(where), schedule), day)
+    for action in np.unique(actions):
+        cells, part = where[actions == action], Crowd.empty(crowd.shape)
+        part.enter(cells, crowd.taken(cells))
+        yield int(action), part
+
+
+def _occupied(crowd: Crowd) -> tuple[IntArray, Crowd]:
+    """The cells that have patients, and these patients: what many crowds can be kept as."""
+    return crowd.where, crowd.taken(crowd.where)

@@ -1,21 +1,19 @@
-"""The check by Monte Carlo: simulated patients beside the exact value."""
+"""The check by simulation: simulated patients beside the exact value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from envs.scenario import Scenario
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.planning import policy_value
 from policysim.course.process import NotEnoughMemoryError
-from policysim.course.simulation import Decisions, simulate
+from policysim.course.simulation import Simulated, simulate
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
@@ -23,7 +21,7 @@ from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import PLAN_ONCE, days, wrap
 from policysim.study.basis import basis
-from policysim.study.checks import MOST_ERRORS, Agreement
+from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 
@@ -45,7 +43,7 @@ class SimulationQuestion(Question):
     once : bool
         Whether the policy chooses one schedule for all days (`policysim.course.once`).
     log : Path or None
-        Where each patient is written, on the way; for one day only.
+        Where each patient is written, on the way; for one day only. Without one, patients are only counted.
     """
 
     study: ScenarioStudy
@@ -55,7 +53,7 @@ class SimulationQuestion(Question):
     length_public: bool = False
     once: bool = False
     log: Path | None = None
-    unit: ClassVar[str] = "patient"
+    unit: ClassVar[str] = "step"
 
     @property
     def name(self) -> str:
@@ -66,21 +64,26 @@ class SimulationQuestion(Question):
         """Simulate, and compute the exact value."""
         study, log = self.study, self.log
         try:
-            plan, exact = self._plan()
+            plan, exact = self._plan(progress)
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.horizon}: {error}") from None
-        with _opened(study.scenario, plan, log) as keep:
-            found = simulate(
-                study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress, keep=keep
+        if log is None or isinstance(plan, OncePlan):
+            found = simulate(study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress)
+        else:
+            # Only such a question needs what writes files.
+            from policysim.course.simulated_log import simulate_log  # noqa: PLC0415
+
+            found = simulate_log(
+                study, plan[0], log, patients=self.patients, exact=exact, seed=study.seed, progress=progress
             )
         path = log.as_posix() if log else ""
         return Answer(
             screen=[*_lines(self, found), *([f"Log: {path}"] if log else [])],
             document=_document(self, found) | ({"log": path} if log else {}),
-            exit_code=0 if found.agrees else EXIT_CHECK,
+            exit_code=0 if found.agreement.agrees else EXIT_CHECK,
         )
 
-    def _plan(self) -> tuple[Sequence[FloatArray] | OncePlan, float]:
+    def _plan(self, progress: Progress) -> tuple[Sequence[FloatArray] | OncePlan, float]:
         """p(a|x) of each day, or of each schedule; and the exact value."""
         if self.horizon == 1:
             problem = build_problem(self.study)
@@ -88,21 +91,14 @@ class SimulationQuestion(Question):
             return [table], problem.value(table)
         process = build_course(self.study, self.horizon, length_public=self.length_public)
         if self.once:
-            plan = plan_once(process, epsilon=self.policy.epsilon, policy=self.policy)
+            plan = plan_once(process, epsilon=self.policy.epsilon, policy=self.policy, advance=progress)
             return plan, plan.value
-        tables = [day.tables(self.policy)[1] for day in optimal_course(process).decisions(self.policy)]
+        progress.expect(self.horizon)
+        tables = []
+        for day in optimal_course(process).decisions(self.policy):
+            tables.append(day.tables(self.policy)[1])
+            progress.advance()
         return tables, policy_value(process, tables)
-
-
-def _opened(
-    scenario: Scenario, plan: Sequence[FloatArray] | OncePlan, log: Path | None
-) -> AbstractContextManager[Callable[[Decisions], None] | None]:
-    """What takes each patient to the log; None without one, for which nothing has to be installed that writes it."""
-    if log is None or isinstance(plan, OncePlan):
-        return nullcontext()
-    from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415
-
-    return open_simulated_log(scenario, plan[0], log)
 
 
 def _name(question: SimulationQuestion) -> str:
@@ -110,8 +106,8 @@ def _name(question: SimulationQuestion) -> str:
     return PLAN_ONCE if question.once else daily_name(name) if question.horizon > 1 else name
 
 
-def _lines(question: SimulationQuestion, found: Agreement) -> list[str]:
-    study, policy, horizon = question.study, question.policy, question.horizon
+def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
+    study, policy, horizon, found = question.study, question.policy, question.horizon, simulated.agreement
     low, high = found.interval
     spends = f" at ε = {policy.epsilon:g} {'in all' if question.once else 'a day'}" if policy.uses_epsilon else ""
     if not found.agrees:
@@ -130,11 +126,18 @@ def _lines(question: SimulationQuestion, found: Agreement) -> list[str]:
         f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
         f"Exact value    {found.exact:.6f}",
         *wrap(f"Difference     {found.errors_apart:.2f} standard errors: {verdict}."),
+        "",
+        *_counted("Treatments", simulated.treatments),
+        *_counted("Afterwards", simulated.outcomes),
     ]
 
 
-def _document(question: SimulationQuestion, found: Agreement) -> dict[str, Any]:
-    study, policy = question.study, question.policy
+def _counted(title: str, counts: dict[str, int]) -> list[str]:
+    return wrap(f"{title:<15}" + ", ".join(f"{name} {count:,}" for name, count in counts.items()), others=" " * 15)
+
+
+def _document(question: SimulationQuestion, simulated: Simulated) -> dict[str, Any]:
+    study, policy, found = question.study, question.policy, simulated.agreement
     return {
         "study": study.name,
         "policy": _name(question),
@@ -145,4 +148,6 @@ def _document(question: SimulationQuestion, found: Agreement) -> dict[str, Any]:
         "interval": list(found.interval),
         "errors_apart": found.errors_apart,
         "agrees": found.agrees,
+        "treatments": simulated.treatments,
+        "outcomes": simulated.outcomes,
     }
