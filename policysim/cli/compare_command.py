@@ -13,9 +13,11 @@ from policysim.cli.options import (
     add_learning,
     add_policies,
     add_study,
+    add_workers,
     as_usage,
     chosen_bounds,
     chosen_study,
+    chosen_workers,
     epsilons,
     folder,
     names,
@@ -34,7 +36,9 @@ MOST_DAYS = 366
 # A number of days.
 horizon = whole(1, MOST_DAYS)
 # Of a command line: what to run, and what changes no number; everything else that a command was given belongs to it.
-APART = ("command", "arguments", "study", "out", "json")
+APART = ("command", "arguments", "study", "out", "json", "resume")
+# Who counts a log changes no number, but that it is counted does.
+COUNTS, COUNTED = ("workers", "cluster"), ("--workers", "1")
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -82,6 +86,7 @@ def add(commands: Commands) -> None:
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
     add_learning(parser)
+    add_workers(parser)
     parser.add_argument(
         "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
     )
@@ -130,6 +135,7 @@ def _question(chosen: argparse.Namespace) -> Question:
 
     from envs.toml_reader import peek
     from policysim.question.protocol import refuse
+    from policysim.report.deliver import REPORTS
     from policysim.study.declared import LoggedStudy, require_scenario
     from policysim.study.study_file import name_of_study, study_path
 
@@ -146,7 +152,9 @@ def _question(chosen: argparse.Namespace) -> Question:
         from policysim.trials.trial_question import TrialQuestion
 
         refuse(TrialQuestion, vars(chosen), study.name)
-        return TrialQuestion(study, named=_named(chosen), learn_epsilon=chosen.learn_epsilon)
+        out = REPORTS / study.name if chosen.out is None else chosen.out
+        workers = chosen_workers(chosen, out.with_name(f"{out.name}.counts"))
+        return TrialQuestion(study, named=_named(chosen), learn_epsilon=chosen.learn_epsilon, workers=workers)
     from policysim.decision.decision_question import DecisionQuestion
 
     refuse(DecisionQuestion, vars(chosen))
@@ -211,8 +219,9 @@ def study_command(arguments: Sequence[str]) -> list[str]:
     # Values as they were written: 1e-6 is not to become 1e-06.
     given = parse(arguments, [add], TextParser)
     words = [given.command, given.study if given.study in study_names() else STUDY]
+    words += COUNTED if any(getattr(given, name) is not None for name in COUNTS) else ()
     for name, value in vars(given).items():
-        if name in APART or value is None or value is False:
+        if name in (*APART, *COUNTS) or value is None or value is False:
             continue
         option = f"--{name.replace('_', '-')}"
         for item in value if isinstance(value, list) else [value]:

@@ -8,7 +8,16 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import add_json, add_learning, add_seed, as_usage, number, one_epsilon
+from policysim.cli.options import (
+    add_json,
+    add_learning,
+    add_seed,
+    add_workers,
+    as_usage,
+    chosen_workers,
+    number,
+    one_epsilon,
+)
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -51,7 +60,7 @@ def add(commands: Commands) -> None:
         "log",
         metavar="LOG",
         help="a study.toml with a table data, or a .csv or .parquet file with the columns action, reward, propensity "
-        "and covariates (simulate --log writes such files)",
+        "and covariates (simulate --log writes such files), or a folder or pattern of such files",
     )
     parser.add_argument(
         "--table",
@@ -88,6 +97,7 @@ def add(commands: Commands) -> None:
         help="the largest importance weight allowed (default: no limit)",
     )
     add_learning(parser)
+    add_workers(parser)
     add_seed(parser, "decides which rows share a fold (default: 0)")
     add_json(parser)
 
@@ -110,6 +120,7 @@ def run(chosen: argparse.Namespace) -> int:
         clip=chosen.clip,
         seed=chosen.seed,
         learn_epsilon=chosen.learn_epsilon,
+        workers=chosen_workers(chosen, Path(f"{study.name if study else Path(chosen.log).name}.counts")),
     )
     return deliver(question, as_json=chosen.json)
 
@@ -131,11 +142,12 @@ def _check_together(chosen: argparse.Namespace) -> None:
 
 def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
+    from policysim.files.parts import ENDINGS, is_many
     from policysim.question.protocol import UsageError
     from policysim.study.declared import LoggedStudy
-    from policysim.study.study_file import load_study
+    from policysim.study.study_file import STUDY, load_study, study_names
 
-    if name.lower().endswith((".csv", ".parquet")):
+    if name.lower().endswith(ENDINGS) or (is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()):
         return None
     study = load_study(name)
     if isinstance(study, LoggedStudy):

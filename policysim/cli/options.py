@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from policysim.files.workers import Workers
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
@@ -234,6 +235,38 @@ def add_learning(parser: argparse.ArgumentParser) -> None:
         help="for a study of a log: also choose one arm for everybody from the log by an ε-private choice, which "
         "protects the log's own patients",
     )
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """--workers, --cluster and --resume."""
+    parser.add_argument(
+        "--workers",
+        type=whole(1),
+        metavar="N",
+        help="count the log in so many processes, file by file, in place of reading its rows into memory",
+    )
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="count it by a Dask cluster that is running, such as tcp://10.0.0.1:8786"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="take what an interrupted run with --workers or --cluster has counted, and count the rest",
+    )
+
+
+def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
+    """Who counts a log; None if nobody was asked for. `kept` is where counts are kept until the end."""
+    from policysim.files.workers import Workers
+    from policysim.question.protocol import UsageError
+
+    if chosen.workers is not None and chosen.cluster is not None:
+        raise UsageError("--workers does not go with --cluster, which has workers of its own")
+    if chosen.workers is None and chosen.cluster is None:
+        if chosen.resume:
+            raise UsageError("--resume only goes with --workers or --cluster")
+        return None
+    return Workers(chosen.workers or 1, chosen.cluster or "", kept, chosen.resume)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

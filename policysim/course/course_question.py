@@ -31,7 +31,7 @@ from policysim.course.course_findings import (
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
 from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
-from policysim.question.protocol import Progress, Question, UsageError
+from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, Question, UsageError
 from policysim.question.words import (
     ALL,
     achieved,
@@ -147,6 +147,7 @@ class CourseQuestion(Question):
         "price_list": "does not go with --horizon",
         "at_most": "does not go with --horizon",
         "learn_epsilon": "does not go with --horizon",
+        **ONLY_WHERE_COUNTED,
     }
     unit: ClassVar[str] = "day"
     writes = True

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.parts import ENDINGS
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -26,7 +27,7 @@ with optional():
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-ENDINGS = (".csv", ".parquet")
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # What is read of a CSV file at a time; also the longest row.
 CSV_BLOCK = 1 << 22
@@ -110,6 +111,13 @@ def open_columns(path: Path, *, header: bool = True) -> ColumnsFile:
             hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
             raise DataError(f"{name}: two columns are named {column!r}{hint if numbers else ''}")
     return found
+
+
+def check_separated(file: ColumnsFile) -> None:
+    """DataError for columns that something else than commas separates."""
+    for sign, word in OTHER_SEPARATORS.items():
+        if len(file.schema.names) == 1 and sign in file.first_cell:
+            raise DataError(f"{file.path.as_posix()}: columns are separated by {word}: save it with commas")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key
-from policysim.files.columns_file import lines_of, open_columns, places_of
+from policysim.files.columns_file import check_separated, lines_of, open_columns, places_of
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -28,7 +28,6 @@ with optional():
 
 BoolArray = NDArray[np.bool_]
 
-OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 # What pandas may write into a Parquet file beside the columns.
 PANDAS_INDEX = "__index_level_"
 
@@ -138,10 +137,7 @@ def read_table(
 
 def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     file = open_columns(path, header=header)
-    names = file.schema.names
-    for sign, word in OTHER_SEPARATORS.items():
-        if len(names) == 1 and sign in file.first_cell:
-            raise DataError(f"{path.as_posix()}: columns are separated by {word}: save it with commas")
+    check_separated(file)
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
     table = DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path, file.header)
     if not file.header and len(table):

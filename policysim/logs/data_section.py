@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envs.toml_reader import FINITE, Table, is_number, unknown
-from policysim.files.bad_rows import level_key
+from policysim.files.bad_rows import DataError, level_key
+from policysim.files.parts import ENDINGS, is_many, parts_of
 from policysim.logs.log_source import (
     ACTIONS,
     CHECK,
@@ -29,7 +30,6 @@ from policysim.logs.log_source import (
     levels_wrong,
 )
 
-ENDINGS = (".csv", ".parquet")
 # Stands for a feature whose declaration cannot be used, so that its name is known.
 PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")
@@ -50,7 +50,7 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
     LogSource
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
-    files = _files(table, folder)
+    files, parts = _files(table, folder)
     joined = _joined(table)
     treatment = JOINT.join(joined) or _column(table, "treatment", optional=ACTIONS in files)
     treatments = _treatments(table.table("treatments"))
@@ -75,6 +75,7 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
         follow_up=follow_up,
         outcome_title=_column(table, "outcome_title", optional=True),
+        parts=parts,
     )
     _refuse_two_uses(table, source)
     _check_model(table, source)
@@ -82,25 +83,45 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
     return source
 
 
-def _files(table: Table, folder: Path) -> dict[str, Path]:
-    """One path under `file`, or a table of three."""
-    if isinstance(table.values.get("file"), dict):
+def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
+    given = table.values.get("file")
+    if isinstance(given, dict):
         section = table.table("file")
         files = {name: _path(section, name, folder) for name in THREE_TABLES}
         section.close()
-        return files
-    return {TABLE: _path(table, "file", folder)}
+        return files, ()
+    if isinstance(given, list):
+        names = table.list_of("file", lambda name: isinstance(name, str) and name != "", "a file", [])
+        parts = tuple(_file(table, str(name), folder, place) for place, name in enumerate(names))
+        for place, part in enumerate(parts):
+            if part in parts[:place]:
+                table.fail(f"names {names[place]!r} twice", "file", place)
+        return {TABLE: parts[0] if parts else folder}, parts
+    name = table.text("file")
+    path = folder / name
+    if name and is_many(path):
+        try:
+            return {TABLE: path}, parts_of(path)
+        except DataError as error:
+            table.fail(str(error), "file")
+            return {TABLE: path}, ()
+    found = _path(table, "file", folder)
+    return {TABLE: found}, (found,)
 
 
 def _path(table: Table, key: str, folder: Path) -> Path:
     name = table.text(key)
-    path = folder / name
-    if not name:
-        return path
+    return _file(table, name, folder, key) if name else folder / name
+
+
+def _file(table: Table, name: str, folder: Path, key: str | int) -> Path:
+    """A file that is there; `key` is where the table names it, a number in the list `file`."""
+    path, where = folder / name, ("file", key) if isinstance(key, int) else (key,)
     if path.suffix.lower() not in ENDINGS:
-        table.fail(f"must end in .csv or .parquet, got {name!r}", key)
+        table.fail(f"must end in .csv or .parquet, got {name!r}", *where)
     elif not path.is_file():
-        table.fail(f"there is no file {path.as_posix()}", key)
+        table.fail(f"there is no file {path.as_posix()}", *where)
     return path
 
 

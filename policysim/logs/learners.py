@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.outcome_models import (
     CHOSEN,
     CONSTANT,
@@ -49,7 +49,14 @@ def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int
         return chosen_model(covariates, data, seed)
     known = data.known
     return fit_outcome_model(
-        name, covariates, data.actions, known.rewards, data.n_actions, weights=known.weights, seed=seed
+        name,
+        covariates,
+        data.actions,
+        known.rewards,
+        data.n_actions,
+        weights=known.weights,
+        counts=data.counts,
+        seed=seed,
     )
 
 
@@ -122,16 +129,16 @@ def contrasts(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple
     scores = predicted.copy()
     rows = np.arange(data.n_rows)
     scores[rows, data.actions] += (data.rewards - data.of_taken(predicted)) / data.propensities
-    seen, told = _centred(scores, folds), _centred(predicted, folds)
+    seen, told = _centred(scores, folds, data.counts), _centred(predicted, folds, data.counts)
     return (seen * told).sum(axis=1), (told * told).sum(axis=1)
 
 
-def _centred(table: FloatArray, folds: IntArray) -> FloatArray:
+def _centred(table: FloatArray, folds: IntArray, counts: IntArray | None) -> FloatArray:
     """Without the mean of each row, and then of each column in each fold; 0 where only rounding is left."""
     apart: FloatArray = table - table.mean(axis=1, keepdims=True)
     for fold in np.unique(folds):
         rows = folds == fold
-        apart[rows] -= apart[rows].mean(axis=0)
+        apart[rows] -= averaged(apart[rows], None if counts is None else counts[rows])
     apart[np.abs(apart) <= 1e-12 * (1 + np.abs(table))] = 0.0
     return apart
 

@@ -6,7 +6,7 @@ What was decided for each patient of a log, how probably, and what came of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +16,10 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
+from policysim.files.workers import Workers
 from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
-from policysim.logs.log_frame import PROPENSITY, LoggedData
-from policysim.logs.log_source import EQUAL, ESTIMATE, FollowUp, LogSource
+from policysim.logs.log_frame import PROPENSITY, LoggedData, counted
+from policysim.logs.log_source import EQUAL, ESTIMATE, Binning, FollowUp, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
@@ -32,6 +33,7 @@ from policysim.logs.treatments import (
     taken_in_column,
     taken_one_hot,
 )
+from policysim.question.protocol import SILENT, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,14 @@ class Log:
     censored: tuple[CensoredArm, ...] = ()
     n_untreated: int = 0
 
+    def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
+        """The log with its rows in folds at random, and the fold of each; see `LoggedData.dealt`."""
+        data, rows, folds = self.data.dealt(n_folds, rng)
+        if data is self.data:
+            return self, folds
+        outcomes = {name: values[rows] for name, values in self.outcomes.items()}
+        return replace(self, data=data, records=self.records[rows], outcomes=outcomes), folds
+
     @cached_property
     def covariates(self) -> pd.DataFrame:
         """The features of the rows that are used: levels, and numbers as they were before they were cut."""
@@ -77,8 +87,11 @@ class Log:
         return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
 
 
-def load_log(source: LogSource) -> Log:
+def load_log(source: LogSource, workers: Workers | None = None, progress: Progress = SILENT) -> Log:
     """Read and check the log of a study.
+
+    A log in many files is counted (`policysim.logs.counted_log`), and so is every log where `workers` are given; those
+    are told of as `progress`.
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
     features, cross-fitted on the rows that are used. They make confounding possible: see
@@ -96,14 +109,36 @@ def load_log(source: LogSource) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
+    if workers is not None or len(source.parts) > 1:  # as `counted_log.is_counted` says
+        from policysim.logs.counted_log import count_log  # noqa: PLC0415 - it takes from here how a row is read
+
+        return count_log(source, workers or Workers(), progress)
     tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
     tables = tables.with_joined(source.joined) if source.joined else tables
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
-    records = _records(tables.features, source, bad)
+    records = read_records(tables.features, source.features, bad)
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    decisions = read_decisions(tables, _columns(source), bad)
+    decisions = read_decisions(tables, columns_of(source), bad)
+    cut = [name for name, binning in source.features.items() if binning.cuts]
+    raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
+    return log_of(source, records, decisions, raw)
+
+
+def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw: pd.DataFrame | None) -> Log:
+    """The log of a study from its rows: those without a reward are left out.
+
+    Parameters
+    ----------
+    source : LogSource
+    records : array, (n_rows,)
+        The record of each row.
+    decisions : LoggedDecisions
+        What was decided for each, and what came of it.
+    raw : DataFrame, n_rows, or None
+        The numbers of the features that are declared by cuts.
+    """
     kept = decisions.kept()
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()
@@ -116,22 +151,19 @@ def load_log(source: LogSource) -> Log:
         rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names)
         outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
-        data=LoggedData(actions, rewards, propensities, decisions.names, observed),
+        data=LoggedData(actions, rewards, propensities, decisions.names, observed, decisions.counts_of(kept)),
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),
-        n_read=len(records),
+        n_read=decisions.n_patients(np.ones(len(records), dtype=np.bool_)),
         outcomes=outcomes,
         censored=censored,
-        raw=pd.DataFrame(
-            {name: numbers(tables.features[name])[kept] for name, binning in source.features.items() if binning.cuts},
-            index=range(len(kept)),
-        ),
-        n_untreated=int(np.count_nonzero(decisions.actions < 0)),
+        raw=None if raw is None else raw.iloc[kept].reset_index(drop=True),
+        n_untreated=decisions.n_patients(decisions.actions < 0),
     )
 
 
-def _columns(source: LogSource) -> Columns:
+def columns_of(source: LogSource) -> Columns:
     return Columns(
         treatment=source.treatment,
         treatments=source.treatments,
@@ -143,10 +175,10 @@ def _columns(source: LogSource) -> Columns:
     )
 
 
-def _records(table: DataTable, source: LogSource, bad: BadRows) -> IntArray:
-    """The record of each row, numbered as in the source's space."""
+def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows) -> IntArray:
+    """The record of each row, numbered as in the space of these features."""
     index = np.zeros(len(table), dtype=np.intp)
-    for name, binning in source.features.items():
+    for name, binning in features.items():
         codes = binning.codes(table[name])
         bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
         index = index * len(binning.feature.levels) + codes
@@ -203,6 +235,8 @@ class LoggedDecisions:
         Each outcome; NaN where it is missing.
     times : TimesToEvent or None
         Where the outcome is to be free of an event: `rewards` are then 0, or NaN.
+    counts : array of int, (n_rows,), or None
+        How many patients each row stands for, where equal ones were counted; None: one each.
     """
 
     actions: IntArray
@@ -212,27 +246,42 @@ class LoggedDecisions:
     missing: BoolArray
     outcomes: dict[str, FloatArray]
     times: TimesToEvent | None = None
+    counts: IntArray | None = None
+
+    def n_patients(self, rows: BoolArray) -> int:
+        """How many patients some rows stand for."""
+        return int(np.count_nonzero(rows) if self.counts is None else self.counts[rows].sum())
+
+    def counts_of(self, rows: IntArray) -> IntArray | None:
+        """How many patients each of some rows stands for; None: one each."""
+        return None if self.counts is None else self.counts[rows]
 
     def kept(self) -> IntArray:
         """The rows that have a reward; DataError if they are too few."""
-        rows = np.flatnonzero(~np.isnan(self.rewards))
-        if len(rows) < FEWEST_ROWS:
-            raise DataError(f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {len(rows)}")
-        return rows
+        known = ~np.isnan(self.rewards)
+        if self.n_patients(known) < FEWEST_ROWS:
+            raise DataError(
+                f"a log must have at least {FEWEST_ROWS} rows with an outcome, got {self.n_patients(known)}"
+            )
+        return np.flatnonzero(known)
 
     def known_propensities(self) -> FloatArray | None:
         """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
         if self.propensities is None:
             return None
-        treated = self.actions >= 0
+        treated = np.flatnonzero(self.actions >= 0)
         return observed_propensities(
-            self.propensities[treated], self.actions[treated], ~np.isnan(self.rewards[treated]), len(self.names)
+            self.propensities[treated],
+            self.actions[treated],
+            ~np.isnan(self.rewards[treated]),
+            len(self.names),
+            self.counts_of(treated),
         )
 
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
-        rows = self.missing & (self.actions >= 0)
-        return tuple(np.bincount(self.actions[rows], minlength=len(self.names)).tolist())
+        rows = np.flatnonzero(self.missing & (self.actions >= 0))
+        return tuple(counted(self.actions[rows], self.counts_of(rows), len(self.names)).tolist())
 
 
 def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedDecisions:

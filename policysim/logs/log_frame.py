@@ -7,7 +7,7 @@ and what came of it. Its covariates become numbers: a category is one column of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -216,6 +216,27 @@ def is_real(column: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
 
 
+def counted(codes: IntArray, counts: IntArray | None, n_codes: int) -> IntArray:
+    """How many patients have each code, (n_codes,); `counts` as those of `LoggedData`."""
+    if counts is None:
+        return np.bincount(codes, minlength=n_codes)
+    found: IntArray = np.zeros(n_codes, dtype=np.int64)
+    np.add.at(found, codes, counts)
+    return found
+
+
+def summed(values: FloatArray, counts: IntArray | None) -> FloatArray:
+    """The sum over patients, (n_rows, ...) -> (...)."""
+    total: FloatArray = values.sum(axis=0) if counts is None else counts @ values
+    return total
+
+
+def averaged(values: FloatArray, counts: IntArray | None) -> FloatArray:
+    """The mean over patients, (n_rows, ...) -> (...)."""
+    mean: FloatArray = values.mean(axis=0) if counts is None else counts @ values / counts.sum()
+    return mean
+
+
 @dataclass(frozen=True, eq=False)
 class Observed:
     """What is known of each row's outcome where follow-up may end before it.
@@ -253,6 +274,8 @@ class LoggedData:
     observed : Observed or None
         Where follow-up may end before the outcome: `rewards` are then numbers to be averaged (`pseudo_outcomes`), which
         need not be outcomes that are possible, and outcome models are fitted to what is known.
+    counts : array of int, (n_rows,), or None
+        How many patients each row stands for, >= 0, where equal ones were counted; None: one each.
     """
 
     actions: IntArray
@@ -260,11 +283,17 @@ class LoggedData:
     propensities: FloatArray
     names: tuple[str, ...]
     observed: Observed | None = None
+    counts: IntArray | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.actions)
+
+    @property
+    def n_patients(self) -> int:
+        """Number of patients."""
+        return self.n_rows if self.counts is None else int(self.counts.sum())
 
     @property
     def n_actions(self) -> int:
@@ -274,7 +303,27 @@ class LoggedData:
     def of(self, rows: IntArray | NDArray[np.bool_]) -> LoggedData:
         """The same of some rows."""
         observed = self.observed.of(rows) if self.observed else None
-        return LoggedData(self.actions[rows], self.rewards[rows], self.propensities[rows], self.names, observed)
+        counts = None if self.counts is None else self.counts[rows]
+        return LoggedData(self.actions[rows], self.rewards[rows], self.propensities[rows], self.names, observed, counts)
+
+    def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[LoggedData, IntArray, IntArray]:
+        """The rows in folds at random: the data, which row each was, and its fold.
+
+        Folds differ by at most one row. Of counted rows each patient falls into a fold by chance, so that folds differ
+        by about the root of their size, and a row is divided among them: one for each fold that some of it falls into.
+        """
+        if self.counts is None:
+            return self, np.arange(self.n_rows), rng.permutation(self.n_rows) % n_folds
+        counts = rng.multinomial(self.counts, np.full(n_folds, 1 / n_folds))
+        rows, folds = np.nonzero(counts)
+        return replace(self.of(rows), counts=counts[rows, folds]), rows, folds
+
+    def by_action(self, rows: NDArray[np.bool_] | None = None) -> IntArray:
+        """How many patients got each action, (k,), of all or of some rows."""
+        actions, counts = self.actions, self.counts
+        if rows is not None:
+            actions, counts = actions[rows], None if counts is None else counts[rows]
+        return counted(actions, counts, self.n_actions)
 
     @property
     def known(self) -> Observed:

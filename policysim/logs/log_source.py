@@ -48,7 +48,8 @@ class LogSource:
     Attributes
     ----------
     files : mapping of str to Path
-        {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet.
+        {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet. A table of many files
+        has its folder, its pattern such as logs/*.parquet, or the first of a list.
     treatment : str
         The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each. Of several
         columns that make it together (`joined`), their names with commas between.
@@ -85,6 +86,9 @@ class LogSource:
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
     outcome_title : str
         What the outcome is, in words; "" if the study does not say.
+    parts : tuple of Path
+        The files of one table; () of three tables. More than one are counted, and not kept in memory
+        (`policysim.logs.counted_log`).
     """
 
     files: Mapping[str, Path]
@@ -104,6 +108,7 @@ class LogSource:
     unread: int = 0
     follow_up: FollowUp | None = None
     outcome_title: str = ""
+    parts: tuple[Path, ...] = ()
 
     @cached_property
     def space(self) -> RecordSpace:

@@ -11,7 +11,7 @@ import pandas as pd
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
-from policysim.logs.log_frame import REWARD, one_of
+from policysim.logs.log_frame import REWARD, averaged, one_of
 from policysim.question.extras import optional
 
 # With fewer rows of an action there is nothing to fit but a mean.
@@ -65,6 +65,7 @@ def fit_outcome_model(
     n_actions: int,
     *,
     weights: FloatArray | None = None,
+    counts: IntArray | None = None,
     seed: int = 0,
 ) -> OutcomeModel:
     """Fit q(x, a) on rows: covariates (m, n_covariates), actions (m,), rewards (m,).
@@ -78,6 +79,8 @@ def fit_outcome_model(
         An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
     weights : array, (m,), optional
         How much each row counts, >= 0; rows of weight 0 have no part. By default all count the same.
+    counts : array of int, (m,), optional
+        How many rows each stands for, where equal ones were counted.
     seed : int
         For gradient boosting.
 
@@ -90,21 +93,34 @@ def fit_outcome_model(
         raise ValueError(f"outcome_model={CHOSEN!r} looks at propensities: it is fitted by fit_to_log.")
     if name != SMALL_TREES:
         check_outcome_model(name, rewards)
-    centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
+    centre, spread = _centre_and_spread(covariates, counts)
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
-    counts = np.ones(len(rewards)) if weights is None else weights
+    each = np.ones(len(rewards)) if weights is None else weights
+    each = each if counts is None else each * counts
     regressions = []
     for action in range(n_actions):
-        rows = (actions == action) & (counts > 0)
+        rows = (actions == action) & (each > 0)
         own = rewards[rows]
-        if name == CONSTANT or len(own) < FEWEST_ROWS or own.min() == own.max():
-            among = rows if len(own) else counts > 0
-            regressions.append(_constant(float(np.average(rewards[among], weights=counts[among]))))
+        n_rows = len(own) if counts is None else counts[rows].sum()
+        if name == CONSTANT or n_rows < FEWEST_ROWS or own.min() == own.max():
+            among = rows if len(own) else each > 0
+            regressions.append(_constant(float(np.average(rewards[among], weights=each[among]))))
         else:
-            weighted = counts[rows] if (counts[rows] != 1).any() else None
-            regressions.append(_fit(name, scaled[rows], own, weighted, seed))
+            weighted = each[rows] if (each[rows] != 1).any() else None
+            if name == LINEAR and counts is not None:
+                regressions.append(_fit_counted_ridge(scaled[rows], own, counts[rows]))
+            else:
+                regressions.append(_fit(name, scaled[rows], own, weighted, seed))
     return OutcomeModel(centre, spread, tuple(regressions))
+
+
+def _centre_and_spread(covariates: FloatArray, counts: IntArray | None) -> tuple[FloatArray, FloatArray]:
+    """The mean and the standard deviation of each column over the rows, (n_covariates,) each."""
+    if counts is None:
+        return covariates.mean(axis=0), covariates.std(axis=0)
+    centre = averaged(covariates, counts)
+    return centre, np.sqrt(averaged((covariates - centre) ** 2, counts))
 
 
 def _constant(value: float) -> Callable[[FloatArray], FloatArray]:
@@ -129,6 +145,30 @@ def _fit(
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
     options = FEW_TREES if name == SMALL_TREES else {}
     return _fit_trees(covariates, rewards, weights, seed, options)
+
+
+def _fit_counted_ridge(
+    covariates: FloatArray, rewards: FloatArray, counts: IntArray
+) -> Callable[[FloatArray], FloatArray]:
+    """As `RidgeCV` on all the rows that were counted; to leave one out is not to leave out all that equal it.
+
+    With A = X'CX + penalty, X centred and C the counts, a row has leverage h = 1 / n + x'A^-1 x, and its residual
+    without it is (r - fitted) / (1 - h) (Golub, Heath & Wahba 1979).
+    """
+    n, centre = counts.sum(), averaged(covariates, counts)
+    mean, apart = float(averaged(rewards, counts)), covariates - centre
+    gram, right = (apart.T * counts) @ apart, (apart.T * counts) @ (rewards - mean)
+    values, vectors = np.linalg.eigh(gram)
+    turned = apart @ vectors
+    best, slopes = np.inf, np.zeros(covariates.shape[1])
+    for penalty in PENALTIES:
+        inverse = 1 / (np.maximum(values, 0) + penalty)
+        found = vectors @ (inverse * (vectors.T @ right))
+        left_out = (rewards - mean - apart @ found) / (1 - 1 / n - (turned * turned) @ inverse)
+        error = float(counts @ (left_out * left_out))
+        if error < best:
+            best, slopes = error, found
+    return lambda rows: mean + (rows - centre) @ slopes
 
 
 def _fit_trees(

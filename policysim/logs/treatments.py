@@ -12,6 +12,7 @@ from envs.toml_reader import unknown
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
+from policysim.logs.log_frame import averaged, counted
 from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, default_range
 from policysim.question.extras import optional
 
@@ -177,13 +178,18 @@ def equal_propensities(n_rows: int, n_actions: int) -> FloatArray:
 
 
 def observed_propensities(
-    propensities: FloatArray, actions: IntArray, observed: NDArray[np.bool_], n_actions: int
+    propensities: FloatArray,
+    actions: IntArray,
+    observed: NDArray[np.bool_],
+    n_actions: int,
+    counts: IntArray | None = None,
 ) -> FloatArray:
     """The propensities of the rows that have an outcome, (n_observed,), where the others are left out.
 
     Each is multiplied by the share of its treatment's rows that have an outcome over that of all rows, and at most 1:
     of a treatment whose outcomes are often missing, each row that is left stands for more patients. With outcomes
-    missing by chance within each treatment, E w r over the rows that are left is then what it was over all.
+    missing by chance within each treatment, E w r over the rows that are left is then what it was over all. `counts`
+    says how many patients each row stands for.
 
     Examples
     --------
@@ -193,8 +199,9 @@ def observed_propensities(
     >>> observed_propensities(np.full(4, 0.5), taken, seen, 2).round(3).tolist()
     [0.667, 0.667, 0.333]
     """
-    rows, seen = np.bincount(actions, minlength=n_actions), np.bincount(actions[observed], minlength=n_actions)
-    shares: FloatArray = np.divide(seen, rows, out=np.ones(n_actions), where=rows > 0) / observed.mean()
+    rows = counted(actions, counts, n_actions)
+    seen = counted(actions[observed], None if counts is None else counts[observed], n_actions)
+    shares: FloatArray = np.divide(seen, rows, out=np.ones(n_actions), where=rows > 0) / averaged(observed, counts)
     return np.minimum(propensities[observed] * shares[actions[observed]], 1)
 
 

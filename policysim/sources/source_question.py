@@ -106,6 +106,7 @@ class SourceQuestion(Question):
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
             *("horizon", "total_epsilon", "delta", "length_public", "learn_epsilon"),
+            *("workers", "cluster", "resume"),
         ),
         REASON,
     )

@@ -336,9 +336,18 @@ class LoggedStudy(Study):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """With the data, by the names of their files."""
-        data = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.log.files.values()}
+        """With the data, by the names of their files; many files have one digest, that of their names and digests."""
+        if len(self.log.parts) > 1:
+            parts = "".join(f"{_digest(path)}  {path.name}\n" for path in self.log.parts)
+            data = {f"{len(self.log.parts):,} files": hashlib.sha256(parts.encode()).hexdigest()}
+        else:
+            data = {path.name: _digest(path) for path in self.log.files.values()}
         return {**super().identity, "data": data}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def require_scenario(study: Study) -> ScenarioStudy:

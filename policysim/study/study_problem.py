@@ -136,7 +136,7 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
     source, data = study.log, log.data
     covariates = indicators(log.space, log.records[rows])
     model = fit_to_log(source.outcome_model, covariates, data.of(rows), seed=study.seed)
-    assumed = smoothed_prior(log.space, log.records[rows])
+    assumed = smoothed_prior(log.space, log.records[rows], None if data.counts is None else data.counts[rows])
     return DecisionProblem(
         np.clip(_scores(model, log.space, data.n_actions), *source.utility_range),
         assumed,
@@ -154,22 +154,23 @@ def indicators(space: RecordSpace, records: IntArray) -> FloatArray:
     return np.hstack(columns).astype(np.float64)
 
 
-def smoothed_prior(space: RecordSpace, records: IntArray) -> FloatArray:
+def smoothed_prior(space: RecordSpace, records: IntArray, each: IntArray | None = None) -> FloatArray:
     """The share of each declared record among the patients, with sqrt(n) imagined ones, (space.size,).
 
     (count + sqrt(n) product of marginal shares) / (n + sqrt(n)): records that few or none of the patients have get what
     independent features would give them. sqrt(n) pseudo-counts are the minimax choice for one cell (Steinhaus 1957, The
-    problem of estimation; Fienberg & Holland 1973 for many).
+    problem of estimation; Fienberg & Holland 1973 for many). `each` says how many patients a record stands for.
     """
-    n = len(records)
+    from policysim.logs.log_frame import counted  # noqa: PLC0415 - a scenario reads no tables
+
+    n = len(records) if each is None else int(each.sum())
     codes = space.codes(records)
     expected = np.ones(())
     for axis, n_levels in enumerate(space.shape):
         # One more patient in each level: none is impossible.
-        counts = np.bincount(codes[:, axis], minlength=n_levels) + 1.0
+        counts = counted(codes[:, axis], each, n_levels) + 1.0
         expected = np.multiply.outer(expected, counts / counts.sum())
-    counted = np.bincount(records, minlength=space.size)
-    mass = counted + np.sqrt(n) * expected.ravel()
+    mass = counted(records, each, space.size) + np.sqrt(n) * expected.ravel()
     prior: FloatArray = mass / mass.sum()
     return prior
 

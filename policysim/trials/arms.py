@@ -7,7 +7,7 @@ single arm. Nobody knows which arm that is, so the policy is compared with each,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
@@ -68,12 +68,13 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
 
 def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | None) -> dict[str, object]:
     own = data.actions == arm
-    rewards, weights = data.rewards[own], 1 / data.propensities[own]
-    rows = len(rewards)
-    found = moments(snips(weights, rewards)) if rows else Moments(0, np.nan, np.nan)
+    mine = data.of(own)
+    rewards, weights, counts = mine.rewards, 1 / mine.propensities, mine.counts
+    rows = mine.n_patients
+    found = moments(snips(weights, rewards, counts), counts) if rows else Moments(0, np.nan, np.nan)
     low = high = np.nan
     if rows > 1 and data.is_binary:
-        low, high = _wilson(found.mean, found.standard_error, weights * data.known.weights[own])
+        low, high = _wilson(found.mean, found.standard_error, weights * mine.known.weights, counts)
     elif rows > 1 and found.standard_error > 0:
         reach = found.quantile * found.standard_error
         low, high = found.mean - reach, found.mean + reach
@@ -82,11 +83,11 @@ def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | No
     return {"arm": name, "rows": rows, "mean": found.mean, "low": low, "high": high}
 
 
-def _wilson(share: float, error: float, weights: FloatArray) -> tuple[float, float]:
+def _wilson(share: float, error: float, weights: FloatArray, counts: IntArray | None) -> tuple[float, float]:
     """Wilson's 95 % interval of a weighted share; its n that of a plain share with the same error."""
-    n = len(weights)
+    n = len(weights) if counts is None else int(counts.sum())
     if error == 0:
-        m = float(weights.sum()) ** 2 / float(weights @ weights)
+        m = float(summed(weights, counts)) ** 2 / float(weights @ (weights if counts is None else weights * counts))
     else:
         # The error has n - 1, a share's n: with equal weights m is n.
         m = share * (1 - share) / (error**2 * (n - 1) / n)
@@ -109,10 +110,11 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     frames = []
     for name, values in shown.items():
         known = np.isfinite(values)
-        without = np.bincount(log.data.actions[~known], minlength=log.data.n_actions)
+        without = log.data.by_action(~known)
         data = log.data
         observed = data.observed if np.array_equal(values, data.rewards) else None
-        own = LoggedData(data.actions[known], values[known], data.propensities[known], data.names, observed)
+        own = replace(data, rewards=values, observed=None).of(known)
+        own = replace(own, observed=observed)
         limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
         if np.array_equal(values, data.rewards):
             limits = source.utility_range
@@ -180,7 +182,7 @@ def difference_from_best_arm(
     difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
     to all arms together bound that to the best one (`arms.against_best`).
     """
-    arms: IntArray = np.unique(data.actions)
+    arms: IntArray = np.flatnonzero(data.by_action())
     everyone = (_everyone(data, arm) for arm in arms)
     found, n = estimator_named(estimator).differences(data, probabilities, everyone, fitted, clip)
     best = against_best([value for value, _ in found], [error for _, error in found], n)
@@ -202,7 +204,7 @@ def _caveats(data: LoggedData, arm: int) -> list[str]:
     """What overlap lacks for giving everyone an arm, in words about that arm."""
     everyone = _everyone(data, arm)
     found = overlap_caveats(data, everyone[0], importance_weights(data, everyone).raw)
-    n_rows = np.count_nonzero(data.actions == arm)
+    n_rows = data.by_action()[arm]
     if n_rows < FEWEST_ROWS:
         found.append(f"too few rows got it ({n_rows}) to know how rewards vary: the interval may be too narrow.")
     return [f"giving everyone {data.names[arm]}: {warning}" for warning in found]

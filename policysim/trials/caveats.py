@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policysim.logs.log_frame import MOST_LEVELS, LoggedData, is_real
+from policysim.logs.log_frame import MOST_LEVELS, LoggedData, counted, is_real
 from policysim.trials.estimators import ImportanceWeights, Moments, largest_weights
 
 # What the interval of the direct method leaves out, whatever the log.
@@ -37,9 +37,10 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     for each action a, with a variance of at most (mean of p) (largest w) / n. A smaller mean is what lacks support; a
     larger one says that propensities are too small. `shares` are the means of p, (k,); weights those before clipping.
     """
-    reached = np.bincount(log.actions, weights=weights, minlength=log.n_actions) / log.n_rows
-    taken = np.bincount(log.actions, minlength=log.n_actions)
-    spread = np.sqrt(shares * largest_weights(log, weights) / log.n_rows)
+    own = weights if log.counts is None else weights * log.counts
+    reached = np.bincount(log.actions, weights=own, minlength=log.n_actions) / log.n_patients
+    taken = log.by_action()
+    spread = np.sqrt(shares * largest_weights(log, weights) / log.n_patients)
     said = []
     for action, (name, share) in enumerate(zip(log.names, shares, strict=True)):
         missing = share - reached[action]
@@ -67,7 +68,7 @@ def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
     said = []
     if weights.ess < SMALLEST_ESS:
         said.append(
-            f"effective sample size {weights.ess:,.0f} of {len(weights.raw):,} rows: below {SMALLEST_ESS} the 95 % "
+            f"effective sample size {weights.ess:,.0f} of {weights.n_patients:,} rows: below {SMALLEST_ESS} the 95 % "
             "interval may cover less than it says."
         )
     if weights.clipped_share > 0:
@@ -141,7 +142,7 @@ def support_caveats(
             said = (
                 f"overlap fails for {log.names[action]} where {labels[group]}: the log gives it to "
                 f"{given[group, action]:,} of {given[group].sum():,} patients there, and the evaluated policy puts "
-                f"{expected[group, action] / log.n_rows:.1%} of its probability on that."
+                f"{expected[group, action] / log.n_patients:.1%} of its probability on that."
             )
             found.append((action, surprise[group, action], said))
     return {action: said for action, _, said in sorted(found)}  # the last of each action stays
@@ -156,9 +157,10 @@ def _sums(
     cells = (groups + 1) * log.n_actions + log.actions
     expected: FloatArray = np.empty(shape)
     for action, column in enumerate(probabilities.T):
-        expected[:, action] = np.bincount(groups + 1, column, shape[0])
-    reached: FloatArray = np.bincount(cells, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    given: IntArray = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        expected[:, action] = np.bincount(groups + 1, column if log.counts is None else column * log.counts, shape[0])
+    own = weights if log.counts is None else weights * log.counts
+    reached: FloatArray = np.bincount(cells, own, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    given: IntArray = counted(cells, log.counts, shape[0] * shape[1]).reshape(shape)
     return expected[1:], reached[1:], given[1:]
 
 

@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, averaged
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
 from policysim.trials.splits import split_log
@@ -57,20 +57,22 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
         `line` (arm), `predicted` (mean score), `value` (mean outcome, weighted by inverse propensities), its 95 %
         interval `low`, `high` (see `arm_means`), and `patients`; thirds of fewer than ten patients are left out.
     """
-    data = log.data
-    scores = data.of_taken(next(split_log(log, study)).scores)
+    split = next(split_log(log, study))
+    data = split.log.data
+    scores = data.of_taken(split.scores)
     rows = []
     for arm, name in enumerate(data.names):
         own = np.flatnonzero(data.actions == arm)
-        cuts = np.unique(np.quantile(scores[own], np.arange(1, BINS) / BINS))
+        cuts = np.unique(_quantiles(scores[own], data.of(own).counts, np.arange(1, BINS) / BINS))
         of_bin = np.searchsorted(cuts, scores[own], side="left")
         for place in np.unique(of_bin):
             mine = own[of_bin == place]
-            if len(mine) < FEWEST_IN_BIN:
+            patients = data.of(mine)
+            if patients.n_patients < FEWEST_IN_BIN:
                 continue
-            found = arm_means(data.of(mine), study.log.utility_range).iloc[arm]
-            predicted = float(np.average(scores[mine], weights=1 / data.propensities[mine]))
-            rows.append((name, predicted, found["mean"], found["low"], found["high"], len(mine)))
+            found = arm_means(patients, study.log.utility_range).iloc[arm]
+            predicted = float(np.average(scores[mine], weights=_weights(patients)))
+            rows.append((name, predicted, found["mean"], found["low"], found["high"], patients.n_patients))
     return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 
@@ -89,8 +91,8 @@ def balance_of(log: Log) -> pd.DataFrame:
     data, rows = log.data, []
     arms = [data.actions == arm for arm in range(data.n_actions) if (data.actions == arm).any()]
     for feature, level, values in _columns(log):
-        plain = [(float(values[own].mean()), float(values[own].var())) for own in arms]
-        weighted = [float(np.average(values[own], weights=1 / data.propensities[own])) for own in arms]
+        plain = [_mean_and_variance(values[own], data.of(own).counts) for own in arms]
+        weighted = [float(np.average(values[own], weights=_weights(data.of(own)))) for own in arms]
         apart = []
         for one, other in combinations(range(len(arms)), 2):
             spread = np.sqrt((plain[one][1] + plain[other][1]) / 2)
@@ -126,13 +128,39 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
     rows: list[tuple[str, float, float]] = []
     varies = False
     for arm, name in enumerate(data.names):
-        own = np.sort(data.propensities[data.actions == arm])
+        mine = data.of(data.actions == arm)
+        own = mine.propensities
         if not len(own):
             continue
-        varies |= bool(own[0] < own[-1])
-        points = np.unique(np.quantile(own, np.linspace(0, 1, POINTS)))
-        rows += [(name, float(point), float((own <= point).mean())) for point in points]
+        varies |= bool(own.min() < own.max())
+        points = np.unique(_quantiles(own, mine.counts, np.linspace(0, 1, POINTS)))
+        rows += [(name, float(point), float(averaged(own <= point, mine.counts))) for point in points]
     return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
+
+
+def _weights(data: LoggedData) -> FloatArray:
+    """Inverse propensities, of all the patients of each row."""
+    return 1 / data.propensities if data.counts is None else data.counts / data.propensities
+
+
+def _mean_and_variance(values: FloatArray, counts: IntArray | None) -> tuple[float, float]:
+    if counts is None:
+        return float(values.mean()), float(values.var())
+    mean = float(averaged(values, counts))
+    return mean, float(averaged((values - mean) ** 2, counts))
+
+
+def _quantiles(values: FloatArray, counts: IntArray | None, at: FloatArray) -> FloatArray:
+    """As `numpy.quantile` of the values of all patients."""
+    if counts is None:
+        return np.asarray(np.quantile(values, at))
+    order = np.argsort(values, kind="stable")
+    ends, places = np.cumsum(counts[order]), at * (counts.sum() - 1)
+    below, above = (
+        values[order][np.searchsorted(ends, place, side="right")] for place in (np.floor(places), np.ceil(places))
+    )
+    found: FloatArray = below + (above - below) * (places - np.floor(places))
+    return found
 
 
 def balance_words(balance: pd.DataFrame) -> str:

@@ -54,9 +54,9 @@ def confounding_needed(data: LoggedData, better: str) -> EValue | None:
     """
     found = {}
     for arm, name in enumerate(data.names):
-        own = data.actions == arm
-        if own.sum() > 1:
-            found[name] = moments(snips(1 / data.propensities[own], data.rewards[own]))
+        own = data.of(data.actions == arm)
+        if own.n_patients > 1:
+            found[name] = moments(snips(1 / own.propensities, own.rewards, own.counts), own.counts)
     others = [name for name in found if name != better]
     if better not in found or not others or data.known.rewards.min() < 0:
         return None

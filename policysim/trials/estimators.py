@@ -14,9 +14,9 @@ from numbers import Real
 
 import numpy as np
 
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.html_table import html_table
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, averaged, summed
 from policysim.study.checks import Z
 
 
@@ -48,14 +48,15 @@ def ips(weights: FloatArray, rewards: FloatArray) -> FloatArray:
     return weights * rewards
 
 
-def snips(weights: FloatArray, rewards: FloatArray) -> FloatArray:
+def snips(weights: FloatArray, rewards: FloatArray, counts: IntArray | None = None) -> FloatArray:
     """v + w (r - v) / mean(w), with v = sum w r / sum w (Hajek 1971; Swaminathan & Joachims 2015, equation 8).
 
     Their mean is v, as sum w (r - v) = 0. Their variance over n is sum w^2 (r - v)^2 / (sum w)^2, the delta method's
     (Owen 2013, Monte Carlo theory, methods and examples, equation 9.9), but for n - 1 in place of n.
     """
-    value = float(weights @ rewards) / float(weights.sum())
-    linearised: FloatArray = value + weights * (rewards - value) / weights.mean()
+    own = weights if counts is None else weights * counts
+    value = float(own @ rewards) / float(own.sum())
+    linearised: FloatArray = value + weights * (rewards - value) / averaged(weights, counts)
     return linearised
 
 
@@ -73,18 +74,19 @@ def doubly_robust(
     return residuals
 
 
-def moments(contributions: FloatArray) -> Moments:
-    """The moments of contributions, (n_rows,); the standard error has n - 1."""
-    n = len(contributions)
-    mean = float(contributions.mean())
+def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moments:
+    """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1."""
+    n = len(contributions) if counts is None else int(counts.sum())
+    mean = float(averaged(contributions, counts))
     centred = contributions - mean
     squares = centred * centred
-    variance = float(squares.mean())
+    variance = float(averaged(squares, counts))
     # Rounding of equal contributions is no variation.
     if variance <= (ROUNDING * abs(mean)) ** 2:
         return Moments(n, mean, 0.0)
-    skewness = float(squares @ centred) / n / variance**1.5
-    kurtosis = float(squares @ squares) / n / variance**2 - 3
+    own = squares if counts is None else squares * counts
+    skewness = float(own @ centred) / n / variance**1.5
+    kurtosis = float(own @ squares) / n / variance**2 - 3
     return Moments(n, mean, float(np.sqrt(variance / (n - 1))), skewness, kurtosis)
 
 
@@ -98,16 +100,24 @@ class ImportanceWeights:
         w = probability of the logged action under the evaluated policy / its propensity.
     used : array, (n_rows,)
         min(w, clip), with which the estimates are made; `raw` itself without a clip.
+    counts : array of int, (n_rows,), or None
+        How many patients each row stands for; None: one each.
     """
 
     raw: FloatArray
     used: FloatArray
+    counts: IntArray | None = None
+
+    @property
+    def n_patients(self) -> int:
+        """Number of patients."""
+        return len(self.raw) if self.counts is None else int(self.counts.sum())
 
     @cached_property
     def ess(self) -> float:
         """The effective sample size (sum w)^2 / sum w^2 of the weights in use (Kish 1965); 0 if all weights are 0."""
-        square = float(self.used @ self.used)
-        return float(self.used.sum()) ** 2 / square if square > 0 else 0.0
+        square = float(self.used @ (self.used if self.counts is None else self.used * self.counts))
+        return float(summed(self.used, self.counts)) ** 2 / square if square > 0 else 0.0
 
     @property
     def largest(self) -> float:
@@ -117,8 +127,8 @@ class ImportanceWeights:
     @property
     def clipped_share(self) -> float:
         """The share of the weight that clipping cut off: 1 - sum min(w, clip) / sum w."""
-        total = float(self.raw.sum())
-        return 1 - float(self.used.sum()) / total if self.used is not self.raw and total > 0 else 0.0
+        total = float(summed(self.raw, self.counts))
+        return 1 - float(summed(self.used, self.counts)) / total if self.used is not self.raw and total > 0 else 0.0
 
 
 def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> ImportanceWeights:
@@ -137,7 +147,7 @@ def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float |
     if clip is not None and not _is_bound(clip):
         raise ValueError(f"clip must be > 0 and finite, got clip={clip!r}.")
     raw = log.of_taken(probabilities) / log.propensities
-    return ImportanceWeights(raw, raw if clip is None else np.minimum(raw, clip))
+    return ImportanceWeights(raw, raw if clip is None else np.minimum(raw, clip), log.counts)
 
 
 def largest_weights(log: LoggedData, weights: FloatArray) -> FloatArray:

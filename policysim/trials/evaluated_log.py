@@ -7,14 +7,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pandas as pd
 
+from envs.records import Feature, RecordSpace
 from policies.arrays import FloatArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.logs.load_log import load_log
-from policysim.logs.log_frame import COLUMNS, PROPENSITY, LoggedData, covariate_matrix, known_before, read_log_frame
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE
+from policysim.files.parts import parts_of
+from policysim.files.workers import Workers
+from policysim.logs.load_log import Columns, load_log
+from policysim.logs.log_frame import (
+    ACTION,
+    COLUMNS,
+    PROPENSITY,
+    REWARD,
+    LoggedData,
+    covariate_matrix,
+    known_before,
+    read_log_frame,
+)
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
@@ -77,12 +90,21 @@ class UsedRows(DataTable):
         return [f"{self.name}: row {row + 1} of those with an outcome" for row in rows]
 
 
-def read_study_log(study: LoggedStudy) -> EvaluatedLog:
+@dataclass(frozen=True, eq=False)
+class CountedRows(DataTable):
+    """The kinds of patients of a log that was counted."""
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """A kind has no place among the rows."""
+        return [self.name for _ in rows]
+
+
+def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress: Progress = SILENT) -> EvaluatedLog:
     """The log of a study, its patients known by the declared levels and bins of their features."""
-    log = load_log(study.log)
+    log = load_log(study.log, workers, progress)
     frame = log.space.decode(log.records)
     return EvaluatedLog(
-        table=UsedRows(study.name, frame),
+        table=(UsedRows if log.data.counts is None else CountedRows)(study.name, frame),
         data=log.data,
         known=frame,
         predictors=log.space.names,
@@ -126,6 +148,37 @@ def read_log_file(path: Path, actions: Sequence[str]) -> EvaluatedLog:
     known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
     predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
     return EvaluatedLog(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))
+
+
+def count_log_file(path: Path, target: Target, workers: Workers, progress: Progress = SILENT) -> EvaluatedLog:
+    """The same of a file, a folder or a pattern, whose rows are counted by what the policy knows of them.
+
+    Raises
+    ------
+    DataError
+        As `counted_log.count_parts`, and for a policy whose rows are those of the log.
+    UsageError
+        As `Workers.map`.
+    """
+    from policysim.logs.counted_log import Counting, count_parts  # noqa: PLC0415 - only where a log is counted
+
+    features = {feature.name: Binning(feature.name, feature.levels) for feature in target.features}
+    actions = tuple((name, name) for name in target.actions)
+    columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
+    records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
+    space = RecordSpace(tuple(binning.feature for binning in features.values()))
+    frame = space.decode(records)
+    propensities = found.known_propensities()
+    data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
+    return EvaluatedLog(
+        table=CountedRows(path.as_posix(), frame),
+        data=data,
+        known=frame,
+        predictors=space.names,
+        missing=(0,) * data.n_actions,
+        missing_rule=REFUSE,
+        n_read=data.n_patients,
+    )
 
 
 def _predicts(column: pd.DataFrame) -> bool:
@@ -189,6 +242,10 @@ class Target(Protocol):
     def exact(self) -> Exact | None:
         """Its exact value, where that is known."""
 
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What it knows of a patient; DataError if it knows only the patients' order."""
+
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log, (n_rows, n_actions); ValueError lists rows that it does not cover."""
 
@@ -238,9 +295,19 @@ def evaluate(
     kind = estimator_named(estimator)
     if kind.needs_model:
         check_outcome_model(outcome_model, data.known.rewards, log.table)
-        covariates = covariate_matrix(log.known[list(log.predictors)])
-        folds = min(kind.folds, data.n_rows)
-        fitted = cross_fit(data, covariates, outcome_model=outcome_model, folds=folds, seed=seed, progress=progress)
+        folds = min(kind.folds, data.n_rows if data.counts is None else data.n_patients)
+        data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
+        probabilities, known = probabilities[rows], log.known.iloc[rows]
+        log = replace(log, known=known, looked_at=None if log.looked_at is None else log.looked_at.iloc[rows])
+        fitted = cross_fit(
+            data,
+            covariate_matrix(known[list(log.predictors)]),
+            outcome_model=outcome_model,
+            folds=folds,
+            seed=seed,
+            dealt=dealt,
+            progress=progress,
+        )
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
     difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)

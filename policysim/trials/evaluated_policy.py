@@ -12,13 +12,15 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from envs.records import Feature
 from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policysim.files.bad_rows import BadRows, DataError, level_key
+from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import DataTable, coded, codes_among
 from policysim.files.probability_table import PREFIX, ProbabilityTable
 from policysim.logs.log_frame import OUTCOME_PREFIX
+from policysim.logs.log_source import NO_VALUE
 from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
@@ -60,6 +62,21 @@ class TablePolicy:
     def privacy(self) -> str:
         """Nothing but a table is known."""
         return f"The ε of {self.table.name} is not checked here; policysim audit --table does that."
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns by which rows are found, with the values that they have here."""
+        if not self.keys:
+            raise DataError(
+                f"{self.table.name}: has only columns {PREFIX}<action>, for the rows of a log in its order, and this "
+                "log is counted: name columns by which patients are found"
+            )
+        found = []
+        for name in self.keys:
+            codes, keys = coded(self.table[name])
+            occurring = sorted_keys({keys[code] for code in np.unique(codes)})
+            found.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in occurring)))
+        return tuple(found)
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log; DataError lists rows that do not have exactly one row here."""
@@ -151,6 +168,11 @@ class CataloguePolicy:
     def actions(self) -> tuple[str, ...]:
         """The treatments of the scenario."""
         return self.study.scenario.actions
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Those of the scenario's records."""
+        return self.study.space.features
 
     @cached_property
     def _table_and_value(self) -> tuple[FloatArray, float]:

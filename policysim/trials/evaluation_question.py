@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from policysim.files.parts import is_many
+from policysim.files.workers import Workers
+from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
@@ -23,7 +26,15 @@ from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.estimators import OffPolicyEstimate
-from policysim.trials.evaluated_log import EvaluatedLog, Evaluation, Target, evaluate, read_log_file, read_study_log
+from policysim.trials.evaluated_log import (
+    EvaluatedLog,
+    Evaluation,
+    Target,
+    count_log_file,
+    evaluate,
+    read_log_file,
+    read_study_log,
+)
 from policysim.trials.private_arm import learn_arm, private_arm_document, private_arm_lines
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
@@ -62,7 +73,7 @@ def rows_words(log: EvaluatedLog) -> str:
         f"{n_missing:,} without {wanted} ({by_arm}), {MISSING[log.missing_rule]}" if n_missing else f"all with {wanted}"
     )
     known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
-    return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_rows:,} are used.{known}"
+    return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
 
 
 def _arm_lines(found: Evaluation) -> list[str]:
@@ -176,6 +187,8 @@ class EvaluationQuestion(Question):
         Decides which rows share a fold, in place of the study's.
     learn_epsilon : float or None
         With a study: with how much privacy for the log's patients one arm for everybody is learned, besides.
+    workers : Workers or None
+        Who counts the log; None: it is read, unless it is in many files.
     """
 
     log: Path | LoggedStudy
@@ -185,6 +198,7 @@ class EvaluationQuestion(Question):
     clip: float | None = None
     seed: int | None = None
     learn_epsilon: float | None = None
+    workers: Workers | None = None
     unit: ClassVar[str] = "fold"
 
     @property
@@ -195,8 +209,10 @@ class EvaluationQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Read and estimate."""
         study = None if isinstance(self.log, Path) else self.log
-        log = read_log_file(self.log, self.target.actions) if isinstance(self.log, Path) else read_study_log(self.log)
         model = self.model or (study.log.outcome_model if study else LINEAR)
+        if self._counts and ESTIMATORS[self.estimator].needs_model:
+            require_countable_model(model)
+        log = self._read(progress)
         seed = self.seed if self.seed is not None else study.seed if study else 0
         found = evaluate(
             log,
@@ -220,3 +236,16 @@ class EvaluationQuestion(Question):
             document={**document, "private_arm": private_arm_document(private)} if private else document,
             exit_code=0 if agrees else EXIT_CHECK,
         )
+
+    @property
+    def _counts(self) -> bool:
+        if isinstance(self.log, Path):
+            return self.workers is not None or is_many(self.log)
+        return is_counted(self.log.log, self.workers)
+
+    def _read(self, progress: Progress) -> EvaluatedLog:
+        if not isinstance(self.log, Path):
+            return read_study_log(self.log, self.workers, progress)
+        if self._counts:
+            return count_log_file(self.log, self.target, self.workers or Workers(), progress)
+        return read_log_file(self.log, self.target.actions)

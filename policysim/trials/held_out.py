@@ -17,11 +17,13 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.policy import Policy
 from policies.reference import Greedy, Uniform
 from policysim.logs.load_log import Log
+from policysim.logs.log_frame import averaged
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each
 from policysim.trials.arms import AgainstBest, against_best
+from policysim.trials.estimators import ImportanceWeights
 from policysim.trials.power import break_even_gain
 from policysim.trials.splits import REPEATS, HeldOut, Split, SplitMean, mean, minus, over_repeats, share, split_log
 
@@ -72,7 +74,8 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     progress.expect(REPEATS * len(jobs))
     with ThreadPoolExecutor(N_THREADS) as pool:
         for split in split_log(log, study, progress):
-            for policy, found in zip(jobs, pool.map(Measure(split, groups), jobs), strict=True):
+            own = groups if split.log is log else groups_of(split.log, study.by)
+            for policy, found in zip(jobs, pool.map(Measure(split, own), jobs), strict=True):
                 measured[policy].append(found)
                 progress.advance()
     rows = [
@@ -137,7 +140,7 @@ def _rows(
                 "epsilon": epsilon,
                 "group": group.feature,
                 "level": group.level,
-                "share": group.rows.size / log.data.n_rows,
+                "share": _patients(log, group.rows) / log.data.n_patients,
                 **{f"{name}{end}": number for name, triple in triples.items() for end, number in _ends(triple)},
                 "difference_se": apart.standard_error,
                 "break_even_gain": _break_even(mine.triple("value")[0] - apart.value, *parts),
@@ -149,6 +152,10 @@ def _rows(
             }
         )
     return rows
+
+
+def _patients(log: Log, rows: IntArray) -> int:
+    return rows.size if log.data.counts is None else int(log.data.counts[rows].sum())
 
 
 def _break_even(best: float, by_lot: float, follows: float, of_greedy: float, greedy_follows: float) -> float:
@@ -223,7 +230,7 @@ class Measure:
     """
 
     def __init__(self, split: Split, groups: list[GroupRows]) -> None:
-        self._split, self._groups = split, groups
+        self._split, self._groups, self._counts = split, groups, split.log.data.counts
         for problem in split.problems:
             _ = problem.sensitivity, problem.best_actions  # computed once, before threads share them
         greedy, uniform = (split.evaluate(policy) for policy in (Greedy(), Uniform()))
@@ -246,15 +253,20 @@ class Measure:
     def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, SplitMean]:
         mine, greedy, uniform = contributions[rows], self._greedy[rows], self._uniform[rows]
         loss, whole = minus(greedy, mine), minus(greedy, uniform)
+        each = None if self._counts is None else self._counts[rows]
         found = {
-            "value": mean(mine),
-            "loss": mean(loss),
-            "normalized_loss": share(loss, whole),
-            GAIN_OVER_UNIFORM: mean(whole),
+            "value": mean(mine, each),
+            "loss": mean(loss, each),
+            "normalized_loss": share(loss, whole, each),
+            GAIN_OVER_UNIFORM: mean(whole, each),
         }
         for arm, contributed in enumerate(self._arms):
             apart, gain = minus(mine, contributed[rows]), minus(greedy, contributed[rows])
-            found |= {difference_to(arm): mean(apart), gain_over(arm): mean(gain), kept_over(arm): share(apart, gain)}
+            found |= {
+                difference_to(arm): mean(apart, each),
+                gain_over(arm): mean(gain, each),
+                kept_over(arm): share(apart, gain, each),
+            }
         return found
 
     def _means(self, held_out: HeldOut, rows: IntArray) -> dict[str, float]:
@@ -263,16 +275,19 @@ class Measure:
         if not rows.size:
             return dict.fromkeys(["best_action_rate", "worse_than_untreated", *names, "ess", *parts], np.nan)
         chosen, weights = held_out.probabilities[rows], held_out.weights[rows]
+        each = None if self._counts is None else self._counts[rows]
         return {
-            "best_action_rate": float(np.take_along_axis(chosen, self._best[rows, None], axis=1).mean()),
-            "worse_than_untreated": float((chosen * self._worse[rows]).sum(axis=1).mean()),
-            **dict(zip(names, chosen.mean(axis=0).tolist(), strict=True)),
-            "ess": float(weights.sum() ** 2 / (weights @ weights)) if weights.any() else 0.0,
+            "best_action_rate": float(averaged(np.take_along_axis(chosen, self._best[rows, None], axis=1)[:, 0], each)),
+            "worse_than_untreated": float(averaged((chosen * self._worse[rows]).sum(axis=1), each)),
+            **dict(zip(names, averaged(chosen, each).tolist(), strict=True)),
+            "ess": ImportanceWeights(weights, weights, each).ess,
             **dict(zip(parts, (*self._parts(chosen, rows), *self._parts(self._first[rows], rows)), strict=True)),
         }
 
     def _parts(self, chosen: FloatArray, rows: IntArray) -> tuple[float, float]:
         """What is worth drawing treatments with the same shares, and what following the patients adds by the scores."""
-        shares = chosen.mean(axis=0)
-        arms = [float(contributed[rows].mean()) for contributed in self._arms]
-        return float(shares @ arms), float(((chosen - shares) * self._split.scores[rows]).sum(axis=1).mean())
+        each = None if self._counts is None else self._counts[rows]
+        shares = averaged(chosen, each)
+        arms = [float(averaged(contributed[rows], each)) for contributed in self._arms]
+        follows = ((chosen - shares) * self._split.scores[rows]).sum(axis=1)
+        return float(shares @ arms), float(averaged(follows, each))

@@ -8,10 +8,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray
 from policysim.logs.learners import contrasts, fit_to_log
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
@@ -56,21 +56,23 @@ def heterogeneity(log: Log, study: LoggedStudy) -> Heterogeneity:
     sum over the root of their number is standard normal (Wager 2024, Sequential validation of treatment
     heterogeneity).
     """
-    data, name = log.data, study.log.outcome_model
+    dealt, folds = log.dealt(FOLDS, np.random.default_rng(study.seed))
+    data, name = dealt.data, study.log.outcome_model
     if name in (CHOSEN, CONSTANT):
         name = LOGISTIC if data.is_binary else LINEAR
-    covariates = indicators(log.space, log.records)
-    folds: IntArray = np.random.default_rng(study.seed).permutation(data.n_rows) % FOLDS
+    covariates = indicators(log.space, dealt.records)
     found, sums = [], np.zeros(2)
     for fold in range(FIRST, FOLDS):
         rest, own = folds < fold, folds == fold
-        if own.sum() < FEWEST_IN_FOLD:
+        mine = data.of(own)
+        if mine.n_patients < FEWEST_IN_FOLD:
             continue
         model = fit_to_log(name, covariates[rest], data.of(rest), seed=study.seed)
-        products, sizes = _products(data.of(own), model.predict(covariates[own]))
-        error = float(np.sqrt(products @ products))
-        found.append(float(products.sum()) / error if error > 0 else 0.0)
-        sums += products.sum(), sizes.sum()
+        products, sizes = _products(mine, model.predict(covariates[own]))
+        error = float(np.sqrt(products @ (products if mine.counts is None else products * mine.counts)))
+        total = float(summed(products, mine.counts))
+        found.append(total / error if error > 0 else 0.0)
+        sums += total, float(summed(sizes, mine.counts))
     if not any(found):
         return Heterogeneity(math.nan, 1.0)
     statistic = sum(found) / math.sqrt(len(found))

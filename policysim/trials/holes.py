@@ -172,9 +172,9 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
     actions (Bonferroni), so that a log in which everybody gets every action with probability tau or more is doubted at
     most once in 100 times; tau is 0.05, or less of a seldom action, see `SMALLEST`.
     """
-    step = -(-log.n_rows // LOOKED_AT)
-    actions = log.actions[::step]
-    columns = [_column(frame.iloc[::step, place], str(name)) for place, name in enumerate(frame.columns)]
+    rows, _ = _looked_at(log)
+    actions = log.actions[rows]
+    columns = [_column(frame.iloc[rows, place], str(name)) for place, name in enumerate(frame.columns)]
     usable = [column for column in columns if column is not None]
     shares = np.bincount(actions, minlength=log.n_actions) / len(actions)
     if not usable or np.count_nonzero(shares) < 2:
@@ -209,12 +209,12 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatArra
     frame : DataFrame, n_rows
         Covariates.
     """
-    step = -(-log.n_rows // LOOKED_AT)
+    rows, step = _looked_at(log)
     among = f" among every {step}th row" if step > 1 else ""
     said: dict[int, list[str]] = {}
     for hole in find_holes(log, frame):
         name = log.names[hole.action]
-        if probabilities[::step, hole.action] @ hole.rows > 0:
+        if probabilities[rows, hole.action] @ hole.rows > 0:
             said.setdefault(hole.action, []).append(
                 f"no overlap, {hole.told(name)}{among}. What {name} does to them is not in the log: it is "
                 "extrapolated, and no interval covers that."
@@ -222,6 +222,13 @@ def where_caveats(log: LoggedData, probabilities: FloatArray, weights: FloatArra
     for action, sentence in support_caveats(log, probabilities, weights, frame).items():
         said.setdefault(action, [sentence])
     return [sentence for action in sorted(said) for sentence in said[action]]
+
+
+def _looked_at(log: LoggedData) -> tuple[IntArray, int]:
+    """Every so many-th patient, as the rows that stand for them: all of a small log."""
+    step = -(-log.n_patients // LOOKED_AT)
+    places = np.arange(0, log.n_patients, step)
+    return places if log.counts is None else np.searchsorted(np.cumsum(log.counts), places, side="right"), step
 
 
 def _column(column: pd.Series, name: str) -> _Numbers | _Levels | None:

@@ -126,9 +126,9 @@ def censoring_words(log: Log, source: LogSource) -> str:
 def _allocation(log: Log) -> list[str]:
     """Where "equal" propensities do not look equal: Pearson's chi-square tests of the arms, and of each feature."""
     k = log.data.n_actions
-    counts = np.bincount(log.data.actions, minlength=k)
+    counts = log.data.by_action()
     # Rows without an outcome were allocated too.
-    counts = counts + (np.array(log.missing) if log.n_read > log.data.n_rows else 0)
+    counts = counts + (np.array(log.missing) if log.n_read > log.data.n_patients else 0)
     found = []
     chance = float(chisquare(counts).pvalue)
     if chance < DOUBTFUL:
@@ -140,7 +140,7 @@ def _allocation(log: Log) -> list[str]:
     for name in log.space.names:
         codes, labels = log.space.groups(name)
         crossed = np.zeros((len(labels), k))
-        np.add.at(crossed, (codes[log.records], log.data.actions), 1)
+        np.add.at(crossed, (codes[log.records], log.data.actions), 1 if log.data.counts is None else log.data.counts)
         crossed = crossed[crossed.sum(axis=1) > 0]
         if len(crossed) > 1:
             chance = float(chi2_contingency(crossed).pvalue)

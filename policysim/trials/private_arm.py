@@ -61,11 +61,12 @@ def learn_arm(data: LoggedData, source: LogSource, epsilon: float) -> PrivateArm
         )
     low, high = source.utility_range
     signed = np.where(data.known.weights > 0, 2 * (data.known.rewards - low) / (high - low) - 1, 0.0)
-    scores = np.bincount(data.actions, weights=signed, minlength=data.n_actions)
+    each = np.ones(data.n_rows) if data.counts is None else data.counts
+    scores = np.bincount(data.actions, weights=signed * each, minlength=data.n_actions)
     whole = [int(score) if score == int(score) else float(score) for score in scores.tolist()]
     selection = select(whole, epsilon=epsilon, sensitivity=1, candidates=data.names)
-    given = np.bincount(data.actions, minlength=data.n_actions)
-    sums = np.bincount(data.actions, weights=data.rewards, minlength=data.n_actions)
+    given = data.by_action()
+    sums = np.bincount(data.actions, weights=data.rewards * each, minlength=data.n_actions)
     # Of an arm that nobody got nothing is known: the worst.
     means = np.divide(sums, given, out=np.full(data.n_actions, low), where=given > 0)
     chances = selection.probabilities

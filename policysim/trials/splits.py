@@ -17,6 +17,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
+from policysim.logs.log_frame import averaged
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import UPPER, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
@@ -61,7 +62,7 @@ class Split:
     Attributes
     ----------
     log : Log
-        All of it.
+        All of it. Of a counted log, each row is divided among the folds.
     folds : array, (n_rows,)
         The fold of each row.
     problems : tuple of DecisionProblem
@@ -103,7 +104,7 @@ class Split:
 
 def require_patients(log: Log) -> None:
     """DataError for arms that too few patients had: what a model says of an arm that nobody got is a guess."""
-    counts = np.bincount(log.data.actions, minlength=log.data.n_actions)
+    counts = log.data.by_action()
     few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
     if few:
         raise DataError(
@@ -120,22 +121,21 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
     ValueError
         Names an arm with fewer than `FEWEST_PATIENTS` rows.
     """
-    n_rows = log.data.n_rows
     require_patients(log)
     progress.expect(REPEATS * FOLDS)
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
     for _ in range(REPEATS):
-        folds: IntArray = rng.permutation(n_rows) % FOLDS
-        scores = np.empty((n_rows, log.data.n_actions))
+        dealt, folds = log.dealt(FOLDS, rng)
+        scores = np.empty((dealt.data.n_rows, log.data.n_actions))
         problems = []
         for fold in range(FOLDS):
             mine = folds == fold
-            problem = fit_problem(log, ~mine, study, adjacency)
-            scores[mine] = problem.utilities[log.records[mine]]
+            problem = fit_problem(dealt, ~mine, study, adjacency)
+            scores[mine] = problem.utilities[dealt.records[mine]]
             problems.append(problem)
             progress.advance()
-        yield Split(log, folds, tuple(problems), scores)
+        yield Split(dealt, folds, tuple(problems), scores)
 
 
 @dataclass(frozen=True)
@@ -192,22 +192,22 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-def mean(contributions: FloatArray) -> SplitMean:
-    """The mean of contributions, (m,); the standard error is that of a mean."""
-    n = len(contributions)
+def mean(contributions: FloatArray, counts: IntArray | None = None) -> SplitMean:
+    """The mean of contributions, (m,), each of so many patients; the standard error is that of a mean."""
+    n = len(contributions) if counts is None else int(counts.sum())
     if n < 2:
         return SplitMean(float(contributions[0]), np.nan, 1) if n else NOTHING
-    found = moments(contributions)
+    found = moments(contributions, counts)
     return SplitMean(found.mean, found.standard_error, n, found.skewness, found.kurtosis)
 
 
-def share(part: FloatArray, whole: FloatArray) -> SplitMean:
+def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> SplitMean:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
-    below = float(whole.mean()) if len(whole) else 0.0
+    below = float(averaged(whole, counts)) if len(whole) else 0.0
     if below == 0:
         return NOTHING
-    ratio = float(part.mean()) / below
-    apart = mean(minus(part, ratio * whole))
+    ratio = float(averaged(part, counts)) / below
+    apart = mean(minus(part, ratio * whole), counts)
     return SplitMean(ratio, abs(apart.standard_error / below), apart.n, apart.skewness, apart.kurtosis)
 
 

@@ -124,7 +124,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
     gain = _triple(now[Greedy.name], "difference")
     doubts, tested = log_caveats(log, study.log), heterogeneity(log, study)
     low, high = study.log.utility_range
-    power = power_of(float(now[Greedy.name]["difference_se"]), log.data.n_rows, high - low)
+    power = power_of(float(now[Greedy.name]["difference_se"]), log.data.n_patients, high - low)
     rows = [_row(name, now[name], overall[overall["policy"] == name], doubts) for name in study.policies]
     return LoggedFindings(
         epsilon=study.epsilon,
@@ -132,7 +132,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         n_read=log.n_read,
         n_untreated=log.n_untreated,
         n_missing=sum(log.missing),
-        n_used=log.data.n_rows,
+        n_used=log.data.n_patients,
         arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
         caveats=doubts.said,
         not_covered=doubts.not_covered,
@@ -153,7 +153,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         ],
         power=power,
         power_words=[
-            power_words(power, log.data.n_rows),
+            power_words(power, log.data.n_patients),
             *filter(
                 None, [break_even_words(study.epsilon, [(row.policy, row.break_even_gain) for row in individual(rows)])]
             ),

@@ -13,6 +13,8 @@ from policies.catalogue import CATALOGUE, mechanism_words
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
+from policysim.files.workers import Workers
+from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.load_log import load_log
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
@@ -56,11 +58,14 @@ class TrialQuestion(Question):
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
     learn_epsilon : float or None
         With how much privacy for the log's patients one arm for everybody is learned, besides.
+    workers : Workers or None
+        Who counts the log; None: it is read, unless it is in many files.
     """
 
     study: LoggedStudy
     named: bool = True
     learn_epsilon: float | None = None
+    workers: Workers | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
@@ -75,7 +80,9 @@ class TrialQuestion(Question):
 
     def answer(self, progress: Progress) -> Answer:
         """Read, fit, evaluate on held-out patients, and draw."""
-        log = load_log(self.study.log)
+        if is_counted(self.study.log, self.workers):
+            require_countable_model(self.study.log.outcome_model)
+        log = load_log(self.study.log, self.workers, progress)
         problem = problem_of_log(self.study, log)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         bounded = [name for name in policies if not applies(self.study.policy(name), problem)]

@@ -1,0 +1,84 @@
+"""Work on files by an existing Dask cluster, whose workers must have this package and see the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from policysim.files.bad_rows import DataError
+from policysim.question.extras import optional
+from policysim.question.protocol import UsageError
+
+Found = TypeVar("Found")
+
+OURS = "policysim"
+CONNECT_SECONDS = 5
+
+
+def on_cluster(
+    address: str, work: Callable[[Path], Found], parts: Sequence[Path]
+) -> Iterator[tuple[Path, Found]]:
+    """Work on each part by the workers of a cluster, in whatever order they end; Dask does again what died.
+
+    Raises
+    ------
+    UsageError
+        If there is no cluster, or one without workers, or whose workers have not this version of the package.
+    DataError
+        As `work` does; for a part whose workers die again and again.
+    """
+    with optional():
+        import distributed  # noqa: PLC0415 - takes a second
+
+    with _client(distributed, address) as client:
+        _check_versions(client, address)
+        # Not pure: the same file may hold something else since another run.
+        futures = client.map(work, [part.absolute() for part in parts], pure=False)
+        own = {future.key: part for future, part in zip(futures, parts, strict=True)}
+        for future in distributed.as_completed(futures):
+            try:
+                found = future.result()
+            except distributed.KilledWorker as error:
+                part = own[future.key].as_posix()
+                raise DataError(f"{part}: the workers of the cluster that read it died: {_line(error)}") from None
+            future.release()
+            yield own[future.key], found
+
+
+@contextmanager
+def _client(distributed: Any, address: str) -> Iterator[Any]:
+    """A client of the cluster, which is left running."""
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"--cluster {address}: there is no Dask cluster ({_line(error)}); an address is such as "
+            "tcp://10.0.0.1:8786, which dask scheduler prints"
+        ) from None
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _check_versions(client: Any, address: str) -> None:
+    """UsageError for a cluster without workers, or whose workers have another version than this process, or none."""
+    # A function of the standard library, which workers without this package know, too.
+    found = client.run(version, OURS, on_error="return")
+    if not found:
+        raise UsageError(f"--cluster {address}: has no workers: start some with dask worker {address}")
+    own = version(OURS)
+    for worker, theirs in sorted(found.items()):
+        if isinstance(theirs, PackageNotFoundError):
+            raise UsageError(f"--cluster {address}: the worker {worker} has no package {OURS}: install {own} there")
+        if isinstance(theirs, BaseException):
+            raise UsageError(f"--cluster {address}: the worker {worker} does not answer: {_line(theirs)}")
+        if theirs != own:
+            raise UsageError(f"--cluster {address}: the worker {worker} has {OURS} {theirs}, this is {own}")
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0] or type(error).__name__

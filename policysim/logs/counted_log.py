@@ -1,0 +1,324 @@
+"""A log that is counted and not kept: how many patients there are of each kind, summed over the parts of the log.
+
+Patients are of one kind if they have the same record, treatment, propensity and outcomes. What is estimated from a log
+depends on its rows through these counts alone, apart from which patients share a fold, which is drawn.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from policies.arrays import IntArray
+from policysim.files.bad_rows import SHOWN, BadRows, DataError
+from policysim.files.columns_file import check_separated, open_columns, places_of
+from policysim.files.data_table import DataTable
+from policysim.files.workers import Arrays, Workers
+from policysim.logs.load_log import Columns, Log, LoggedDecisions, columns_of, log_of, read_decisions, read_records
+from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
+from policysim.logs.log_tables import LogTables
+from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
+from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress, UsageError
+
+with optional():
+    import pyarrow as pa
+
+# Kinds of patients that fit into the memory of a small machine, several times over.
+MOST_KINDS = 4_000_000
+# Of fewer patients a fold that is drawn patient by patient may be empty.
+FEWEST_PATIENTS = 100
+# Outcome models that are fitted to counts as to rows.
+COUNTED_MODELS = (LINEAR, LOGISTIC, CONSTANT)
+# How the columns of `kinds` begin: record, treatment, propensity, reward, whether an outcome is missing; then outcomes.
+N_OWN = 5
+MODEL = (
+    "a log is counted where it is in many files, or with --workers or --cluster, and trees are grown on rows: use "
+    f"{', '.join(COUNTED_MODELS[:-1])} or {COUNTED_MODELS[-1]}"
+)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What is counted: the features, and what the other columns mean; sent to whoever works on a part.
+
+    Attributes
+    ----------
+    features : mapping of str to Binning
+        The declared domain.
+    columns : Columns
+        Of one table; treatments are declared.
+    joined : tuple of str
+        The columns that make the treatment together.
+    header : bool
+        Whether CSV files begin with the names of their columns.
+    """
+
+    features: Mapping[str, Binning]
+    columns: Columns
+    joined: tuple[str, ...] = ()
+    header: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        own = self.columns
+        chance = (own.propensity,) if own.names_propensity else ()
+        return tuple(dict.fromkeys((*self.features, *(self.joined or (own.treatment,)), *chance, *own.outcome)))
+
+    @property
+    def key(self) -> str:
+        """What all of this is, as text: two that count alike have the same."""
+        return repr((version("policysim"), dict(self.features), self.columns, self.joined, self.header))
+
+
+def is_counted(source: LogSource, workers: Workers | None) -> bool:
+    """Whether a study's log is counted: where somebody is given to do it, or where it is in many files."""
+    return workers is not None or len(source.parts) > 1
+
+
+def require_countable(source: LogSource) -> None:
+    """UsageError for a study of a log that cannot be counted: what it needs rows for."""
+    wrong = {
+        "three files are joined by id or by row: join them first": TABLE not in source.files,
+        "an event that takes time needs each patient's time (Kaplan and Meier)": source.follow_up is not None,
+        'propensity = "estimate" is fitted to rows: give a column of propensities, or "equal"': source.propensity
+        == ESTIMATE,
+        "[data.treatments] must declare the treatments: which occur is not known before all is counted": (
+            not source.treatments
+        ),
+    }
+    for reason, applies in wrong.items():
+        if applies:
+            raise UsageError(f"this log cannot be counted (--workers, --cluster, or many files): {reason}")
+
+
+def require_countable_model(model: str) -> None:
+    """UsageError for an outcome model that needs rows."""
+    if model not in COUNTED_MODELS:
+        raise UsageError(f"model = {model!r} is not possible: {MODEL}")
+
+
+def count_log(source: LogSource, workers: Workers, progress: Progress = SILENT) -> Log:
+    """The log of a study, its patients counted.
+
+    Raises
+    ------
+    DataError
+        As `load_log`, with the first twenty bad rows of all parts; for more kinds of patients than `MOST_KINDS`, or
+        fewer than 100 patients.
+    UsageError
+        For what cannot be counted, and as `Workers.map`.
+    """
+    require_countable(source)
+    counting = Counting(source.features, columns_of(source), source.joined, source.header)
+    records, decisions = count_parts(counting, source.parts, workers, progress)
+    _check_outcomes(source, records, decisions)
+    return log_of(source, records, decisions, None)
+
+
+def count_parts(
+    counting: Counting, parts: Sequence[Path], workers: Workers, progress: Progress = SILENT
+) -> tuple[IntArray, LoggedDecisions]:
+    """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
+    bad: dict[str, Arrays] = {}
+    total = Kinds(len(counting.columns.outcome))
+    for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
+        if found["n_bad"][0]:
+            bad[str(found["part"][0])] = found
+        elif not bad:
+            total.add(found["kinds"], found["counts"])
+    _raise_if_bad([bad[str(part)] for part in sorted(map(str, parts)) if str(part) in bad])
+    kinds, counts = total.sorted()
+    if counts.sum() < FEWEST_PATIENTS:
+        raise DataError(
+            f"{_said(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
+            "as one file, without --workers and --cluster"
+        )
+    numbers = kinds.view(np.float64)
+    actions = kinds[:, 1].astype(np.intp)
+    return kinds[:, 0].astype(np.intp), LoggedDecisions(
+        actions=actions,
+        names=tuple(name for _, name in counting.columns.treatments),
+        propensities=numbers[:, 2].copy(),
+        rewards=numbers[:, 3].copy(),
+        missing=kinds[:, 4].astype(np.bool_),
+        outcomes={name: numbers[:, N_OWN + place].copy() for place, name in enumerate(counting.columns.outcome)},
+        counts=counts,
+    )
+
+
+def _said(parts: Sequence[Path]) -> str:
+    return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
+
+
+def count_part(counting: Counting, part: Path) -> Arrays:
+    """The kinds of patients of one file and how many there are of each, or its bad rows; memory does not grow with it.
+
+    Returns
+    -------
+    dict of array
+        `part` (its name), `kinds` (m, 5 + n_outcomes) and `counts` (m,) as `Kinds.sorted`; `n_bad` (1,), `bad`, the
+        first twenty lines about bad rows.
+    """
+    bad, total, first = BadRows(), Kinds(len(counting.columns.outcome)), 0
+    for frame in _frames(counting, part):
+        table = _PartTable(part.as_posix(), frame, part, counting.header, first)
+        first += len(frame)
+        kinds = _kinds(counting, table, bad)
+        if kinds is not None:
+            total.add(kinds, np.ones(len(kinds), dtype=np.int64))
+    try:
+        bad.raise_if_any()
+        said: list[str] = []
+    except DataError as error:
+        said = str(error).splitlines()[:SHOWN]
+    found, counts = total.sorted()
+    return {
+        "part": np.array([str(part)]),
+        "kinds": found,
+        "counts": counts,
+        "n_bad": np.array([bad.count]),
+        "bad": np.array(said, dtype=np.str_),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _PartTable(DataTable):
+    """Some rows of a file, behind so many."""
+
+    before: int = 0
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row, counted from the file's first."""
+        return places_of(Path(self.name), [self.before + row for row in rows], header=self.header)
+
+
+def _frames(counting: Counting, part: Path) -> Iterator[pd.DataFrame]:
+    """The columns that are read, some rows at a time."""
+    file = open_columns(part, header=counting.header)
+    check_separated(file)
+    for name in counting.names:
+        if name not in file.schema.names:
+            raise DataError(
+                f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
+                f"{', '.join(file.schema.names)}"
+            )
+    for batch in file.batches(list(counting.names)):
+        yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+
+
+def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
+    """The kind of each row, (n_rows, 5 + n_outcomes): whole numbers, and the bits of numbers; None if a row is bad."""
+    tables = LogTables({TABLE: table}, "")
+    tables = tables.with_joined(counting.joined) if counting.joined else tables
+    records = read_records(table, counting.features, bad)
+    try:
+        found = read_decisions(tables, counting.columns, bad)
+    except DataError:
+        if bad.count:
+            return None  # told of all parts together
+        raise
+    numbers = np.empty((len(table), N_OWN + len(found.outcomes)))
+    kinds = numbers.view(np.int64)
+    kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
+    numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
+    for place, values in zip((3, *range(N_OWN, numbers.shape[1])), (found.rewards, *found.outcomes.values())):
+        # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
+        numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
+    return kinds
+
+
+class Kinds:
+    """Distinct rows of whole numbers with their counts, to which more are added.
+
+    Parameters
+    ----------
+    n_outcomes : int
+        Behind the columns that every log has.
+    """
+
+    # Rows are only made distinct where there are so many, or twice as many as distinct ones.
+    FEW = 1 << 18
+
+    def __init__(self, n_outcomes: int) -> None:
+        self._kinds = [np.empty((0, N_OWN + n_outcomes), dtype=np.int64)]
+        self._counts = [np.empty(0, dtype=np.int64)]
+        self._n_rows = self._n_distinct = 0
+
+    def add(self, kinds: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Add rows, (m, n_columns), and how often there is each, (m,)."""
+        if len(kinds) > 1:
+            kinds, counts = _distinct(kinds, counts)
+        self._kinds.append(kinds)
+        self._counts.append(counts)
+        self._n_rows += len(kinds)
+        if self._n_rows > max(self.FEW, 2 * self._n_distinct):
+            self._settle()
+
+    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct rows in order, and their counts."""
+        self._settle()
+        order = np.lexsort(self._kinds[0].T[::-1])
+        return self._kinds[0][order], self._counts[0][order]
+
+    def _settle(self) -> None:
+        kinds, counts = _distinct(np.concatenate(self._kinds), np.concatenate(self._counts))
+        if len(kinds) > MOST_KINDS:
+            raise DataError(
+                f"there are more than {MOST_KINDS:,} kinds of patients (record, treatment, propensity and outcomes): "
+                "round the propensities or outcomes that have most values, or declare coarser features"
+            )
+        self._kinds, self._counts, self._n_rows = [kinds], [counts], len(kinds)
+        self._n_distinct = len(kinds)
+
+
+def _distinct(
+    kinds: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows, and the sums of their counts."""
+    codes = np.zeros(len(kinds), dtype=np.int64)
+    n_codes = 1
+    for column in kinds.T:
+        own, values = pd.factorize(column)
+        if len(values) > 1:
+            codes = codes * len(values) + own
+            n_codes *= len(values)
+        if n_codes >= 1 << 31:  # numbered anew, so that the product never overflows
+            codes, found = pd.factorize(codes)
+            n_codes = len(found)
+    codes, found = pd.factorize(codes)
+    first = np.empty(len(found), dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    sums = np.zeros(len(found), dtype=np.int64)
+    np.add.at(sums, codes, counts)
+    return kinds[first], sums
+
+
+def _raise_if_bad(found: Iterable[Arrays]) -> None:
+    """DataError with the first twenty bad rows of all parts, and how many more there are."""
+    parts = list(found)
+    lines = [str(line) for part in parts for line in part["bad"]][:SHOWN]
+    if lines:
+        more = sum(int(part["n_bad"][0]) for part in parts) - len(lines)
+        raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more > 0 else [])]))
+
+
+def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecisions) -> None:
+    """As for a log of rows: of each kind as many rows as the checks can tell apart."""
+    counts = decisions.counts_of(np.arange(len(records)))
+    rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, 1 if counts is None else counts))
+    frame = source.space.decode(records[rows])
+    frame = frame.assign(**{name: values[rows] for name, values in decisions.outcomes.items()})
+    first = open_columns(source.parts[0], header=source.header).schema.names
+    others = pd.DataFrame(index=frame.index, columns=[name for name in first if name not in frame.columns], dtype=float)
+    table = DataTable(_said(source.parts), pd.concat([frame, others], axis=1))
+    check_outcomes(source, LogTables({TABLE: table}, ""))
