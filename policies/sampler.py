@@ -145,8 +145,8 @@ class Sampler:
             For a row that is not in the table, or `first` or `threads` out of range.
         TypeError
             For rows that are no whole numbers.
-        ModuleNotFoundError
-            For compiled=True without numba.
+        ImportError
+            For compiled=True without a numba that works.
         """
         asked = np.asarray(rows)
         if asked.ndim != 1 or not (np.issubdtype(asked.dtype, np.integer) or asked.size == 0):
@@ -183,7 +183,7 @@ class Sampler:
         worth = is_compiled() or choices >= WORTH_COMPILING if compiled is None else compiled
         try:
             return partial(compiled_kernel(), self._leads, self.thresholds) if worth else self._by_numpy
-        except ModuleNotFoundError:
+        except ImportError:  # no numba, or one that does not know this NumPy
             if compiled:
                 raise
             return self._by_numpy

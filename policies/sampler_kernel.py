@@ -84,7 +84,7 @@ def draw_rows(  # noqa: PLR0917 - compiled functions take no names
 
 @lru_cache(maxsize=1)
 def compiled_kernel() -> Kernel:
-    """`draw_rows`, compiled; ModuleNotFoundError without numba.
+    """`draw_rows`, compiled; ImportError without a numba that works.
 
     What is compiled is kept on the disk, beside this file or in the user's cache; where neither can be written, it is
     compiled again by each process.
