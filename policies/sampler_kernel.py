@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 # SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i of key is the mixed
-# value of key + (i + 1) STEP. Mixing is one to one, so each of the 2^64 words comes once in a period.
+# value of key + (i + 1) STEP. Mixing is one to one, so each of the 2^64 words comes once in a period. Two keys that are
+# drawn at random have one of n words in common with a probability of at most n / 2^63.
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 FIRST_SHIFT, SECOND_SHIFT, THIRD_SHIFT = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -23,7 +24,7 @@ BIT_SHIFT, SUM_SHIFT, LEAD_SHIFT = np.uint64(15), np.uint64(48), np.uint64(49)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 # Rows that are looked up before anything is done with them: one after another, many look-ups are under way at once,
-# and what follows needs no branch and is done for eight choices at a time. Small enough for the nearest cache.
+# and what follows needs no branch and is done for several choices at a time. Small enough for the nearest cache.
 BATCH = 1024
 
 # From so many choices on, importing numba and loading or compiling the loop takes less time than it saves.
@@ -34,7 +35,7 @@ Kernel = Callable[..., int]
 
 def draw_rows(  # noqa: PLR0917 - compiled functions take no names
     leads: Any, thresholds: Any, rows: Any, key: np.uint64, first: np.uint64, actions: Any
-) -> int:  # pragma: no cover - compiled
+) -> int:
     """Write the action of each row, and return how many were written: all, or those before a row that is not there.
 
     Not for the interpreter, where whole numbers of 64 bits do not wrap around in silence.
