@@ -173,8 +173,15 @@ def single_measures():
             built.release()
 
     return [
-        Measure(RELEASED, "**ps.select**, exponential, built and drawn", SINGLE, partial(release, SINGLE)),
-        Measure(RELEASED, "**ps.select**, exponential, built before", SINGLE, partial(release_built, SINGLE)),
+        Measure(
+            RELEASED, "**ps.select**, whole numbers, constant work, built and drawn", SINGLE, partial(release, SINGLE)
+        ),
+        Measure(
+            RELEASED,
+            "**ps.select**, whole numbers, constant work, built before",
+            SINGLE,
+            partial(release_built, SINGLE),
+        ),
         Measure(RESPONSE, "**ps.local.privatize**", len(values), partial(ps.local.privatize, values, channel)),
     ]
 
@@ -191,9 +198,9 @@ def peer_measures(python):
         return float(process.stdout.readline())
 
     single = (
-        "diffprivlib, exponential, built before",
-        "diffprivlib, exponential, built and drawn",
-        "OpenDP, noisy max",
+        "diffprivlib, floating point, built before",
+        "diffprivlib, floating point, built and drawn",
+        "OpenDP, noisy max, exact",
     )
     measures = [Measure(RELEASED, name, SINGLE, partial(ask, name)) for name in single]
     name = "OpenDP, randomised response"

@@ -22,9 +22,9 @@ terms = {"epsilon": EPSILON, "sensitivity": SENSITIVITY, "utility": SCORES}
 built = Exponential(**terms)
 
 CHOICES = {
-    "OpenDP, noisy max": lambda: noisy_max(SCORES),
-    "diffprivlib, exponential, built before": built.randomise,
-    "diffprivlib, exponential, built and drawn": lambda: Exponential(**terms).randomise(),
+    "OpenDP, noisy max, exact": lambda: noisy_max(SCORES),
+    "diffprivlib, floating point, built before": built.randomise,
+    "diffprivlib, floating point, built and drawn": lambda: Exponential(**terms).randomise(),
     "OpenDP, randomised response": lambda: response(0),
 }
 

@@ -80,6 +80,8 @@ class Sampler:
     ----------
     n_rows, n_actions : int
         m and k.
+    thresholds : array of uint64, (m, k - 1)
+        T_j: the probability of the actions up to j, times 2^63.
     rounding : float
         An upper bound of |log(drawn / given)| over all probabilities > 0, so that a table of privacy loss epsilon is
         drawn from with at most epsilon + 2 rounding. Probabilities of 0 stay 0.
