@@ -27,6 +27,9 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 # and what follows needs no branch and is done for several choices at a time. Small enough for the nearest cache.
 BATCH = 1024
 
+# Types of the places of distinct rows, the smaller the nearer they are kept; what is compiled depends on it.
+PLACES = (np.uint16, np.uint32)
+
 # From so many choices on, importing numba and loading or compiling the loop takes less time than it saves.
 WORTH_COMPILING = 30_000_000
 
@@ -34,7 +37,7 @@ Kernel = Callable[..., int]
 
 
 def draw_rows(  # noqa: PLR0917 - compiled functions take no names
-    leads: Any, thresholds: Any, rows: Any, key: np.uint64, first: np.uint64, actions: Any
+    leads: Any, thresholds: Any, places: Any, rows: Any, key: np.uint64, first: np.uint64, actions: Any
 ) -> int:
     """Write the action of each row, and return how many were written: all, or those before a row that is not there.
 
@@ -42,24 +45,29 @@ def draw_rows(  # noqa: PLR0917 - compiled functions take no names
 
     Parameters
     ----------
-    leads : array of uint64, (m,)
+    leads : array of uint64, (d,)
         The 15 leading bits of up to four thresholds; empty where there are more.
-    thresholds : array of uint64, (m, k - 1)
+    thresholds : array of uint64, (d, k - 1)
+        Of the distinct rows.
+    places : array of uint16 or uint32, (m,)
+        Which of these each row is; empty if all are distinct.
     rows : array of intp, (n,)
     key, first : uint64
         The word of rows[i] is that of first + i.
     actions : array of int, (n,)
         What is written.
     """
-    with_leads = len(leads) > 0
+    with_leads, with_places = len(leads) > 0, len(places) > 0
+    m = np.uint64(len(places) if with_places else len(thresholds))
     words, found = np.empty(BATCH, np.uint64), np.empty(BATCH, np.uint64)
     for start in range(0, len(rows), BATCH):
         size = min(BATCH, len(rows) - start)
         for i in range(size):
             row = np.uint64(rows[start + i])  # below 0 becomes 2^63 or more
-            if row >= np.uint64(len(thresholds)):
+            if row >= m:
                 return start + i
-            found[i] = leads[row] if with_leads else ZERO
+            place = np.uint64(places[row]) if with_places else row
+            found[i] = leads[place] if with_leads else ZERO
         again = ZERO if with_leads else ONE
         for i in range(size):
             word = key + (first + np.uint64(start + i) + ONE) * STEP
@@ -77,8 +85,9 @@ def draw_rows(  # noqa: PLR0917 - compiled functions take no names
             for i in range(size):
                 if found[i] != ZERO or not with_leads:
                     row, action = np.uint64(rows[start + i]), ZERO
+                    place = np.uint64(places[row]) if with_places else row
                     for j in range(thresholds.shape[1]):
-                        action += np.uint64(thresholds[row, j] <= words[i] >> ONE)
+                        action += np.uint64(thresholds[place, j] <= words[i] >> ONE)
                     actions[start + i] = action
     return len(rows)
 
@@ -94,7 +103,8 @@ def compiled_kernel() -> Kernel:
     leads, rows, actions = np.zeros(1, np.uint64), np.zeros(0, np.intp), np.zeros(0, np.uint8)
     try:
         kernel: Kernel = njit(nogil=True, cache=True)(draw_rows)
-        kernel(leads, leads[:, None], rows, ZERO, ZERO, actions)
+        for kind in PLACES:
+            kernel(leads, leads[:, None], np.zeros(1, kind), rows, ZERO, ZERO, actions)
     except (OSError, RuntimeError):
         kernel = njit(nogil=True)(draw_rows)
     return kernel
