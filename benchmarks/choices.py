@@ -102,6 +102,7 @@ def bulk_measures():
     rows = rng.integers(len(distinct.first), size=COMPILED)
     usual = np.tile(rng.choice(problem.n_records, size=1 << 20, p=problem.prior), COMPILED >> 20)
     of_records, of_rows = ps.Sampler(table), ps.Sampler(table[distinct.first])
+    of_optimum = ps.Sampler(ps.make_policy("optimal", epsilon=EPSILON).probabilities(problem))
     by_rows = np.ascontiguousarray(table)
     sensitivity = problem.sensitivity.value
     scores = problem.utilities * (EPSILON / (2 * sensitivity))
@@ -137,6 +138,7 @@ def bulk_measures():
         Measure(BULK, "**ps.Sampler**, records drawn evenly", COMPILED, partial(ours, of_records, records, True)),
         Measure(BULK, "**ps.Sampler**, records drawn from the prior", COMPILED, partial(ours, of_records, usual, True)),
         Measure(BULK, "**ps.Sampler**, distinct rows", COMPILED, partial(ours, of_rows, rows, True)),
+        Measure(BULK, "**ps.Sampler** of the optimum's table", COMPILED, partial(ours, of_optimum, records, True)),
         Measure(BULK, "**ps.Sampler** without numba, records", ARRAYS, partial(ours, of_records, some, False)),
         Measure(
             BULK,
