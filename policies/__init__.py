@@ -6,7 +6,7 @@ privacy_loss   what a table of action probabilities reveals, exactly; guess_rate
 problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
 named_records  names and groups of records
 mask           which actions a record allows; by_mask: any policy where records do not allow every action
-distinct       each distinct row once, where a policy is the same on these
+distinct       each distinct row once, where a policy is the same on these; equal_rows: which rows are equal
 policy         Policy: probabilities, guarantee and sampler in one
 sampler        Sampler: many choices from one table; sampler_kernel: its compiled loop
 reference      greedy, uniform, best-fixed

@@ -17,19 +17,16 @@ neighbours: there a problem is left as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
 from policies.adjacency import AnyRecord
 from policies.arrays import Changed, FloatArray, IntArray
+from policies.equal_rows import equal_rows
 from policies.named_records import Records
 from policies.policy import Policy
 from policies.problem import DecisionProblem, once_per_problem
 from policies.sensitivity import Sensitivity, Witness
-
-# 2^64 divided by the golden ratio: multiplying by it spreads the bits of a row over its key.
-_SPREAD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,27 +79,8 @@ def distinct_rows(problem: DecisionProblem) -> DistinctRows | None:
     columns = [column.view(np.uint64) for table in tables for column in table.T]
     if problem.admissible is not None:
         columns += [column.astype(np.uint64) for column in problem.admissible.T]
-    for attempt in count(1):
-        _, first, row = np.unique(_keys(columns, attempt), return_index=True, return_inverse=True)
-        # Equal rows have equal keys; whether equal keys have equal rows is looked up.
-        if all(np.array_equal(column[first][row], column) for column in columns):
-            break
-    if len(first) == problem.n_records:
-        return None
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return DistinctRows(first[order], rank[row])
-
-
-def _keys(columns: list[np.ndarray], attempt: int) -> np.ndarray:
-    """A number for each row, which distinct rows hardly ever share; another one at each attempt."""
-    keys = np.full(len(columns[0]), attempt, dtype=np.uint64)
-    for column in columns:
-        keys ^= column
-        keys *= np.uint64(_SPREAD)
-        keys ^= keys >> np.uint64(29 + attempt)
-    return keys
+    found = equal_rows(columns)
+    return None if found is None else DistinctRows(*found)
 
 
 def once_each(policy: Policy, problem: DecisionProblem) -> DecisionProblem:

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.arrays import FloatArray, IntArray, blocks, probability_table
+from policies.equal_rows import equal_rows
 from policies.html_table import html_table
 from policies.sampler_kernel import (
     BIT_SHIFT,
@@ -46,6 +47,7 @@ from policies.sampler_kernel import (
     GUARD,
     LEAD_SHIFT,
     ONE,
+    PLACES,
     SECOND_FACTOR,
     SECOND_SHIFT,
     STEP,
@@ -80,6 +82,8 @@ class Sampler:
     ----------
     n_rows, n_actions : int
         m and k.
+    thresholds : array of uint64, (d, k - 1)
+        T_j of each distinct row: the probability of the actions up to j, times 2^63.
     rounding : float
         An upper bound of |log(drawn / given)| over all probabilities > 0, so that a table of privacy loss epsilon is
         drawn from with at most epsilon + 2 rounding. Probabilities of 0 stay 0.
@@ -91,8 +95,9 @@ class Sampler:
 
     Notes
     -----
-    For up to five actions, the 15 leading bits of a row's thresholds stand together in one word: a choice reads no more
-    than that, unless its random word begins with the same 15 bits as a threshold. The proof is in `policies.sampler`.
+    Equal rows are kept once, and a row that is asked for is looked up among these. For up to five actions, the 15
+    leading bits of a row's thresholds stand together in one word: a choice reads no more than that, unless its random
+    word begins with the same 15 bits as a threshold. The proof is in `policies.sampler`.
 
     Examples
     --------
@@ -105,9 +110,14 @@ class Sampler:
         """Check the table and turn it into thresholds."""
         table = probability_table(probabilities, "probabilities")
         self.n_rows, self.n_actions = table.shape
-        self.thresholds: Words = np.empty((self.n_rows, self.n_actions - 1), dtype=np.uint64)
+        distinct = equal_rows([column.view(np.uint64) for column in table.T])
+        self._places = np.empty(0, dtype=PLACES[0])  # none: each row is its own
+        if distinct is not None:
+            table = table[distinct[0]]
+            self._places = distinct[1].astype(next(kind for kind in PLACES if len(table) <= np.iinfo(kind).max))
+        self.thresholds: Words = np.empty((len(table), self.n_actions - 1), dtype=np.uint64)
         self.rounding = 0.0
-        for rows in blocks(self.n_rows):
+        for rows in blocks(len(table)):
             weights, rounding = whole_weights(np.ascontiguousarray(table[rows]))
             np.cumsum(weights[:, :-1], axis=1, out=self.thresholds[rows])
             self.rounding = max(self.rounding, rounding)
@@ -145,8 +155,8 @@ class Sampler:
             For a row that is not in the table, or `first` or `threads` out of range.
         TypeError
             For rows that are no whole numbers.
-        ModuleNotFoundError
-            For compiled=True without numba.
+        ImportError
+            For compiled=True without a numba that works.
         """
         asked = np.asarray(rows)
         if asked.ndim != 1 or not (np.issubdtype(asked.dtype, np.integer) or asked.size == 0):
@@ -182,8 +192,8 @@ class Sampler:
         """What writes the actions of some rows: the compiled loop or NumPy."""
         worth = is_compiled() or choices >= WORTH_COMPILING if compiled is None else compiled
         try:
-            return partial(compiled_kernel(), self._leads, self.thresholds) if worth else self._by_numpy
-        except ModuleNotFoundError:
+            return partial(compiled_kernel(), self._leads, self.thresholds, self._places) if worth else self._by_numpy
+        except ImportError:  # no numba, or one that does not know this NumPy
             if compiled:
                 raise
             return self._by_numpy
@@ -193,11 +203,12 @@ class Sampler:
         outside = (rows < 0) | (rows >= self.n_rows)
         if outside.any():
             return int(outside.argmax())
-        actions[:] = self._choose(rows, _words(len(rows), key, first))
+        places = self._places[rows] if len(self._places) else rows
+        actions[:] = self._choose(places, _words(len(rows), key, first))
         return len(rows)
 
-    def _choose(self, rows: IntArray, words: Words) -> Words:
-        """The action of each row for its word of 64 bits."""
+    def _choose(self, rows: NDArray[Any], words: Words) -> Words:
+        """The action of each distinct row for its word of 64 bits."""
         if not len(self._leads):
             return _passed(self.thresholds[rows], words)
         lead, found = (words >> LEAD_SHIFT) * EACH, self._leads[rows]
