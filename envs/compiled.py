@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
 from envs.dynamics import FLAGS_AT_ONCE, BoolArray, CodeArray, FlagSum, GridTables, absence_of, exponents_of, nights_of
-from envs.hazard import POWERS
 from envs.philox import Key
 from envs.records import IntArray
 from envs.stay import Ward
@@ -32,7 +31,7 @@ WORTH_COMPILING = 1 << 23
 # A thread costs more than it saves for fewer.
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
-MOST_OUTCOMES = 62
+MOST_OUTCOMES = 30
 Int32Array = NDArray[np.int32]
 
 
@@ -43,19 +42,14 @@ class Tables(NamedTuple):
     ----------
     values : array
         All tables of the course, one after the other.
-    absence_start, absence_group, night_start, night_group : array of int, (n_flags,)
-        Where a flag's table starts in `values`, and which group it belongs to: tables of a group have the same places.
-        Group -1: of absence, 2 * action + present; of a night, the flag does not appear.
-    hazard_start, hazard_group : array of int, (n_hazards, 2), (n_hazards,)
-        Likewise of level and slope, of each event and death.
-    cost_start, cost_group : int
-        Likewise of the treatments' costs.
+    start, group : array of int
+        Where a table starts in `values`, and which group it belongs to: tables of a group have the same places. First
+        of each flag its absence, then of each flag its nights; then level and slope of each event and of death; last
+        the cost of treatment. Group -1: of absence, the place is 2 * action + present; a night without such a table.
     of_fixed, of_flags, of_action : array of int32, (n_groups, n_fixed), (n_groups, 2^n_flags), (n_groups,)
         What adds to a place in the tables of a group.
     danger, harm : array, (n_hazards, n_parts, 4096), (1, n_parts, 4096)
         Sums of kappa over the flags left, and of weights over the outcomes, for each twelve of them.
-    powers : array
-        `envs.hazard.POWERS`.
     codes : array of int16, (n_fixed, n_columns)
         Observations of the records without a flag, on day 0.
     flag_axes : array of int
@@ -69,20 +63,13 @@ class Tables(NamedTuple):
     """
 
     values: FloatArray
-    absence_start: IntArray
-    absence_group: IntArray
-    night_start: IntArray
-    night_group: IntArray
-    hazard_start: IntArray
-    hazard_group: IntArray
-    cost_start: int
-    cost_group: int
+    start: IntArray
+    group: IntArray
     of_fixed: Int32Array
     of_flags: Int32Array
     of_action: IntArray
     danger: FloatArray
     harm: FloatArray
-    powers: FloatArray
     codes: CodeArray
     flag_axes: IntArray
     guide: Int32Array
@@ -132,17 +119,18 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     course, space = ward.course, ward.scenario.space
     shape, flag_axes = np.array(space.shape), np.array([space.axis(flag) for flag in ward.scenario.transient], dtype=int)
     n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
-    absences = []
+    tables = []
     for grid in absence_of(course):
         if grid[0].size == 2:
             both = np.broadcast_to(grid.reshape(len(grid), 2), (n_actions, 2)).ravel()
-            absences.append((groups.append(both), -1))
+            tables.append((groups.append(both), -1))
         else:
-            absences.append(groups.add(grid))
+            tables.append(groups.add(grid))
     nights = nights_of(course)
-    mornings = [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
-    hazards = [([groups.add(grid) for grid in grids], kappa) for grids, kappa in exponents_of(course)]
-    cost_start, cost_group = groups.add(payoff.costs)
+    tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
+    exponents = exponents_of(course)
+    tables += [groups.add(grid) for grids, _ in exponents for grid in grids]
+    tables.append(groups.add(payoff.costs))
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
@@ -162,18 +150,13 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     sampler = ward.arrivals.sampler
     return Tables(
         np.concatenate(groups.values),
-        *_columns(absences),
-        *_columns(mornings),
-        np.array([[level[0], slope[0]] for (level, slope), _ in hazards]),
-        np.array([level[1] for (level, _), _ in hazards]),
-        cost_start,
-        cost_group,
+        np.array([start for start, _ in tables]),
+        np.array([group for _, group in tables]),
         (codes @ strides).T.astype(np.int32),
         (bits @ strides[flag_axes]).T.astype(np.int32),
         np.array([key[2] for key in groups.keys]),
-        np.stack([_sums(kappa) for _, kappa in hazards]),
+        np.stack([_sums(kappa) for _, kappa in exponents]),
         _sums(payoff.weights)[np.newaxis],
-        POWERS,
         ward.observe(codes, 0).copy(),
         flag_axes,
         sampler.guide,
@@ -184,11 +167,6 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         -1 if ward.horizon == 1 else len(shape),
         ward.horizon,
     )
-
-
-def _columns(pairs: list[tuple[int, int]]) -> tuple[IntArray, IntArray]:
-    start, group = np.array(pairs, dtype=int).reshape(-1, 2).T
-    return start.copy(), group.copy()
 
 
 def _bits(numbers: IntArray, n_bits: int) -> IntArray:
