@@ -26,8 +26,6 @@ from envs.records import IntArray
 from envs.stay import Ward
 from envs.utility import Payoff
 
-# So many days of patients take as long to treat as the kernel may take to compile.
-WORTH_COMPILING = 1 << 23
 # A thread costs more than it saves for fewer.
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
@@ -187,9 +185,11 @@ def _sums(weights: FloatArray) -> FloatArray:
     return sums
 
 
-def can_compile(ward: Ward) -> bool:
-    """Whether the kernel can treat a ward's patients: numba is installed, and there are not more outcomes than bits."""
-    return ward.n_draws <= MOST_OUTCOMES and find_spec("numba") is not None
+def why_not(ward: Ward) -> str:
+    """Why compiled code cannot treat a ward's patients, in words; nothing if it can."""
+    if ward.n_draws > MOST_OUTCOMES:
+        return f"the scenario has {ward.n_draws} outcomes, and compiled code can treat at most {MOST_OUTCOMES}"
+    return "" if find_spec("numba") else "this needs numba: pip install 'policysim[fast]'"
 
 
 def is_compiled() -> bool:
@@ -234,20 +234,34 @@ class Pass:
         self._edges = [n * part // most for part in range(most + 1)]
         if threads is None and n < 2 * PLACES_PER_THREAD:
             self._edges = [0, n]
-        self.look_up(np.arange(n))
+        self._look_up(np.arange(n))
 
-    def look_up(self, who: IntArray) -> None:
+    def patients(self) -> tuple[CodeArray, IntArray, BoolArray]:
+        """Level codes, days and whose stay has ended, as views: they change with the patients."""
+        n_columns = self.places.seen.shape[1] - (self._tables.day_column >= 0)
+        return self.places.seen[:, :n_columns], self.places.days, self.places.over
+
+    def _look_up(self, who: IntArray) -> None:
         """Bring the two parts of the records of some places in line with what is seen there."""
-        t, (fixed, flags, _, _, seen) = self._tables, self.places
-        rows = seen[who, : len(t.codes[0]) - (t.day_column >= 0)].astype(np.int64)
-        flags[who] = rows[:, t.flag_axes] @ (1 << np.arange(len(t.flag_axes)))
+        t, (codes, _, _) = self._tables, self.patients()
+        rows = codes[who].astype(np.int64)
+        self.places.flags[who] = rows[:, t.flag_axes] @ (1 << np.arange(len(t.flag_axes)))
         rows[:, t.flag_axes] = 0
-        lengths = t.codes[-1, : rows.shape[1]].astype(np.int64) + 1
-        fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(lengths))
+        lengths = t.codes[-1, : codes.shape[1]].astype(np.int64) + 1
+        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(lengths))
 
-    def admit(self, time: int, key: Key) -> None:
-        """Admit patients drawn from the cohort to the places whose stay has ended."""
-        self._share(_kernel().admit, time, _words(key), self._tables, self.places)
+    def admit(self, time: int, key: Key, who: IntArray) -> None:
+        """Admit patients drawn from the cohort to some places."""
+        chosen = np.zeros(len(self.places.over), dtype=np.bool_)
+        chosen[who] = True
+        self._share(_kernel().admit, time, _words(key), chosen, self._tables, self.places)
+
+    def admit_given(self, who: IntArray, codes: CodeArray) -> None:
+        """Admit patients with these level codes, (m or 1, n_features), to some places."""
+        seen, days, over = self.patients()
+        seen[who], days[who], over[who] = codes, 0, False
+        self.places.seen[who, seen.shape[1] :] = 0
+        self._look_up(who)
 
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool

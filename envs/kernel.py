@@ -73,14 +73,14 @@ def settle(places, n, time, key, words, t, p):
 
 
 @njit(nogil=True, cache=True)
-def admit(start, stop, time, key, t, p):
-    """Admit patients to the places whose stay has ended."""
+def admit(start, stop, time, key, chosen, t, p):
+    """Admit patients to the places that are chosen."""
     places, words = np.empty(BLOCK, dtype=np.int32), np.empty((4, BLOCK), dtype=np.uint32)
     place = start
     while place < stop:
         n = 0
         while place < stop and n < BLOCK:
-            if p.over[place]:
+            if chosen[place]:
                 places[n] = place
                 n += 1
             place += 1

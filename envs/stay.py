@@ -105,10 +105,10 @@ class Ward:
         return MultiDiscrete(np.array(lengths), dtype=np.int16)
 
     def observe(self, codes: CodeArray, days: ArrayLike) -> CodeArray:
-        """Observations, (m, n_features) or one column more: new arrays, column-major."""
+        """Observations, (m, n_features) or one column more: new arrays, row-major."""
         if self.horizon == 1:
-            return codes.copy(order="F")
-        seen = np.empty((len(codes), codes.shape[1] + 1), dtype=np.int16, order="F")
+            return codes.copy(order="C")
+        seen = np.empty((len(codes), codes.shape[1] + 1), dtype=np.int16)
         seen[:, :-1], seen[:, -1] = codes, days
         return seen
 
