@@ -48,16 +48,14 @@ class Tables(NamedTuple):
         What adds to a place in the tables of a group.
     danger, harm : array, (n_hazards, n_parts, 4096), (1, n_parts, 4096)
         Sums of kappa over the flags left, and of weights over the outcomes, for each twelve of them.
-    codes : array of int16, (n_fixed, n_columns)
-        Observations of the records without a flag, on day 0.
-    flag_axes : array of int
-        The columns of the flags.
+    codes_of_fixed, codes_of_flags : array of int16, (n_fixed, n_columns), (2^n_flags, n_columns)
+        Observations on day 0 of the records without a flag; of the first record with these flags. Together: either's.
     guide, cumulative, last
         Of `PatientSampler`.
     high, low : array of int32, (n, 2)
         Fixed and flags of a record's two parts, record // len(low) and the rest: those of the record are their sums.
-    day_column, horizon : int
-        The column of the day, -1 without one; the number of days.
+    n_flags, horizon : int
+        The number of transient flags, and of days.
     """
 
     values: FloatArray
@@ -68,25 +66,24 @@ class Tables(NamedTuple):
     of_action: IntArray
     danger: FloatArray
     harm: FloatArray
-    codes: CodeArray
-    flag_axes: IntArray
+    codes_of_fixed: CodeArray
+    codes_of_flags: CodeArray
     guide: Int32Array
     cumulative: FloatArray
     last: int
     high: Int32Array
     low: Int32Array
-    day_column: int
+    n_flags: int
     horizon: int
 
 
 class Places(NamedTuple):
-    """The patients of an environment, (n, ...): the number of days treated so far, whose stay has ended, what is seen."""
+    """The patients of an environment, (n,): the two parts of their records, days treated so far, whose stay is over."""
 
     fixed: Int32Array
     flags: Int32Array
     days: IntArray
     over: BoolArray
-    seen: CodeArray
 
 
 class _Groups:
@@ -115,7 +112,7 @@ class _Groups:
 def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     """A ward's numbers, and what its outcomes are worth."""
     course, space = ward.course, ward.scenario.space
-    shape, flag_axes = np.array(space.shape), np.array([space.axis(flag) for flag in ward.scenario.transient], dtype=int)
+    shape, flag_axes = np.array(space.shape), ward.flag_axes
     n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
     tables = []
     for grid in absence_of(course):
@@ -155,14 +152,14 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         np.array([key[2] for key in groups.keys]),
         np.stack([_sums(kappa) for _, kappa in exponents]),
         _sums(payoff.weights)[np.newaxis],
-        ward.observe(codes, 0).copy(),
-        flag_axes,
+        ward.observe(codes, 0),
+        ward.observe(bits @ np.eye(len(shape), dtype=np.int16)[flag_axes], 0).astype(np.int16),
         sampler.guide,
         sampler.cumulative,
         sampler.last,
         high,
         low,
-        -1 if ward.horizon == 1 else len(shape),
+        n_flags,
         ward.horizon,
     )
 
@@ -225,30 +222,35 @@ class Pass:
     def __init__(
         self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
     ) -> None:
-        self._tables = tables_of(ward, payoff)
-        n = len(codes)
-        seen = np.ascontiguousarray(ward.observe(codes, days))
-        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy(), seen)
+        self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
+        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
         most = threads or processors()
         self._edges = [n * part // most for part in range(most + 1)]
         if threads is None and n < 2 * PLACES_PER_THREAD:
             self._edges = [0, n]
-        self._look_up(np.arange(n))
+        self._look_up(np.arange(n), codes)
 
-    def patients(self) -> tuple[CodeArray, IntArray, BoolArray]:
-        """Level codes, days and whose stay has ended, as views: they change with the patients."""
-        n_columns = self.places.seen.shape[1] - (self._tables.day_column >= 0)
-        return self.places.seen[:, :n_columns], self.places.days, self.places.over
+    def codes(self) -> CodeArray:
+        """Level codes of the patients, (n, n_features)."""
+        return self.observe()[:, : len(self._ward.scenario.space.shape)]
 
-    def _look_up(self, who: IntArray) -> None:
-        """Bring the two parts of the records of some places in line with what is seen there."""
-        t, (codes, _, _) = self._tables, self.patients()
-        rows = codes[who].astype(np.int64)
-        self.places.flags[who] = rows[:, t.flag_axes] @ (1 << np.arange(len(t.flag_axes)))
-        rows[:, t.flag_axes] = 0
-        lengths = t.codes[-1, : codes.shape[1]].astype(np.int64) + 1
-        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(lengths))
+    def observe(self) -> CodeArray:
+        """Observations of the patients, (n, n_columns)."""
+        seen = self._empty()
+        _kernel().show(0, len(seen), self._tables, self.places, seen)
+        return seen
+
+    def _empty(self) -> CodeArray:
+        return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)
+
+    def _look_up(self, who: IntArray, codes: CodeArray) -> None:
+        """Split the records with these level codes, (m or 1, n_features), in two, for some places."""
+        shape, columns = np.array(self._ward.scenario.space.shape), self._ward.flag_axes
+        rows = codes.astype(np.int64)
+        self.places.flags[who] = rows[:, columns] @ (1 << np.arange(len(columns)))
+        rows[:, columns], shape[columns] = 0, 1
+        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(shape))
 
     def admit(self, time: int, key: Key, who: IntArray) -> None:
         """Admit patients drawn from the cohort to some places."""
@@ -258,23 +260,22 @@ class Pass:
 
     def admit_given(self, who: IntArray, codes: CodeArray) -> None:
         """Admit patients with these level codes, (m or 1, n_features), to some places."""
-        seen, days, over = self.patients()
-        seen[who], days[who], over[who] = codes, 0, False
-        self.places.seen[who, seen.shape[1] :] = 0
-        self._look_up(who)
+        self.places.days[who], self.places.over[who] = 0, False
+        self._look_up(who, codes)
 
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """A day of treatment: rewards (n,), who was treated (n,), and outcomes (n_outcomes, n), all new.
+    ) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray]:
+        """A day of treatment: observations (n, n_columns), rewards (n,), who was treated (n,), outcomes (n_outcomes, n).
 
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """
         n = len(actions)
-        rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.bool_)
-        given = self._tables, self.places, rewards, treated, outcomes
+        rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
+        seen = self._empty()
+        given = self._tables, self.places, seen, rewards, treated, outcomes
         self._share(_kernel().treat, time, _words(key), actions, next_step, *given)
-        return rewards, treated, outcomes
+        return seen, rewards, treated, outcomes.view(np.bool_)
 
     def _share(self, work: Callable[..., None], *given: Any) -> None:
         """Do some work on all places, in threads."""

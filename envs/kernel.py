@@ -66,10 +66,6 @@ def settle(places, n, time, key, words, t, p):
         second = record - first * n_low
         fixed, flags = t.high[first, 0] + t.low[second, 0], t.high[first, 1] + t.low[second, 1]
         p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
-        for column in range(t.codes.shape[1]):
-            p.seen[place, column] = t.codes[fixed, column]
-        for flag in range(len(t.flag_axes)):
-            p.seen[place, t.flag_axes[flag]] = (flags >> flag) & 1
 
 
 @njit(nogil=True, cache=True)
@@ -88,6 +84,17 @@ def admit(start, stop, time, key, chosen, t, p):
 
 
 @njit(nogil=True, cache=True)
+def show(start, stop, t, p, seen):
+    """Fill in observations: `Ward.observe`."""
+    for place in range(start, stop):
+        fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
+        for column in range(seen.shape[1]):
+            seen[place, column] = t.codes_of_fixed[fixed, column] | t.codes_of_flags[flags, column]
+        if t.horizon > 1:
+            seen[place, -1] = p.days[place]
+
+
+@njit(nogil=True, cache=True)
 def add_sums(sums, row, flags, n, totals):
     """`FlagSum.of`."""
     totals[:n] = 0.0
@@ -98,15 +105,16 @@ def add_sums(sums, row, flags, n, totals):
 
 
 @njit(nogil=True, cache=True)
-def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, outcomes):
+def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 
     One block of patients after the other, for each step by step, so that a step is the same operation for them all.
     """
-    n_flags, n_hazards, n_groups = len(t.flag_axes), len(t.danger), len(t.of_action)
+    n_flags, n_hazards, n_groups = t.n_flags, len(t.danger), len(t.of_action)
     n_words = 4 * ((n_flags + n_hazards + 3) // 4)
     words, absent = np.empty((n_words, BLOCK), dtype=np.uint32), np.empty((n_flags, BLOCK))
     places, others = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    fixed = np.empty(BLOCK, np.uint32)
     flags, evening, happened = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     action, at, came = np.empty(BLOCK, np.int32), np.empty((n_groups, BLOCK), np.uint32), np.zeros(BLOCK, np.int32)
     total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
@@ -121,13 +129,13 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
             n_others += idle
         philox(places, n, time, key, 1, words)
         for i in range(n):
-            action[i], flags[i] = actions[places[i]], p.flags[places[i]]
-            evening[i] = 0
+            place = np.uint32(places[i])
+            action[i], fixed[i], flags[i], evening[i] = actions[place], p.fixed[place], p.flags[place], 0
         for group in range(n_groups):
             stride = t.of_action[group]
             for i in range(n):
-                fixed = np.uint32(p.fixed[places[i]])
-                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint32(flags[i])] + stride * action[i]
+                parts = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(flags[i])]
+                at[group, i] = parts + stride * action[i]
         # The day.
         for flag in range(n_flags):
             group, begin = t.group[flag], np.uint32(t.start[flag])
@@ -153,7 +161,7 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
         add_sums(t.harm, 0, happened, n, total)
         group, begin = t.group[-1], np.uint32(t.start[-1])
         for i in range(n):
-            place = places[i]
+            place = np.uint32(places[i])
             rewards[place] = 0.0 - (t.values[begin + at[group, i]] + total[i])
             day = p.days[place] + 1
             over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
@@ -162,8 +170,7 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
         # The night, in which all that appears depends on the evening.
         for group in range(n_groups):
             for i in range(n):
-                fixed = np.uint32(p.fixed[places[i]])
-                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint32(evening[i])]
+                at[group, i] = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
         for flag in range(n_flags):
             group, begin = t.group[n_flags + flag], np.uint32(t.start[n_flags + flag])
             if group >= 0:
@@ -171,20 +178,17 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
                     appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
                     flags[i] |= np.int32(appears and not over[i]) << flag
         for i in range(n):
-            place = places[i]
-            p.flags[place] = flags[i]
-            for flag in range(n_flags):
-                p.seen[place, t.flag_axes[flag]] = (flags[i] >> flag) & 1
-            if t.day_column >= 0:
-                p.seen[place, t.day_column] = p.days[place]
+            p.flags[np.uint32(places[i])] = flags[i]
         # What is told.
         for i in range(n_others):
-            rewards[others[i]] = 0.0
+            rewards[np.uint32(others[i])] = 0.0
         evening[: last - first] = 0
         for i in range(n):
-            evening[places[i] - first] = happened[i]
+            evening[np.uint32(places[i] - first)] = happened[i]
         for row in range(n_flags + n_hazards):
+            told = outcomes[row, first:last]
             for i in range(last - first):
-                outcomes[row, first + i] = (evening[i] >> row) & 1
+                told[i] = (evening[i] >> row) & 1
         if next_step:
             settle(others, n_others, time, key, words, t, p)
+        show(first, last, t, p, seen)

@@ -73,6 +73,8 @@ class Ward:
         What the ward is for.
     n_draws : int
         Uniform numbers that a patient takes a day.
+    flag_axes : array of int
+        See `Dynamics`.
     forbids : bool
         Whether any treatment is contraindicated for anybody.
     """
@@ -82,7 +84,7 @@ class Ward:
         self.arrivals = arrivals
         self._dynamics = Dynamics(course)
         self._source = source
-        self.n_draws = self._dynamics.n_draws
+        self.n_draws, self.flag_axes = self._dynamics.n_draws, self._dynamics.flag_axes
         refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
         self._allowed = [(~mask).astype(np.int8) for mask in refused]
         self.forbids = any(mask.any() for mask in refused)

@@ -60,6 +60,8 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         autoreset_mode: str | AutoresetMode = "NextStep",
         compiled: bool | None = None,
     ) -> None:
+        self._pass: Pass | None = None
+        self._seen: CodeArray | None = None
         super().__init__(
             num_envs,
             scenario,
@@ -76,7 +78,6 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         self._treated, self._compiled = 0, bool(compiled)
         self._may_compile = compiled is not False and not reason
         self._counter = philox.Counter()
-        self._pass: Pass | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -95,19 +96,25 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
             return super()._turn(treatments)
         key, time = self._counter.key, self._counter.time
         next_step = self._mode is AutoresetMode.NEXT_STEP
-        rewards, treated, outcomes = self._pass.treat(time, key, treatments, next_step=next_step)
+        self._seen, rewards, treated, outcomes = self._pass.treat(time, key, treatments, next_step=next_step)
         return rewards, treated, outcomes.T
 
     def _settle(self, who: IntArray, given: CodeArray | None) -> None:
         if self._pass is None:
             super()._settle(who, given)
-        elif given is None:
+            return
+        self._seen = None
+        if given is None:
             self._pass.admit(self._counter.time, self._counter.key, who)
         else:
             self._pass.admit_given(who, given)
 
     def _observation(self) -> CodeArray:
-        return super()._observation() if self._pass is None else self._pass.places.seen.copy()
+        if self._pass is None:
+            return super()._observation()
+        # What the pass has just filled in is given away once.
+        seen, self._seen = self._pass.observe() if self._seen is None else self._seen, None
+        return seen
 
     def _draw_day(self) -> FloatArray:
         places = np.arange(self.num_envs)
@@ -120,8 +127,16 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         """Go on with compiled code, if it pays from now on."""
         if self._pass is None and self._may_compile and (self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING)):
             self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
-            self._codes, self._days, self._over = self._pass.patients()
+            self._days, self._over = self._pass.places.days, self._pass.places.over
+
+    @property
+    def _codes(self) -> CodeArray:
+        return self._numpy_codes if self._pass is None else self._pass.codes()
+
+    @_codes.setter
+    def _codes(self, codes: CodeArray) -> None:
+        self._numpy_codes = codes
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy is made of: all but the pass, which it makes for itself."""
-        return {**vars(self), "_pass": None}
+        return {**vars(self), "_numpy_codes": self._codes, "_pass": None, "_seen": None}
