@@ -175,6 +175,8 @@ class Ward:
         # Where no flag can clear, nobody recovers.
         recovered = ~flags.any(axis=0) if len(flags) else False
         over = recovered | died | last
+        if idle is not None:
+            over = over | idle
         # Nothing is gone in the morning that was there in the evening: take away what has appeared in between.
         record, axes = moved.codes.T, self._dynamics.flag_axes
         present = record[axes].astype(np.bool_) & (flags | ~over)

@@ -17,12 +17,54 @@ from envs.cohort import FloatArray
 from envs.compiled import Pass, is_compiled, why_not
 from envs.dynamics import BoolArray, CodeArray
 from envs.records import IntArray
+from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 
 # So many days of patients take NumPy as long as compiling the kernel: seconds, once on a machine.
 WORTH_COMPILING = 1 << 23
 # And so many as fetching what has been compiled before.
 WORTH_FETCHING = 1 << 20
+
+
+ONE_PLACE = np.zeros(1, dtype=np.intp)
+
+
+class TreatmentEnvV1(TreatmentEnv):
+    """Treatment of one patient, once or day by day: version 1.
+
+    ## Description
+    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`; the patients are as many and as ill, but others for
+    the same seed: those of the vector environment's first place.
+
+    ## Version History
+    - v1: random numbers by counting.
+    """
+
+    def __init__(
+        self,
+        scenario: str = "covid",
+        *,
+        utility: Mapping[str, Any] | None = None,
+        horizon: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
+        self._counter = philox.Counter()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[CodeArray, dict[str, Any]]:
+        """Admit a patient; see version 0."""
+        super(TreatmentEnv, self).reset(seed=seed)
+        self._counter.tick(self.np_random)
+        return super().reset(options=options)
+
+    def _draw_arrival(self) -> FloatArray:
+        return philox.arrivals(self._counter.key, ONE_PLACE, self._counter.time)
+
+    def _draw_day(self) -> FloatArray:
+        self._counter.tick(self.np_random)
+        return philox.days(self._counter.key, ONE_PLACE, self._counter.time, self._ward.n_draws).T
 
 
 class TreatmentVectorEnvV1(TreatmentVectorEnv):
@@ -125,7 +167,8 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
 
     def _change_to_pass(self) -> None:
         """Go on with compiled code, if it pays from now on."""
-        if self._pass is None and self._may_compile and (self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING)):
+        worth = WORTH_FETCHING if is_compiled() else WORTH_COMPILING
+        if self._pass is None and self._may_compile and (self._compiled or self._treated >= worth):
             self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
             self._days, self._over = self._pass.places.days, self._pass.places.over
 

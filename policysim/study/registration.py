@@ -9,6 +9,7 @@ points, so nothing simpler makes `gymnasium.make("policysim/Treatment-v0")` work
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -36,6 +37,9 @@ def _register_now() -> None:
     for name, (one, many) in ENVIRONMENTS.items():
         if name not in registry:
             register_environment(id=name, entry_point=one, vector_entry_point=many)
+    # Gymnasium says of all versions but the last that they are out of date. Version 0 is not: it is the same patients
+    # with other random numbers.
+    warnings.filterwarnings("ignore", ".*policysim/Treatment-v0 is out of date", DeprecationWarning)
 
 
 class _Hook:
