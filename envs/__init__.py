@@ -10,6 +10,9 @@ dynamics, backup     such a day simulated, and averaged over exactly (flag_produ
 utility        what an outcome is worth, and the reward of the environments
 stay           who comes, and a stay from admission to its end, for both environments
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
+treatment_v1   both with random numbers by counting, which are drawn in any order
+philox         such numbers
+compiled, kernel  many patients treated by compiled code, in threads
 chart, chart_image   a patient's chart, as text and drawn
 scenario_file  reads scenarios/*.toml, with every mistake by line
 features_file, treatments_file, hazards_file   its features and conditions, its treatments, its death and events

@@ -21,18 +21,15 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
 from envs.dynamics import FLAGS_AT_ONCE, BoolArray, CodeArray, FlagSum, GridTables, absence_of, exponents_of, nights_of
-from envs.hazard import POWERS
 from envs.philox import Key
 from envs.records import IntArray
 from envs.stay import Ward
 from envs.utility import Payoff
 
-# So many days of patients take as long to treat as the kernel may take to compile.
-WORTH_COMPILING = 1 << 23
 # A thread costs more than it saves for fewer.
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
-MOST_OUTCOMES = 62
+MOST_OUTCOMES = 30
 Int32Array = NDArray[np.int32]
 
 
@@ -43,65 +40,50 @@ class Tables(NamedTuple):
     ----------
     values : array
         All tables of the course, one after the other.
-    absence_start, absence_group, night_start, night_group : array of int, (n_flags,)
-        Where a flag's table starts in `values`, and which group it belongs to: tables of a group have the same places.
-        Group -1: of absence, 2 * action + present; of a night, the flag does not appear.
-    hazard_start, hazard_group : array of int, (n_hazards, 2), (n_hazards,)
-        Likewise of level and slope, of each event and death.
-    cost_start, cost_group : int
-        Likewise of the treatments' costs.
+    start, group : array of int
+        Where a table starts in `values`, and which group it belongs to: tables of a group have the same places. First
+        of each flag its absence, then of each flag its nights; then level and slope of each event and of death; last
+        the cost of treatment. Group -1: of absence, the place is 2 * action + present; a night without such a table.
     of_fixed, of_flags, of_action : array of int32, (n_groups, n_fixed), (n_groups, 2^n_flags), (n_groups,)
         What adds to a place in the tables of a group.
     danger, harm : array, (n_hazards, n_parts, 4096), (1, n_parts, 4096)
         Sums of kappa over the flags left, and of weights over the outcomes, for each twelve of them.
-    powers : array
-        `envs.hazard.POWERS`.
-    codes : array of int16, (n_fixed, n_columns)
-        Observations of the records without a flag, on day 0.
-    flag_axes : array of int
-        The columns of the flags.
+    codes_of_fixed, codes_of_flags : array of int16, (n_fixed, n_columns), (2^n_flags, n_columns)
+        Observations on day 0 of the records without a flag; of the first record with these flags. Together: either's.
     guide, cumulative, last
         Of `PatientSampler`.
     high, low : array of int32, (n, 2)
         Fixed and flags of a record's two parts, record // len(low) and the rest: those of the record are their sums.
-    day_column, horizon : int
-        The column of the day, -1 without one; the number of days.
+    n_flags, horizon : int
+        The number of transient flags, and of days.
     """
 
     values: FloatArray
-    absence_start: IntArray
-    absence_group: IntArray
-    night_start: IntArray
-    night_group: IntArray
-    hazard_start: IntArray
-    hazard_group: IntArray
-    cost_start: int
-    cost_group: int
+    start: IntArray
+    group: IntArray
     of_fixed: Int32Array
     of_flags: Int32Array
     of_action: IntArray
     danger: FloatArray
     harm: FloatArray
-    powers: FloatArray
-    codes: CodeArray
-    flag_axes: IntArray
+    codes_of_fixed: CodeArray
+    codes_of_flags: CodeArray
     guide: Int32Array
     cumulative: FloatArray
     last: int
     high: Int32Array
     low: Int32Array
-    day_column: int
+    n_flags: int
     horizon: int
 
 
 class Places(NamedTuple):
-    """The patients of an environment, (n, ...): the number of days treated so far, whose stay has ended, what is seen."""
+    """The patients of an environment, (n,): the two parts of their records, days treated so far, whose stay is over."""
 
     fixed: Int32Array
     flags: Int32Array
     days: IntArray
     over: BoolArray
-    seen: CodeArray
 
 
 class _Groups:
@@ -130,19 +112,20 @@ class _Groups:
 def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     """A ward's numbers, and what its outcomes are worth."""
     course, space = ward.course, ward.scenario.space
-    shape, flag_axes = np.array(space.shape), np.array([space.axis(flag) for flag in ward.scenario.transient], dtype=int)
+    shape, flag_axes = np.array(space.shape), ward.flag_axes
     n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
-    absences = []
+    tables = []
     for grid in absence_of(course):
         if grid[0].size == 2:
             both = np.broadcast_to(grid.reshape(len(grid), 2), (n_actions, 2)).ravel()
-            absences.append((groups.append(both), -1))
+            tables.append((groups.append(both), -1))
         else:
-            absences.append(groups.add(grid))
+            tables.append(groups.add(grid))
     nights = nights_of(course)
-    mornings = [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
-    hazards = [([groups.add(grid) for grid in grids], kappa) for grids, kappa in exponents_of(course)]
-    cost_start, cost_group = groups.add(payoff.costs)
+    tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
+    exponents = exponents_of(course)
+    tables += [groups.add(grid) for grids, _ in exponents for grid in grids]
+    tables.append(groups.add(payoff.costs))
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
@@ -162,33 +145,23 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     sampler = ward.arrivals.sampler
     return Tables(
         np.concatenate(groups.values),
-        *_columns(absences),
-        *_columns(mornings),
-        np.array([[level[0], slope[0]] for (level, slope), _ in hazards]),
-        np.array([level[1] for (level, _), _ in hazards]),
-        cost_start,
-        cost_group,
-        (codes @ strides).T.astype(np.int32),
-        (bits @ strides[flag_axes]).T.astype(np.int32),
+        np.array([start for start, _ in tables]),
+        np.array([group for _, group in tables]),
+        (codes @ strides).T.astype(np.int32, order="C"),
+        (bits @ strides[flag_axes]).T.astype(np.int32, order="C"),
         np.array([key[2] for key in groups.keys]),
-        np.stack([_sums(kappa) for _, kappa in hazards]),
+        np.stack([_sums(kappa) for _, kappa in exponents]),
         _sums(payoff.weights)[np.newaxis],
-        POWERS,
-        ward.observe(codes, 0).copy(),
-        flag_axes,
+        ward.observe(codes, 0),
+        ward.observe((bits @ np.eye(len(shape), dtype=int)[flag_axes]).astype(np.int16), 0),
         sampler.guide,
         sampler.cumulative,
         sampler.last,
         high,
         low,
-        -1 if ward.horizon == 1 else len(shape),
+        n_flags,
         ward.horizon,
     )
-
-
-def _columns(pairs: list[tuple[int, int]]) -> tuple[IntArray, IntArray]:
-    start, group = np.array(pairs, dtype=int).reshape(-1, 2).T
-    return start.copy(), group.copy()
 
 
 def _bits(numbers: IntArray, n_bits: int) -> IntArray:
@@ -209,9 +182,11 @@ def _sums(weights: FloatArray) -> FloatArray:
     return sums
 
 
-def can_compile(ward: Ward) -> bool:
-    """Whether the kernel can treat a ward's patients: numba is installed, and there are not more outcomes than bits."""
-    return ward.n_draws <= MOST_OUTCOMES and find_spec("numba") is not None
+def why_not(ward: Ward) -> str:
+    """Why compiled code cannot treat a ward's patients, in words; nothing if it can."""
+    if ward.n_draws > MOST_OUTCOMES:
+        return f"the scenario has {ward.n_draws} outcomes, and compiled code can treat at most {MOST_OUTCOMES}"
+    return "" if find_spec("numba") else "this needs numba: pip install 'policysim[fast]'"
 
 
 def is_compiled() -> bool:
@@ -247,42 +222,60 @@ class Pass:
     def __init__(
         self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
     ) -> None:
-        self._tables = tables_of(ward, payoff)
-        n = len(codes)
-        seen = np.ascontiguousarray(ward.observe(codes, days))
-        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy(), seen)
+        self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
+        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
         most = threads or processors()
         self._edges = [n * part // most for part in range(most + 1)]
         if threads is None and n < 2 * PLACES_PER_THREAD:
             self._edges = [0, n]
-        self.look_up(np.arange(n))
+        self._look_up(np.arange(n), codes)
 
-    def look_up(self, who: IntArray) -> None:
-        """Bring the two parts of the records of some places in line with what is seen there."""
-        t, (fixed, flags, _, _, seen) = self._tables, self.places
-        rows = seen[who, : len(t.codes[0]) - (t.day_column >= 0)].astype(np.int64)
-        flags[who] = rows[:, t.flag_axes] @ (1 << np.arange(len(t.flag_axes)))
-        rows[:, t.flag_axes] = 0
-        lengths = t.codes[-1, : rows.shape[1]].astype(np.int64) + 1
-        fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(lengths))
+    def codes(self) -> CodeArray:
+        """Level codes of the patients, (n, n_features)."""
+        return self.observe()[:, : len(self._ward.scenario.space.shape)]
 
-    def admit(self, time: int, key: Key) -> None:
-        """Admit patients drawn from the cohort to the places whose stay has ended."""
-        self._share(_kernel().admit, time, _words(key), self._tables, self.places)
+    def observe(self) -> CodeArray:
+        """Observations of the patients, (n, n_columns)."""
+        seen = self._empty()
+        _kernel().show(0, len(seen), self._tables, self.places, seen)
+        return seen
+
+    def _empty(self) -> CodeArray:
+        return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)
+
+    def _look_up(self, who: IntArray, codes: CodeArray) -> None:
+        """Split the records with these level codes, (m or 1, n_features), in two, for some places."""
+        shape, columns = np.array(self._ward.scenario.space.shape), self._ward.flag_axes
+        rows = codes.astype(np.int64)
+        self.places.flags[who] = rows[:, columns] @ (1 << np.arange(len(columns)))
+        rows[:, columns], shape[columns] = 0, 1
+        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(shape))
+
+    def admit(self, time: int, key: Key, who: IntArray) -> None:
+        """Admit patients drawn from the cohort to some places."""
+        chosen = np.zeros(len(self.places.over), dtype=np.bool_)
+        chosen[who] = True
+        self._share(_kernel().admit, time, _words(key), chosen, self._tables, self.places)
+
+    def admit_given(self, who: IntArray, codes: CodeArray) -> None:
+        """Admit patients with these level codes, (m or 1, n_features), to some places."""
+        self.places.days[who], self.places.over[who] = 0, False
+        self._look_up(who, codes)
 
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """A day of treatment: rewards (n,), who was treated (n,), and outcomes (n_outcomes, n), all new.
+    ) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray]:
+        """A day of treatment: observations (n, n_columns), rewards (n,), who was treated (n,), outcomes (n_outcomes, n).
 
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """
         n = len(actions)
-        rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.bool_)
-        given = self._tables, self.places, rewards, treated, outcomes
+        rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
+        seen = self._empty()
+        given = self._tables, self.places, seen, rewards, treated, outcomes
         self._share(_kernel().treat, time, _words(key), actions, next_step, *given)
-        return rewards, treated, outcomes
+        return seen, rewards, treated, outcomes.view(np.bool_)
 
     def _share(self, work: Callable[..., None], *given: Any) -> None:
         """Do some work on all places, in threads."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from envs.hazard import POWERS
+
 M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 W0, W1 = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 HALF, SCALE = np.uint64(32), 1 / 4294967296
@@ -21,11 +23,12 @@ BLOCK = 512
 def philox(places, n, time, key, first, out):
     """Fill `out`, (4 n_blocks, BLOCK or more), for the first n places: `envs.philox.words`."""
     low, high = np.uint32(time & 0xFFFFFFFF), np.uint32(time >> 32)
+    first_key, second_key = np.uint32(key[0]), np.uint32(key[1])
     for block in range(out.shape[0] // 4):
         number = np.uint32(first + block)
         for i in range(n):
             c0, c1, c2, c3 = np.uint32(places[i]), low, number, high
-            k0, k1 = np.uint32(key[0]), np.uint32(key[1])
+            k0, k1 = first_key, second_key
             for _ in range(10):
                 p0, p1 = M0 * np.uint64(c0), M1 * np.uint64(c2)
                 c0, c2 = np.uint32(p1 >> HALF) ^ c1 ^ k0, np.uint32(p0 >> HALF) ^ c3 ^ k1
@@ -63,25 +66,32 @@ def settle(places, n, time, key, words, t, p):
         second = record - first * n_low
         fixed, flags = t.high[first, 0] + t.low[second, 0], t.high[first, 1] + t.low[second, 1]
         p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
-        for column in range(t.codes.shape[1]):
-            p.seen[place, column] = t.codes[fixed, column]
-        for flag in range(len(t.flag_axes)):
-            p.seen[place, t.flag_axes[flag]] = (flags >> flag) & 1
 
 
 @njit(nogil=True, cache=True)
-def admit(start, stop, time, key, t, p):
-    """Admit patients to the places whose stay has ended."""
-    places, words = np.empty(BLOCK, dtype=np.int64), np.empty((4, BLOCK), dtype=np.uint32)
+def admit(start, stop, time, key, chosen, t, p):
+    """Admit patients to the places that are chosen."""
+    places, words = np.empty(BLOCK, dtype=np.int32), np.empty((4, BLOCK), dtype=np.uint32)
     place = start
     while place < stop:
         n = 0
         while place < stop and n < BLOCK:
-            if p.over[place]:
+            if chosen[place]:
                 places[n] = place
                 n += 1
             place += 1
         settle(places, n, time, key, words, t, p)
+
+
+@njit(nogil=True, cache=True)
+def show(start, stop, t, p, seen):
+    """Fill in observations: `Ward.observe`."""
+    for place in range(start, stop):
+        fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
+        for column in range(seen.shape[1]):
+            seen[place, column] = t.codes_of_fixed[fixed, column] | t.codes_of_flags[flags, column]
+        if t.horizon > 1:
+            seen[place, -1] = p.days[place]
 
 
 @njit(nogil=True, cache=True)
@@ -91,21 +101,22 @@ def add_sums(sums, row, flags, n, totals):
     for part in range(sums.shape[1]):
         shift = 12 * part
         for i in range(n):
-            totals[i] += sums[row, part, np.uint64((flags[i] >> shift) & 4095)]
+            totals[i] += sums[row, part, np.uint32((flags[i] >> shift) & 4095)]
 
 
 @njit(nogil=True, cache=True)
-def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, outcomes):
+def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 
     One block of patients after the other, for each step by step, so that a step is the same operation for them all.
     """
-    n_flags, n_hazards, n_groups = len(t.flag_axes), len(t.hazard_group), len(t.of_action)
+    n_flags, n_hazards, n_groups = t.n_flags, len(t.danger), len(t.of_action)
     n_words = 4 * ((n_flags + n_hazards + 3) // 4)
     words, absent = np.empty((n_words, BLOCK), dtype=np.uint32), np.empty((n_flags, BLOCK))
-    places, others = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
-    flags, evening, happened = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    action, at, came = np.empty(BLOCK, np.int64), np.empty((n_groups, BLOCK), np.uint64), np.zeros(BLOCK, np.int64)
+    places, others = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    fixed = np.empty(BLOCK, np.uint32)
+    flags, evening, happened = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    action, at, came = np.empty(BLOCK, np.int32), np.empty((n_groups, BLOCK), np.uint32), np.zeros(BLOCK, np.int32)
     total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
@@ -118,40 +129,40 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
             n_others += idle
         philox(places, n, time, key, 1, words)
         for i in range(n):
-            action[i], flags[i] = actions[places[i]], p.flags[places[i]]
-            evening[i] = 0
+            place = np.uint32(places[i])
+            action[i], fixed[i], flags[i], evening[i] = actions[place], p.fixed[place], p.flags[place], 0
         for group in range(n_groups):
             stride = t.of_action[group]
             for i in range(n):
-                fixed = np.uint64(p.fixed[places[i]])
-                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(flags[i])] + stride * action[i]
+                parts = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(flags[i])]
+                at[group, i] = parts + stride * action[i]
         # The day.
         for flag in range(n_flags):
-            group, begin = t.absence_group[flag], np.uint64(t.absence_start[flag])
+            group, begin = t.group[flag], np.uint32(t.start[flag])
             for i in range(n):
-                index = np.uint64(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
+                index = np.uint32(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
                 limit = t.values[begin + index]
                 absent[flag, i] = limit
-                evening[i] |= np.int64((words[flag, i] + 0.5) * SCALE >= limit) << flag
+                evening[i] |= np.int32((words[flag, i] + 0.5) * SCALE >= limit) << flag
         for i in range(n):
             happened[i] = evening[i]
         for hazard in range(n_hazards):
-            group = t.hazard_group[hazard]
-            level, slope = np.uint64(t.hazard_start[hazard, 0]), np.uint64(t.hazard_start[hazard, 1])
+            row = 2 * n_flags + 2 * hazard
+            group, level, slope = t.group[row], np.uint32(t.start[row]), np.uint32(t.start[row + 1])
             add_sums(t.danger, hazard, evening, n, total)
             for i in range(n):
                 # `envs.hazard.exp_of`
                 rest = max(t.values[slope + at[group, i]] * total[i] + t.values[level + at[group, i]], -64.0)
-                step = np.int64(rest * -256.0)
+                step = np.int32(rest * -256.0)
                 rest += step * 0.00390625
                 series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))
-                came[i] = (words[n_flags + hazard, i] + 0.5) * SCALE >= series * t.powers[np.uint64(step)]
+                came[i] = (words[n_flags + hazard, i] + 0.5) * SCALE >= series * POWERS[np.uint32(step)]
                 happened[i] |= came[i] << (n_flags + hazard)
         add_sums(t.harm, 0, happened, n, total)
-        begin = np.uint64(t.cost_start)
+        group, begin = t.group[-1], np.uint32(t.start[-1])
         for i in range(n):
-            place = places[i]
-            rewards[place] = 0.0 - (t.values[begin + at[t.cost_group, i]] + total[i])
+            place = np.uint32(places[i])
+            rewards[place] = 0.0 - (t.values[begin + at[group, i]] + total[i])
             day = p.days[place] + 1
             over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
             p.days[place], p.over[place] = day, over[i]
@@ -159,29 +170,25 @@ def treat(start, stop, time, key, actions, next_step, t, p, rewards, treated, ou
         # The night, in which all that appears depends on the evening.
         for group in range(n_groups):
             for i in range(n):
-                fixed = np.uint64(p.fixed[places[i]])
-                at[group, i] = t.of_fixed[group, fixed] + t.of_flags[group, np.uint64(evening[i])]
+                at[group, i] = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
         for flag in range(n_flags):
-            group, begin = t.night_group[flag], np.uint64(t.night_start[flag])
+            group, begin = t.group[n_flags + flag], np.uint32(t.start[n_flags + flag])
             if group >= 0:
                 for i in range(n):
                     appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
-                    flags[i] |= np.int64(appears and not over[i]) << flag
+                    flags[i] |= np.int32(appears and not over[i]) << flag
         for i in range(n):
-            place = places[i]
-            p.flags[place] = flags[i]
-            for flag in range(n_flags):
-                p.seen[place, t.flag_axes[flag]] = (flags[i] >> flag) & 1
-            if t.day_column >= 0:
-                p.seen[place, t.day_column] = p.days[place]
+            p.flags[np.uint32(places[i])] = flags[i]
         # What is told.
         for i in range(n_others):
-            rewards[others[i]] = 0.0
+            rewards[np.uint32(others[i])] = 0.0
         evening[: last - first] = 0
         for i in range(n):
-            evening[places[i] - first] = happened[i]
+            evening[np.uint32(places[i] - first)] = happened[i]
         for row in range(n_flags + n_hazards):
+            told = outcomes[row, first:last]
             for i in range(last - first):
-                outcomes[row, first + i] = (evening[i] >> row) & 1
+                told[i] = (evening[i] >> row) & 1
         if next_step:
             settle(others, n_others, time, key, words, t, p)
+        show(first, last, t, p, seen)

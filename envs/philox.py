@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from envs.cohort import FloatArray
 from envs.records import IntArray
@@ -26,15 +26,15 @@ PLACES_AT_ONCE = 8_192
 Key: TypeAlias = tuple[int, int]
 
 
-def words(key: Key, places: IntArray, time: int, first: int, n_blocks: int) -> NDArray[np.uint32]:
-    """Random words, (4 n_blocks, m), of the places (m,) at a time, from a first block on.
+def words(key: Key, places: IntArray, times: IntArray, first: int, n_blocks: int) -> NDArray[np.uint32]:
+    """Random words, (4 n_blocks, m), of places at times, (m,) each, from a first block on.
 
     The counter is (place, low word of the time, block, high word of the time).
     """
     shape = n_blocks, len(places)
     blocks = np.arange(first, first + n_blocks, dtype=np.uint32)[:, np.newaxis]
     even = [np.broadcast_to(places.astype(np.uint32), shape), np.broadcast_to(blocks, shape)]
-    odd = [np.full(shape, time % WORD, dtype=np.uint32), np.full(shape, time // WORD, dtype=np.uint32)]
+    odd = [np.broadcast_to(part.astype(np.uint32), shape) for part in (times % WORD, times // WORD)]
     for turn in range(ROUNDS):
         product = [np.multiply(word, by, dtype=np.uint64) for word, by in zip(even, MULTIPLIERS, strict=True)]
         high = [(double >> np.uint64(32)).astype(np.uint32) for double in product]
@@ -46,22 +46,22 @@ def words(key: Key, places: IntArray, time: int, first: int, n_blocks: int) -> N
     return found.reshape(4 * n_blocks, len(places))
 
 
-def arrivals(key: Key, places: IntArray, time: int) -> FloatArray:
+def arrivals(key: Key, places: IntArray, times: ArrayLike) -> FloatArray:
     """Numbers uniform in [0, 1), (m,), multiples of 2^-53: one for each patient who is admitted."""
-    high, low, *_ = words(key, places, time, ADMISSION, 1)
+    high, low, *_ = words(key, places, np.broadcast_to(times, places.shape), ADMISSION, 1)
     uniform: FloatArray = ((high >> np.uint32(5)) * 67_108_864.0 + (low >> np.uint32(6))) / 9_007_199_254_740_992.0
     return uniform
 
 
-def days(key: Key, places: IntArray, time: int, n_draws: int) -> FloatArray:
+def days(key: Key, places: IntArray, times: ArrayLike, n_draws: int) -> FloatArray:
     """Numbers uniform in (0, 1), (n_draws, m), the middles of 2^32 equal intervals: those of a day of treatment.
 
     A probability that they are compared with is met to 2^-33, and 0 and 1 are met exactly.
     """
-    uniforms = np.empty((n_draws, len(places)))
+    uniforms, then = np.empty((n_draws, len(places))), np.broadcast_to(times, places.shape)
     for start in range(0, len(places), PLACES_AT_ONCE):
         some = slice(start, start + PLACES_AT_ONCE)
-        np.add(words(key, places[some], time, DAY, -(-n_draws // 4))[:n_draws], 0.5, out=uniforms[:, some])
+        np.add(words(key, places[some], then[some], DAY, -(-n_draws // 4))[:n_draws], 0.5, out=uniforms[:, some])
     uniforms /= WORD
     return uniforms
 

@@ -73,6 +73,8 @@ class Ward:
         What the ward is for.
     n_draws : int
         Uniform numbers that a patient takes a day.
+    flag_axes : array of int
+        See `Dynamics`.
     forbids : bool
         Whether any treatment is contraindicated for anybody.
     """
@@ -82,7 +84,7 @@ class Ward:
         self.arrivals = arrivals
         self._dynamics = Dynamics(course)
         self._source = source
-        self.n_draws = self._dynamics.n_draws
+        self.n_draws, self.flag_axes = self._dynamics.n_draws, self._dynamics.flag_axes
         refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
         self._allowed = [(~mask).astype(np.int8) for mask in refused]
         self.forbids = any(mask.any() for mask in refused)
@@ -105,10 +107,10 @@ class Ward:
         return MultiDiscrete(np.array(lengths), dtype=np.int16)
 
     def observe(self, codes: CodeArray, days: ArrayLike) -> CodeArray:
-        """Observations, (m, n_features) or one column more: new arrays, column-major."""
+        """Observations, (m, n_features) or one column more: new arrays, row-major."""
         if self.horizon == 1:
-            return codes.copy(order="F")
-        seen = np.empty((len(codes), codes.shape[1] + 1), dtype=np.int16, order="F")
+            return codes.copy(order="C")
+        seen = np.empty((len(codes), codes.shape[1] + 1), dtype=np.int16)
         seen[:, :-1], seen[:, -1] = codes, days
         return seen
 
@@ -173,6 +175,8 @@ class Ward:
         # Where no flag can clear, nobody recovers.
         recovered = ~flags.any(axis=0) if len(flags) else False
         over = recovered | died | last
+        if idle is not None:
+            over = over | idle
         # Nothing is gone in the morning that was there in the evening: take away what has appeared in between.
         record, axes = moved.codes.T, self._dynamics.flag_axes
         present = record[axes].astype(np.bool_) & (flags | ~over)

@@ -16,7 +16,7 @@ from envs.chart import History
 from envs.cohort import FloatArray
 from envs.dynamics import BoolArray, CodeArray
 from envs.records import IntArray
-from envs.stay import RENDER_MODES, Day, check_render_mode, ward_of
+from envs.stay import RENDER_MODES, check_render_mode, ward_of
 from envs.toml_reader import shown
 from envs.treatment import draw
 from envs.treatment_response import is_whole
@@ -121,27 +121,43 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before step().")
         treatments = self._treatments(actions)
-        idle = self._over  # those whose stay has ended at an earlier step
-        self._ward.check_allowed(self._codes, treatments, "actions[{}]", idle)
-        uniforms = self.np_random.random((self._ward.n_draws, self.num_envs)).T
+        self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
+        rewards, treated, outcomes = self._turn(treatments)
+        if self._history:
+            who, others = np.flatnonzero(treated), np.flatnonzero(~treated)
+            self._history.note(who, treatments[who], outcomes[who], self._codes[who], self._over[who])
+            if self._mode is AutoresetMode.NEXT_STEP:
+                self._history.admit(others, self._codes[others])
+        terminations, infos = self._over.copy(), {}
+        if self._mode is AutoresetMode.SAME_STEP:
+            infos, treated = self._farewell(outcomes), ~terminations
+            self._admit(np.flatnonzero(terminations))
+        infos |= self._information(np.ones_like(treated), treated, outcomes)
+        return self._observation(), rewards, terminations, np.zeros_like(terminations), infos
+
+    def _turn(self, treatments: IntArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Treat those whose stay goes on; where it has ended, admit others if the autoreset mode is the next step.
+
+        Returns new arrays: rewards, (n,), who was treated, (n,), and outcomes, (n, n_outcomes).
+        """
+        idle = self._over
+        treated, uniforms = ~idle, self._draw_day()
         day = self._ward.treat(self._codes, treatments, uniforms, self._days + 1 == self._ward.horizon, idle)
-        rewards, treated = self._payoff.of(self._codes, day.outcomes, treatments), ~idle
+        rewards = self._payoff.of(self._codes, day.outcomes, treatments)
         rewards *= treated
         rewards += 0.0  # no minus zeros
-        if self._mode is AutoresetMode.NEXT_STEP:
-            day.over[idle] = False
-        if self._history:
-            who = np.flatnonzero(treated)
-            self._history.note(who, treatments[who], day.outcomes[who], day.codes[who], day.over[who])
         self._codes, self._over, self._days = day.codes, day.over, self._days + treated
-        terminations, infos = day.over.copy(), {}
-        if self._mode is AutoresetMode.SAME_STEP:
-            infos, treated = self._farewell(day), ~day.over
-            self._admit(np.flatnonzero(day.over))
-        elif self._mode is AutoresetMode.NEXT_STEP:
-            self._admit(np.flatnonzero(idle))
-        infos |= self._information(np.ones_like(treated), treated, day.outcomes)
-        return self._observation(), rewards, terminations, np.zeros_like(terminations), infos
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._settle(np.flatnonzero(idle), None)
+        return rewards, treated, day.outcomes
+
+    def _draw_day(self) -> FloatArray:
+        """Numbers for a day of treatment, (n, n_outcomes)."""
+        return self.np_random.random((self._ward.n_draws, self.num_envs)).T
+
+    def _draw_arrivals(self, who: IntArray) -> FloatArray:
+        """Numbers for admissions to some places, (m,)."""
+        return self.np_random.random(who.size)
 
     def render(self) -> tuple[str | NDArray[np.uint8], ...] | None:
         """The charts of all patients, as the render mode says."""
@@ -153,43 +169,47 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         return tuple(draw(self._history, patient, self.render_mode) for patient in range(self.num_envs))
 
     def _admit(self, who: IntArray, given: CodeArray | None = None) -> None:
-        """Admit patients to some places: drawn from the cohort if none is given."""
+        """Admit patients to some places, and begin their charts: drawn from the cohort if none is given."""
+        self._settle(who, given)
+        if self._history:
+            self._history.admit(who, self._codes[who])
+
+    def _settle(self, who: IntArray, given: CodeArray | None) -> None:
+        """Admit patients to some places."""
         if not who.size:
             return
-        codes = self._ward.arrivals.admit(self.np_random.random(who.size)) if given is None else given
+        codes = self._ward.arrivals.admit(self._draw_arrivals(who)) if given is None else given
         if who.size == self.num_envs == len(codes):
             self._codes = codes
         else:
             for column, new in zip(self._codes.T, codes.T, strict=True):
                 column[who] = new
         self._days[who], self._over[who] = 0, False
-        if self._history:
-            self._history.admit(who, codes)
 
     def _observation(self) -> CodeArray:
         return self._ward.observe(self._codes, self._days)
 
-    def _farewell(self, day: Day) -> dict[str, Any]:
+    def _farewell(self, outcomes: BoolArray) -> dict[str, Any]:
         """The last observation and information of those whose stay has just ended, if any."""
-        left = day.over
+        left = self._over.copy()
         who = np.flatnonzero(left)
         if not who.size:
             return {}
-        rows = np.ascontiguousarray(self._ward.observe(self._codes[who], self._days[who]))
+        rows = self._ward.observe(self._codes[who], self._days[who])
         last = np.full(self.num_envs, None, dtype=object)
         last[who] = np.fromiter(rows, dtype=object, count=len(rows))
-        final = self._information(left, left, day.outcomes)
-        return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left.copy()}
+        final = self._information(left, left, outcomes)
+        return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left}
 
     def _information(self, told: BoolArray, treated: BoolArray, outcomes: BoolArray) -> dict[str, Any]:
         """The day for those who are told it, the outcomes for those treated, and who that is, as new arrays."""
         infos = self._state(told)
         if treated.any():
-            happened = outcomes.T & treated
             names = self._ward.scenario.outcomes
-            columns = dict(zip(names, happened, strict=True))
-            infos["outcome"] = columns | {f"_{name}": treated.copy() for name in names}
-            infos["_outcome"] = treated.copy()
+            happened = outcomes.T & treated if self._mode is AutoresetMode.SAME_STEP else outcomes.T
+            *whose, infos["_outcome"] = np.tile(treated, (len(names) + 1, 1))
+            infos["outcome"] = dict(zip(names, happened, strict=True))
+            infos["outcome"] |= dict(zip((f"_{name}" for name in names), whose, strict=True))
         return infos
 
     def _state(self, told: BoolArray) -> dict[str, Any]:

@@ -9,11 +9,16 @@ points, so nothing simpler makes `gymnasium.make("policysim/Treatment-v0")` work
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-TREATMENT = "policysim/Treatment-v0"
+# Each by the modules of the environment of one patient and of many.
+ENVIRONMENTS = {
+    "policysim/Treatment-v0": ("envs.treatment:TreatmentEnv", "envs.treatment_vector:TreatmentVectorEnv"),
+    "policysim/Treatment-v1": ("envs.treatment_v1:TreatmentEnvV1", "envs.treatment_v1:TreatmentVectorEnvV1"),
+}
 GYMNASIUM = "gymnasium"
 
 
@@ -29,12 +34,12 @@ def _register_now() -> None:
     from gymnasium.envs.registration import register as register_environment  # noqa: PLC0415 - see above
     from gymnasium.envs.registration import registry  # noqa: PLC0415
 
-    if TREATMENT not in registry:
-        register_environment(
-            id=TREATMENT,
-            entry_point="envs.treatment:TreatmentEnv",
-            vector_entry_point="envs.treatment_vector:TreatmentVectorEnv",
-        )
+    for name, (one, many) in ENVIRONMENTS.items():
+        if name not in registry:
+            register_environment(id=name, entry_point=one, vector_entry_point=many)
+    # Gymnasium says of all versions but the last that they are out of date. Version 0 is not: it is the same patients
+    # with other random numbers.
+    warnings.filterwarnings("ignore", ".*policysim/Treatment-v0 is out of date", DeprecationWarning)
 
 
 class _Hook:

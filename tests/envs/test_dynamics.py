@@ -11,6 +11,7 @@ from envs.backup import Backup
 from envs.cohort import PatientSampler
 from envs.dynamics import Dynamics, FlagSum
 from envs.flag_products import FLAGS_AT_ONCE
+from envs.hazard import exp_of
 from envs.treatment_response import Course
 
 DAYS = 3
@@ -313,3 +314,11 @@ def test_the_guide_table_finds_what_a_search_of_the_cumulative_sum_finds(n_recor
     wanted = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     wanted = np.minimum(wanted, np.flatnonzero(prior)[-1])
     assert np.array_equal(PatientSampler(prior).records(uniforms), wanted)
+
+
+def test_the_exponential_of_a_hazard_is_that_of_numpy_to_its_last_bits():
+    exponents = np.concatenate([-np.geomspace(1e-18, 63.9, 20_000), -np.arange(2_000) / 512, [0.0, -0.0]])
+    wanted = np.exp(exponents)
+    # A rounding of the table, one of the series, and one of their product.
+    assert np.abs(exp_of(exponents.copy()) / wanted - 1).max() <= 4e-16
+    assert exp_of(np.array([0.0, -1e3, -np.inf])).tolist() == [1.0, np.exp(-64), np.exp(-64)]

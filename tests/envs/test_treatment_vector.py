@@ -95,6 +95,18 @@ def test_who_has_left_stays_as_he_is_until_the_next_reset():
     assert not any(infos["outcome"][name][over].any() for name in ("taste", "death"))
 
 
+def test_who_has_died_stays_dead_where_there_is_nothing_to_recover_from(tmp_path):
+    scenario("hazards-alone", tmp_path)
+    env = TreatmentVectorEnv(500, str(tmp_path / "hazards-alone.toml"), horizon=9, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    over = np.zeros(500, dtype=bool)
+    for _ in range(4):
+        terminated = env.step(np.zeros(500, dtype=int))[2]
+        assert terminated[over].all()
+        over = terminated
+    assert 0 < over.sum() < 500
+
+
 # What it promises about itself.
 
 

@@ -1,0 +1,185 @@
+"""Version 1 of the Gymnasium environments: the patients of version 0, with random numbers by counting.
+
+A number comes from a key, a place, a time and an outcome (`envs.philox`), whoever computes it: NumPy, compiled code in
+any number of threads, or the environment of one patient, which is the vector environment's with one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from envs import philox
+from envs.cohort import FloatArray
+from envs.compiled import Pass, is_compiled, why_not
+from envs.dynamics import BoolArray, CodeArray
+from envs.records import IntArray
+from envs.treatment import TreatmentEnv
+from envs.treatment_vector import TreatmentVectorEnv
+
+# So many days of patients take NumPy as long as compiling the kernel: seconds, once on a machine.
+WORTH_COMPILING = 1 << 23
+# And so many as fetching what has been compiled before.
+WORTH_FETCHING = 1 << 20
+
+
+ONE_PLACE = np.zeros(1, dtype=np.intp)
+
+
+class TreatmentEnvV1(TreatmentEnv):
+    """Treatment of one patient, once or day by day: version 1.
+
+    ## Description
+    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`; the patients are as many and as ill, but others for
+    the same seed: those of the vector environment's first place.
+
+    ## Version History
+    - v1: random numbers by counting.
+    """
+
+    def __init__(
+        self,
+        scenario: str = "covid",
+        *,
+        utility: Mapping[str, Any] | None = None,
+        horizon: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
+        self._counter = philox.Counter()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[CodeArray, dict[str, Any]]:
+        """Admit a patient; see version 0."""
+        super(TreatmentEnv, self).reset(seed=seed)
+        self._counter.tick(self.np_random)
+        return super().reset(options=options)
+
+    def _draw_arrival(self) -> FloatArray:
+        return philox.arrivals(self._counter.key, ONE_PLACE, self._counter.time)
+
+    def _draw_day(self) -> FloatArray:
+        self._counter.tick(self.np_random)
+        return philox.days(self._counter.key, ONE_PLACE, self._counter.time, self._ward.n_draws).T
+
+
+class TreatmentVectorEnvV1(TreatmentVectorEnv):
+    """Treatment of many patients at once, compiled, in threads.
+
+    ## Description
+    As `policysim/Treatment-v0`, see `envs.treatment_vector.TreatmentVectorEnv`; the patients are as many and as ill, but
+    others for the same seed.
+
+    ## Arguments
+    ```python
+    gymnasium.make_vec("policysim:policysim/Treatment-v1", num_envs=65_536, autoreset_mode="NextStep", ...)
+    ```
+
+    - `num_envs`, `scenario`, `utility`, `horizon`, `render_mode`, `autoreset_mode`: as in v0.
+    - `compiled`: whether to treat the patients by compiled code, which needs the extra `fast`. By default, once that
+      pays: compiling takes some seconds, the first time on a machine. Nothing that happens depends on it, nor on the
+      number of processors.
+
+    A reset with a seed takes two numbers of `np_random`, the key. The numbers of a reset or step come from the key, the
+    count of resets and steps since then, and the patient's place.
+
+    ## Version History
+    - v1: random numbers by counting, compiled.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        scenario: str = "covid",
+        *,
+        utility: Mapping[str, Any] | None = None,
+        horizon: int = 1,
+        render_mode: str | None = None,
+        autoreset_mode: str | AutoresetMode = "NextStep",
+        compiled: bool | None = None,
+    ) -> None:
+        self._pass: Pass | None = None
+        self._seen: CodeArray | None = None
+        super().__init__(
+            num_envs,
+            scenario,
+            utility=utility,
+            horizon=horizon,
+            render_mode=render_mode,
+            autoreset_mode=autoreset_mode,
+        )
+        if compiled not in (None, True, False):
+            raise ValueError(f"compiled must be True, False or None, got compiled={compiled!r}.")
+        reason = why_not(self._ward)
+        if compiled and reason:
+            raise ValueError(f"compiled=True: {reason}.")
+        self._treated, self._compiled = 0, bool(compiled)
+        self._may_compile = compiled is not False and not reason
+        self._counter = philox.Counter()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[CodeArray, dict[str, Any]]:
+        """Admit patients: all, or those of `options["reset_mask"]`; see version 0."""
+        super(TreatmentVectorEnv, self).reset(seed=seed)
+        self._counter.tick(self.np_random)
+        self._change_to_pass()
+        return super().reset(options=options)
+
+    def _turn(self, treatments: IntArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        self._counter.tick(self.np_random)
+        self._change_to_pass()
+        if self._pass is None:
+            self._treated += self.num_envs
+            return super()._turn(treatments)
+        key, time = self._counter.key, self._counter.time
+        next_step = self._mode is AutoresetMode.NEXT_STEP
+        self._seen, rewards, treated, outcomes = self._pass.treat(time, key, treatments, next_step=next_step)
+        return rewards, treated, outcomes.T
+
+    def _settle(self, who: IntArray, given: CodeArray | None) -> None:
+        if self._pass is None:
+            super()._settle(who, given)
+            return
+        self._seen = None
+        if given is None:
+            self._pass.admit(self._counter.time, self._counter.key, who)
+        else:
+            self._pass.admit_given(who, given)
+
+    def _observation(self) -> CodeArray:
+        if self._pass is None:
+            return super()._observation()
+        # What the pass has just filled in is given away once.
+        seen, self._seen = self._pass.observe() if self._seen is None else self._seen, None
+        return seen
+
+    def _draw_day(self) -> FloatArray:
+        places = np.arange(self.num_envs)
+        return philox.days(self._counter.key, places, self._counter.time, self._ward.n_draws).T
+
+    def _draw_arrivals(self, who: IntArray) -> FloatArray:
+        return philox.arrivals(self._counter.key, who, self._counter.time)
+
+    def _change_to_pass(self) -> None:
+        """Go on with compiled code, if it pays from now on."""
+        worth = WORTH_FETCHING if is_compiled() else WORTH_COMPILING
+        if self._pass is None and self._may_compile and (self._compiled or self._treated >= worth):
+            self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
+            self._days, self._over = self._pass.places.days, self._pass.places.over
+
+    @property
+    def _codes(self) -> CodeArray:
+        return self._numpy_codes if self._pass is None else self._pass.codes()
+
+    @_codes.setter
+    def _codes(self, codes: CodeArray) -> None:
+        self._numpy_codes = codes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made of: all but the pass, which it makes for itself."""
+        return {**vars(self), "_numpy_codes": self._codes, "_pass": None, "_seen": None}
