@@ -32,8 +32,8 @@ from policysim.question.words import (
 
 WAYS = {BEST_SCHEDULE: "One schedule for all", PLAN_ONCE: "One private choice", DAILY: "Choosing day by day"}
 HOW = {
-    BEST_SCHEDULE: "best-schedule gives everybody who must look alike the same treatment on a day, which may change from "
-    "day to day.",
+    BEST_SCHEDULE: "best-schedule gives everybody who must look alike the same treatment on a day, from day to day "
+    "perhaps another.",
     PLAN_ONCE: "plan-once chooses one of several schedules for each patient at admission, and follows it on all days: "
     "nothing adds up over the days.",
     DAILY: "What chooses day by day spends its total on the days on which it buys most.",
