@@ -26,7 +26,9 @@ from threadpoolctl import threadpool_limits
 
 import policysim as ps
 from policies.local import KAry
+from policysim.figures.card import Curves
 from policysim.figures.described import EPSILON, Described, Lines
+from policysim.question.answer import Headline
 from policysim.question.protocol import SILENT, Progress
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
@@ -342,7 +344,31 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
         f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
         drawing=RELIABILITY,
     )
+    known = reliability_table(judged, worst, experiment.epsilon)
+    known = known[known["asked"] == KNOWN]
     return SourceFindings(
+        headline=Headline(
+            "Private columns teach a classifier as well as the true data"
+            if error <= NO_WORSE * best
+            else "Private columns taken at their word mislead a classifier, unless what made them is corrected for",
+            f"{100 * error:.1f} points",
+            f"by which its predicted probabilities are off on average ({worst} private, ε = {experiment.epsilon:g}); "
+            f"{100 * best:.1f} on the true data",
+        ),
+        card=Curves(
+            {
+                name: [
+                    (100 * float(one), 100 * float(other))
+                    for one, other in known.loc[known["trained"] == name, ["predicted", "rate"]].itertuples(index=False)
+                ]
+                for name in (REPORTS, CORRECTED)
+                if (known["trained"] == name).any()
+            },
+            x="predicted, %",
+            y="patients with the outcome, %",
+            log="",
+            diagonal=True,
+        ),
         lead=tuple(lead(experiment, found, worst)),
         rows=(Row("training on private columns", "last step, a plan", "as on the true data", claim),),
         sections=(

@@ -23,8 +23,10 @@ from scipy.optimize import brentq
 import policysim as ps
 from policies.local import TwoCoin
 from policysim.figures import looks, set_epsilon_axis
+from policysim.figures.card import Curves
 from policysim.figures.curves import draw_policies
 from policysim.figures.described import Described
+from policysim.question.answer import Headline
 from policysim.question.protocol import SILENT, Progress
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
@@ -209,7 +211,25 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
         cost == 0,
         "Losses of independent answers about one person add up.",
     )
+    wide = table.pivot(index=["hidden", "epsilon"], columns="policy", values="benefit_kept")
+    ahead = int((wide[RECORD] >= wide[list(SOURCE)].max(axis=1)).sum())
+    first = experiment.hidden[0].name
     return SourceFindings(
+        headline=Headline(
+            f"Randomising the record loses no more than the exponential mechanism at {ahead} of {len(wide)} points",
+            percent(kept(table, first, RECORD, experiment.epsilon)),
+            f"of the benefit kept at ε = {experiment.epsilon:g} by randomising the {first}; by the exponential "
+            f"mechanism, {percent(max(kept(table, first, name, experiment.epsilon) for name in SOURCE))}",
+        ),
+        card=Curves(
+            {
+                words: [(epsilon, float(share)) for epsilon, share in wide.loc[first, name].items()]
+                for name, words in ((RECORD, "the record"), (SOURCE[-1], "the decision"))
+            },
+            x="ε (log scale)",
+            y=f"benefit kept, {first} hidden",
+            share=True,
+        ),
         lead=tuple(lead(experiment, table, found)),
         rows=(Row("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
         sections=(

@@ -38,7 +38,9 @@ from envs.cohort import prior
 from envs.scenario import Scenario
 from envs.scenario_file import load_scenario
 from envs.treatment_response import ResponseModel
+from policysim.figures.card import Curves
 from policysim.figures.described import LOOKS, Described
+from policysim.question.answer import Headline
 from policysim.question.protocol import Progress
 from policysim.sources.chances import SingleRun
 from policysim.sources.engine import Row, Section, SourceFindings
@@ -230,7 +232,21 @@ def findings(found: Calibration, seen: pd.DataFrame, others: Sequence[int]) -> S
     both = int((seen[["fitted half", "other half"]].max(axis=1) < LEVEL).sum())
     least = float(seen["fitted half"].min())
     one, two = found.apart(1), found.apart(2)
+    shares = cells[["predicted", "observed"]].mul(100 / cells["patients"], axis=0)
     return SourceFindings(
+        headline=Headline(
+            f"{cells['inside'].sum()} of {len(cells)} groups that were not fitted have as many events as predicted",
+            f"{cells['inside'].sum()} of {len(cells)}",
+            "groups of patients have a number of events within the 95 % band of the prediction",
+        ),
+        card=Curves(
+            {"": list(zip(shares["predicted"], shares["observed"], strict=True))},
+            x="predicted, %",
+            y="observed, % of a group with an event",
+            log="",
+            dots=frozenset({""}),
+            diagonal=True,
+        ),
         lead=(
             f"Of {len(cells)} groups of patients to whom nothing was fitted, {cells['inside'].sum()} have a number of "
             "events within the 95 % band that the scenario predicts for them. The groups are the arms by fifths of "

@@ -1,6 +1,8 @@
-"""The page that shows all reports of a folder: `python -m policysim.cli.gallery FOLDER [--make]`.
+"""The page that shows all reports of a folder as cards: `python -m policysim.cli.gallery FOLDER [--make]`.
 
-Nothing on it is typed: which studies there are, their answers and the commands that make them stand in the manifests.
+It is written twice: README.md, for who looks at the repository, and index.html, one file to send around. Nothing on it
+is typed: which studies there are, what they found, what is seen in their pictures and the commands that make them stand
+in the manifests.
 """
 
 from __future__ import annotations
@@ -12,25 +14,34 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from envs.toml_reader import InputFileError
 from policysim.cli import main as cli
 from policysim.cli.parser import Parser
 from policysim.files.output import progress_bar, write_files
 from policysim.question import EXIT_USAGE, OutputError
+from policysim.question.answer import CARD
 from policysim.question.words import days
-from policysim.report.deliver import MANIFEST
+from policysim.report.deliver import MANIFEST, page_environment
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.study.study_file import STUDY, study_names
 
-PAGE = "README.md"
+README, INDEX = "README.md", "index.html"
+TITLE = "What privacy costs, study by study"
 INTRODUCTION = (
-    "A folder for each study: the study that was run and what policysim made of it. `make reports` makes all of them "
-    "again, and this page from them; `policysim reproduce FOLDER/manifest.json` says whether the same numbers come "
-    "out. An experiment is a script of this repository, which `make reports` runs."
+    "What each study found, in a sentence, a number and a picture; behind it are its report, all numbers, and the "
+    "command that makes them again."
 )
+MADE_BY = (
+    "`make reports` makes all of them again, and this page from them; `policysim reproduce FOLDER/manifest.json` says "
+    "whether the same numbers come out."
+)
+# CSS pixels: letters of the picture are then some 10 high.
+PICTURE_WIDTH = 280
 # What Markdown would not show as it is, and what is written instead; in this order.
 MARKUP = (
     (r"[ \t]*[\r\n]+[ \t]*", " "),
@@ -41,7 +52,48 @@ MARKUP = (
     (r"(?<=\S)>|^>", "&gt;"),
     (r"^([#+=~-])", r"\\\1"),
 )
+HEADLINE = ("finding", "number", "about", "seen")
+PNG, SVG = (f"figures/{CARD}.{kind}" for kind in ("png", "svg"))
 PATIENTS, SOURCES = "Patients", "Source documents, figure by figure"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is shown of a study.
+
+    Attributes
+    ----------
+    folder : str
+        Its name, as an address has it.
+    question, finding, number, about, seen : str
+        The question; the finding, one number and what it is, from the manifest; what is seen in the picture. An older
+        manifest has no finding: then the question stands in its place, with nothing beside it.
+    has_picture : bool
+        Whether there is one.
+    command : str
+        What makes the report again; "" if that needs files that are not there.
+    """
+
+    folder: str
+    question: str
+    finding: str
+    number: str
+    about: str
+    seen: str
+    has_picture: bool
+    command: str
+
+    @classmethod
+    def of(cls, manifest: Manifest, folder: str) -> Card:
+        """The card of a study in a folder of this name; InputFileError for a headline that is none."""
+        found = manifest.document.get("headline", {})
+        if not isinstance(found, dict) or not all(isinstance(found.get(key, ""), str) for key in HEADLINE):
+            raise InputFileError(f"{manifest.path.as_posix()}: headline must be a table of {', '.join(HEADLINE)}")
+        question = _title(manifest)
+        finding, *rest = (str(found.get(key, "")) for key in HEADLINE)
+        has_picture = all(name in manifest.results for name in (PNG, SVG))
+        name, command = quote(manifest.folder.name), _command(manifest, folder)
+        return cls(name, question, finding or question, *rest, has_picture, command)
 
 
 def gallery(folder: Path) -> str:
@@ -55,17 +107,38 @@ def gallery(folder: Path) -> str:
     Raises
     ------
     InputFileError
-        If there is no manifest, or if one cannot be used, or has no answer or no figure.
+        If there is no manifest, or if one cannot be used.
     """
-    found = manifests(folder)
-    lines = ["# Reports", "", INTRODUCTION]
-    for heading, of_sources in ((PATIENTS, False), (SOURCES, True)):
-        chosen = [manifest for manifest in found if ("analysis" in manifest.document) == of_sources]
-        if chosen:
-            lines += ["", f"## {heading}"]
-        for manifest in chosen:
-            lines += ["", *_entry(manifest, folder.resolve().name)]
+    lines = ["# Reports", "", f"{INTRODUCTION} {MADE_BY}"]
+    for heading, cards in _sections(folder):
+        # A table without a head is no table in Markdown.
+        lines += ["", f"## {heading}", "", "| | |", "|---|---|", *map(_row, cards)]
     return "\n".join(lines) + "\n"
+
+
+def index(folder: Path) -> str:
+    """The same as a page of HTML that asks for nothing but itself; parameters and errors as `gallery` has them."""
+    from policysim.figures.saving import inline
+
+    sections = _sections(folder)
+    pictures = {}
+    for place, card in enumerate(card for _, cards in sections for card in cards):
+        path = folder / unquote(card.folder) / SVG
+        if card.has_picture and path.is_file():
+            pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}")
+    values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
+    return page_environment().get_template("gallery.html").render(values)
+
+
+def _sections(folder: Path) -> list[tuple[str, list[Card]]]:
+    """The cards under their headings."""
+    found = manifests(folder)
+    named = (
+        (heading, [manifest for manifest in found if ("analysis" in manifest.document) == of_sources])
+        for heading, of_sources in ((PATIENTS, False), (SOURCES, True))
+    )
+    name = folder.resolve().name
+    return [(heading, [Card.of(each, name) for each in chosen]) for heading, chosen in named if chosen]
 
 
 def manifests(folder: Path) -> list[Manifest]:
@@ -104,22 +177,29 @@ def _run(manifest: Manifest, folder: Path) -> int:
     ).returncode
 
 
-def _entry(manifest: Manifest, folder: str) -> list[str]:
-    """One study: its question, answer, figure, and where the rest is."""
-    name = quote(manifest.folder.name)
-    links = [f"[Report]({name}/report.html)", f"[numbers]({name}/comparison.csv)"]
-    if manifest.script or _is_here(manifest):
-        program = manifest.command[0] if manifest.script else "policysim"
-        links.append(f"`{shlex.join([program, *_arguments(manifest, Path(folder))])}`")
-    return [
-        f"### {escaped(_title(manifest))}",
-        "",
-        escaped(" ".join(_answer(manifest))),
-        "",
-        f"![{escaped(_figure(manifest).stem.replace('-', ' '))}]({name}/{quote(_figure(manifest).as_posix())})",
-        "",
-        " · ".join(links),
-    ]
+def _row(card: Card) -> str:
+    """A row of the table: the picture, and all else."""
+    report = f"{card.folder}/report.html"
+    picture = (
+        f'<a href="{report}"><img src="{card.folder}/{PNG}" width="{PICTURE_WIDTH}" alt="{_attribute(card.seen)}"></a>'
+        if card.has_picture
+        else ""
+    )
+    number = f"**{in_cell(card.number)}** {in_cell(card.about)}." if card.number else ""
+    question = in_cell(card.question) if card.question != card.finding else ""
+    links = [f"[numbers]({card.folder}/comparison.csv)", *([f"`{card.command}`"] if card.command else [])]
+    words = [f"**[{in_cell(card.finding)}]({report})**", number, question, " · ".join(links)]
+    return f"| {picture} | {'<br>'.join(filter(None, words))} |"
+
+
+def _attribute(text: str) -> str:
+    """Text as an attribute of HTML within a cell has it, in one line."""
+    return escape(" ".join(text.split())).replace("|", "&#124;")
+
+
+def in_cell(text: str) -> str:
+    """Text as a cell of a table shows it."""
+    return escaped(text).replace("|", "\\|")
 
 
 def escaped(text: str) -> str:
@@ -133,6 +213,13 @@ def escaped(text: str) -> str:
     for pattern, replacement in MARKUP:
         text = re.sub(pattern, replacement, text)
     return text
+
+
+def _command(manifest: Manifest, folder: str) -> str:
+    if not manifest.script and not _is_here(manifest):
+        return ""
+    program = manifest.command[0] if manifest.script else "policysim"
+    return shlex.join([program, *_arguments(manifest, Path(folder))])
 
 
 def _is_here(manifest: Manifest) -> bool:
@@ -156,31 +243,17 @@ def _title(manifest: Manifest) -> str:
     return title if horizon is None else f"{title} Over {days(horizon)}."
 
 
-def _answer(manifest: Manifest) -> list[str]:
-    answer = manifest.document.get("answer")
-    if not isinstance(answer, list) or not answer or not all(isinstance(sentence, str) for sentence in answer):
-        raise InputFileError(f"{manifest.path.as_posix()}: answer must be a list of sentences")
-    return answer
-
-
-def _figure(manifest: Manifest) -> Path:
-    """The first figure of the page."""
-    figures = [name for name in manifest.results if name.endswith(".png")]
-    if not figures:
-        raise InputFileError(f"{manifest.path.as_posix()}: results name no .png file")
-    return Path(figures[0])
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page into a folder of reports; with --make, make the reports first."""
-    parser = Parser(prog="python -m policysim.cli.gallery", description="The page of all reports.")
+    """Write the pages into a folder of reports; with --make, make the reports first."""
+    parser = Parser(prog="python -m policysim.cli.gallery", description="The pages of all reports.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
     parser.add_argument("--make", action="store_true", help="first run the command of each study again")
     chosen = parser.parse_args(arguments)
     try:
         code = make(chosen.folder) if chosen.make else 0
         if code == 0:
-            write_files(chosen.folder, {PAGE: gallery(chosen.folder).encode()})
+            pages = {README: gallery(chosen.folder), INDEX: index(chosen.folder)}
+            write_files(chosen.folder, {name: page.encode() for name, page in pages.items()})
     except (InputFileError, OutputError) as error:
         sys.stderr.write(f"policysim: {error}\n")
         return EXIT_USAGE

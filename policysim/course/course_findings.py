@@ -12,7 +12,7 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
 from policysim.course.days import DaysQuestion
 from policysim.course.public_classes import public_over_days
 from policysim.question.answer import Headline
-from policysim.question.words import ALL, ASSUMED_PUBLIC, PLAN_ONCE, days, percent_down, percent_up
+from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, PLAN_ONCE, days, percent_down, percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy

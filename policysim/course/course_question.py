@@ -185,7 +185,7 @@ def answer_over_days(
         headline=headline(question, table),
         sentences=answer(study, question, table),
         tables={"comparison.csv": table, "ways.csv": found},
-        drawings=[_drawing(question, table), _map(found)],
+        drawings=[_drawing(question, table), _map(found), *_card(question, best)],
         pages={"report.html": Page("course.html", _page_values(study, question, table, found))},
         depends=_depends(study, question),
         packages=CATALOGUE.versions(study.policies),
@@ -224,6 +224,31 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
         draw,
         tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
     )
+
+
+def _card(question: DaysQuestion, best: pd.DataFrame) -> list[Drawing]:
+    """What can be kept within each total, and what no mechanism exceeds; empty where there is but one total."""
+    from policysim.figures.card import Curves, card  # noqa: PLC0415
+
+    rows = best[(best["horizon"] == question.horizon) & best["benefit_kept"].notna() & (best["total_epsilon"] > 0)]
+    kept, most = (
+        list(zip(rows["total_epsilon"], rows[column], strict=True)) for column in ("benefit_kept", "most_kept")
+    )
+    if len(rows) < 2:
+        return []
+    proven = {"upper bound": most} if rows["most_kept"].notna().all() else {}
+    low = min(0.0, float(rows["benefit_kept"].min()))
+    return [
+        card(
+            Curves(
+                {"best of all": kept, **proven},
+                x="total ε (log scale)",
+                y=f"benefit kept over {days(question.horizon)}",
+                share=True,
+                limits=(low, 1.03),
+            )
+        )
+    ]
 
 
 def _map(found: pd.DataFrame) -> Drawing:

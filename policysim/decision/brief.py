@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policies.reference import BestFixed
-from policysim.decision.findings import KEEP, Findings, PolicyRow
+from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.summary import (
     Option,
     answer,

@@ -12,11 +12,12 @@ from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable, event_lines
-from policysim.decision.findings import KEEP, Findings, PolicyRow
+from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
+    KEEP,
     UNBEATABLE,
     cells,
     events,

@@ -84,7 +84,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
     return drawings
 
 
-def card_drawing(table: pd.DataFrame, best: str, one_for_all: str) -> Drawing | None:
+def card_drawing(table: pd.DataFrame, best: str, one_for_all: str, epsilon: float) -> Drawing | None:
     """The benefit that a policy keeps over epsilon, or the utility that it loses; None where nothing can be drawn."""
     rows = figures.over_epsilon(table)
     column = "benefit_kept" if rows["benefit_kept"].notna().any() else "loss"
@@ -94,6 +94,7 @@ def card_drawing(table: pd.DataFrame, best: str, one_for_all: str) -> Drawing | 
     shares = column == "benefit_kept"
     reach = figures.out_of_reach(rows) if shares else rows.iloc[:0]
     fixed = rows.loc[rows["policy"] == BestFixed.name, column]
+    now = mine.loc[mine["epsilon"] == epsilon, column]
     return card(
         Curves(
             {best: _points(mine, column)},
@@ -102,6 +103,7 @@ def card_drawing(table: pd.DataFrame, best: str, one_for_all: str) -> Drawing | 
             share=shares,
             level=((f"{one_for_all} for all", float(fixed.iloc[0])),) if len(fixed) else (),
             out_of_reach=_points(reach, "most_kept") if len(reach) > 1 else (),
+            mark=(epsilon, float(now.iloc[0])) if len(now) else None,
             limits=(min(-0.05, float(mine[column].min())), 1.03) if shares else None,
         )
     )

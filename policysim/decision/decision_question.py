@@ -207,7 +207,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
         draw.groups_drawing(at_epsilon, losing(study.policies)),
         draw.weights_drawing(titled_drivers),
         draw.patients_drawing(found.losses, study.epsilon),
-        draw.card_drawing(seen, best_policy(findings, found.table), findings.one_for_all),
+        draw.card_drawing(seen, best_policy(findings, found.table), findings.one_for_all, study.epsilon),
     ]
     said, happened = sentences_about(findings, found.table), event_table(study, findings, seen)
     answer = [unmarked(part) for part in said]

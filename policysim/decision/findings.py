@@ -27,15 +27,13 @@ from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
 from policysim.decision.without_effect import without_effect
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, ALL, NEGLIGIBLE, UNBEATABLE, guesses, population
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, NEGLIGIBLE, UNBEATABLE, guesses, population
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS
 from policysim.study.slider import first_policy
 from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
 
-# The benefit kept that the printed table asks for.
-KEEP = 0.8
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)
 # What linear programming finds, which is no mechanism that others know.

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
-from policysim.decision.findings import KEEP, Findings, PolicyRow
+from policysim.decision.findings import Findings, PolicyRow
 from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_down, rounded_up
-from policysim.question.words import ACHIEVABLE, ALL, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, unused
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, unused
 from policysim.study.slider import best_first
 
 # How exact the searches for an epsilon are, relative to it: closer ones are equal.

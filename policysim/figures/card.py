@@ -19,7 +19,7 @@ from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_log_ticks, wrapped
 from policysim.figures.looks import GREY, Canvas, canvas
 from policysim.question.answer import CARD, Drawing
-from policysim.question.words import percent, rounded, with_interval
+from policysim.question.words import percent, plain, rounded, with_interval
 
 # Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
 WIDTH, HEIGHT = 3.3, 2.0
@@ -28,8 +28,9 @@ DASHES = ("solid", "dashed", "dashdot", "dotted")
 # Of the width, what names beside lines may take; and names beside rows.
 NAMES_SHARE, ROWS_SHARE = 0.38, 0.42
 MOST_TICKS, MOST_LOG_TICKS = 4, 5
+STEPS = [1, 2, 2.5, 5, 10]
 # Of a card with rows: more would touch.
-MOST_ROWS = 6
+MOST_ROWS = 5
 
 Points = Sequence[tuple[float, float]]
 
@@ -43,6 +44,11 @@ class Panel(Protocol):
 
     def figure(self) -> Figure:
         """The same, drawn."""
+
+
+def curve(value: Callable[[Any], float], xs: Sequence[float]) -> Points:
+    """The points of a function."""
+    return [(x, float(value(x))) for x in xs]
 
 
 def card(panel: Panel) -> Drawing:
@@ -70,6 +76,8 @@ class Curves:
         A grey line across the panel, with its name; empty for none.
     out_of_reach : sequence of (x, y)
         From where on nothing is possible, rising: shaded in steps, each at its right end.
+    mark : tuple of float, or None
+        x and y of a point that is marked, with its y in words; None for none.
     limits : tuple of float
         Of y, if not by the data.
     diagonal : bool
@@ -84,6 +92,7 @@ class Curves:
     dots: frozenset[str] = frozenset()
     level: tuple[tuple[str, float], ...] = ()
     out_of_reach: Points = ()
+    mark: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     diagonal: bool = False
 
@@ -95,15 +104,17 @@ class Curves:
         parts += [f"{name}, level at {write(at)}" for name, at in self.level]
         scale = " (log scale)" if "x" in self.log else ""
         shaded = "; shaded, what no mechanism can reach" if len(self.out_of_reach) > 1 else ""
-        return f"{self.y} against {self.x.removesuffix(' (log scale)')}{scale}: {'; '.join(parts)}{shaded}."
+        marked = f"; marked, {write(self.mark[1])} at {plain(self.mark[0])}" if self.mark else ""
+        what = f"{self.y[:1].upper()}{self.y[1:]} against {self.x.removesuffix(' (log scale)')}{scale}"
+        return f"{what}: {'; '.join(parts)}{marked}{shaded}."
 
     def _runs(self, name: str, write: Callable[[float], str]) -> str:
         points = sorted(self.lines[name])
         (first, before), (last, after) = points[0], points[-1]
         shown = name or self.y
         if name in self.dots:
-            return f"{len(points)} points, {shown}"
-        return f"{shown}, from {write(before)} at {rounded(first)} to {write(after)} at {rounded(last)}"
+            return f"{len(points)} points{f', {name}' if name else ''}"
+        return f"{shown}, from {write(before)} at {plain(first)} to {write(after)} at {plain(last)}"
 
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
@@ -115,6 +126,7 @@ class Curves:
                 axes.axhline(at, **look, linewidth=1, zorder=1)
                 ends.append(LineEnd(name, np.nan, at, at, look))
             self._frame(axes)
+            self._mark(axes)
             named = [end for end in ends if end.name]
             labels = EndLabels(made, axes, named, width=NAMES_SHARE * made.width)
             settle(made, [labels])
@@ -126,9 +138,26 @@ class Curves:
         if name in self.dots:
             look = {"color": COLOURS[place % 4], "marker": "o", "linestyle": "none", "alpha": 0.8}
             axes.plot(xs, ys, **look, zorder=3, markersize=3.5)
-            return LineEnd("", 0.0, 0.0, 0.0, look)
+            return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
         axes.plot(xs, ys, **look, linewidth=2.2, zorder=3, solid_capstyle="round")
         return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
+
+    def _mark(self, axes: Axes) -> None:
+        if self.mark is None:
+            return
+        write = percent if self.share else rounded
+        axes.plot(*self.mark, color="#000000", marker="o", markersize=6, zorder=4, clip_on=False)
+        # Most lines rise: there is room at the right.
+        axes.annotate(
+            write(self.mark[1]),
+            self.mark,
+            xytext=(0.9, 0),
+            textcoords="offset fontsize",
+            va="center",
+            fontweight="bold",
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+            zorder=5,
+        )
 
     def _frame(self, axes: Axes) -> None:
         points = np.array([point for line in self.lines.values() for point in line], dtype=np.float64)
@@ -137,7 +166,7 @@ class Curves:
                 (axes.set_xscale if letter == "x" else axes.set_yscale)("log")
                 set_log_ticks(axis, float(values.min()), float(values.max()), most=MOST_LOG_TICKS)
             else:
-                axis.set_major_locator(MaxNLocator(MOST_TICKS))
+                axis.set_major_locator(MaxNLocator(MOST_TICKS, steps=STEPS))
                 axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
         if self.limits:
             axes.set_ylim(*self.limits)
@@ -161,22 +190,22 @@ class Spans:
     Attributes
     ----------
     rows : sequence of (name, value, low, high)
-        From the top; at most six are drawn, the first.
+        From the top; at most five are drawn, the first.
     x : str
         What the axis is.
-    zero : str
-        What 0 is, at which a line stands.
+    y : str
+        What is estimated, less what: 0, at which a line stands, is no difference.
     """
 
     rows: Sequence[tuple[str, float, float, float]]
     x: str
-    zero: str
+    y: str
 
     @property
     def seen(self) -> str:
         """Each estimate with its interval."""
         parts = [f"{name} {with_interval(*numbers, sign=True)}" for name, *numbers in self.rows[:MOST_ROWS]]
-        return f"{self.x}, {self.zero}: {'; '.join(parts)}."
+        return f"{self.y[:1].upper()}{self.y[1:]}: {'; '.join(parts)}."
 
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
@@ -195,9 +224,9 @@ class Spans:
             axes.spines["left"].set_visible(False)
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
-            axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS))
+            axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS - 1, steps=STEPS))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
-            axes.set_title(self.zero, loc="left")
+            made.figure.suptitle(self.y, x=0.02, ha="left", fontsize="large")
             axes.set_xlabel(self.x)
             settle(made)
         return made.figure

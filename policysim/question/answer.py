@@ -1,7 +1,7 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has a headline, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a `TextTable`:
-what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
+An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a
+`TextTable`: what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Headline:
     about: str = ""
 
 
-# The drawing that stands for a whole report where many are shown: small, and on no page of its own.
+# The drawing that stands for a whole report where many are shown: it is small, and on no page of the report itself.
 CARD = "card"
 
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.output import alone_in, json_text, json_values, print_json, progress_bar, write_files
 from policysim.question import OutputError, say, words
-from policysim.question.answer import Answer, Drawing, Page, SizeName, to_csv
+from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.shown import FILTERS, unmarked
 from policysim.question.words import fitted
@@ -163,9 +163,14 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
             **_versions(),
             **answer.packages,
         },
-        **({} if answer.headline is None else {"headline": asdict(answer.headline)}),
+        **({} if answer.headline is None else {"headline": {**asdict(answer.headline), "seen": _seen(answer)}}),
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
+
+
+def _seen(answer: Answer) -> str:
+    """What the drawing shows that stands for the report, for readers who cannot see it; "" without one."""
+    return next((drawing.description for drawing in answer.drawings if drawing.name == CARD), "")
 
 
 def _versions() -> dict[str, str]:

@@ -11,7 +11,9 @@ import pandas as pd
 from envs.toml_reader import Table
 from policies.local import METHODS, KAry, TwoCoin, error_bands, estimate, expected_errors
 from policies.local.estimation import shares_of, variances
+from policysim.figures.card import Curves, curve
 from policysim.figures.described import EPSILON, Described, Lines, grid
+from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun, report_run
 from policysim.sources.engine import OUTSIDE, Judgement, Row, Section, SourceFindings, claim_rows, figure_rows, number
 from policysim.sources.printed import Claim, PrintedCounts, Quote, read_claims, read_counts, read_quotes
@@ -129,6 +131,8 @@ class AdultAgeSex:
         return SourceFindings(
             lead=self._lead(rows, estimators, least),
             rows=rows,
+            headline=self._headline(rows),
+            card=self._card(),
             sections=(
                 Section(
                     "Errors of single runs",
@@ -205,6 +209,35 @@ class AdultAgeSex:
             f"by maximum likelihood {errors['maximum-likelihood']}.",
             "Two costs are not counted: the median that cuts age comes from the private data, and two fair coins cost "
             f"ε = ln 3 = {self.coins.epsilon:.4f} an answer, not 0.",
+        )
+
+    def _headline(self, rows: tuple[Row, ...]) -> Headline:
+        runs = [row.verdict for row in rows if row.run is not None]
+        off = self._off(1.0)
+        return Headline(
+            f"{len(runs) - runs.count(OUTSIDE)} of the source's {len(runs)} random figures lie within the 95 % band of "
+            "single runs",
+            f"{100 * off:.1f}\u00a0%",
+            f"of {self.counts.n:,} people, by which the estimated counts are off in all at ε = 1 (expected L1)",
+        )
+
+    def _off(self, epsilon: float) -> float:
+        """The expected L1 error, as a share of the people."""
+        return float(expected_errors(self.counts.table, self.channel(epsilon)).l1 / self.counts.n)
+
+    def _card(self) -> Curves:
+        printed = [
+            (quote.epsilon, float(quote.printed["L1"].replace(",", "")) / self.counts.n)
+            for quote in self.errors
+            if "L1" in quote.printed
+        ]
+        lines = {"expected": curve(self._off, EPSILONS), **({"the source's runs": printed} if printed else {})}
+        return Curves(
+            lines,
+            x="ε (log scale)",
+            y="error of the counts, as a share",
+            log="xy",
+            dots=frozenset({"the source's runs"}),
         )
 
     def _estimates(self, quote: Quote) -> Section:

@@ -10,7 +10,9 @@ import numpy as np
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
+from policysim.figures.card import Curves, curve
 from policysim.figures.described import EPSILON, Described, Lines, curve_drawing, grid
+from policysim.question.answer import Headline
 from policysim.question.words import guesses, rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, choice, largest_loss, loss_at
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
@@ -60,6 +62,8 @@ class CommonDisease:
         return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
+            headline=self._headline(),
+            card=self._card(),
             sections=(
                 Section("What is chosen", drawing=all_candidates),
                 Section("How reliable the answer is", drawing=right_one),
@@ -113,6 +117,26 @@ class CommonDisease:
             f"Among {self.counts.n} people the right answer, {name}, comes with probability {tenth:.2f} at ε = 0.1 and "
             f"{one:.2f} at ε = 1. The source's probabilities agree with ours.",
             *self.larger.lead(),
+        )
+
+    def _headline(self) -> Headline:
+        tenth, one = (f"{self._probability(self.counts.commonest)(epsilon):.2f}" for epsilon in (0.1, 1.0))
+        return Headline(
+            f"Among {self.counts.n} people the right answer comes with probability {tenth} at ε = 0.1, {one} at ε = 1",
+            one,
+            f"is the probability of the right answer, {self.counts.commonest}, at ε = 1",
+        )
+
+    def _card(self) -> Curves:
+        name = self.counts.commonest
+        return Curves(
+            {
+                "exponential": curve(self._probability(name), EPSILONS),
+                "permute-and-flip": curve(self._probability(name, mechanism="permute-and-flip"), EPSILONS),
+            },
+            x="ε (log scale)",
+            y="probability of the right answer",
+            limits=(0.0, 1.03),
         )
 
     def _repeated(self) -> Section:

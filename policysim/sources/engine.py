@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from policysim.figures.card import Panel
 from policysim.figures.described import Described
+from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
 from policysim.sources.printed import Claim, Quote, as_printed, cut_to, rounds_to
 
@@ -148,6 +150,8 @@ class SourceFindings:
     lead: tuple[str, ...]  # the answer in plain words, with numbers
     rows: tuple[Row, ...]  # every figure of the source beside ours
     sections: tuple[Section, ...]  # what else is to be shown
+    headline: Headline  # the finding as a title, with one number
+    card: Panel  # the figure that goes with it where many reports are shown
     assumptions: tuple[str, ...]  # what is public or taken for granted, and how numbers were computed
 
     @property

@@ -11,7 +11,9 @@ import pandas as pd
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
+from policysim.figures.card import Curves, curve
 from policysim.figures.described import EPSILON, Described, Intervals, Lines, curve_drawing, grid
+from policysim.question.answer import Headline
 from policysim.question.words import rounded
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Choice, binomial_run, choice, draws_of, largest_loss
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
@@ -85,6 +87,8 @@ class MaritalStatus:
         return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
+            headline=self._headline(),
+            card=self._card(),
             sections=(
                 self._probabilities_section(),
                 Section("The run of the source", drawing=self._one_run()),
@@ -147,6 +151,28 @@ class MaritalStatus:
             f"With the true sensitivity, {at} gives {name} with probability "
             f"{_almost(1 - self.reliability(self.epsilon, corrected=True))}, and ε = "
             f"{self.epsilon / self.overstated:g} gives what the source has.",
+        )
+
+    def _headline(self) -> Headline:
+        spent = f"{self.loss(REPLACE_ONE):.4g}"
+        return Headline(
+            f"A sensitivity declared {self.overstated:,.0f} times too large spends {spent} of ε = {self.epsilon:g}"
+            if self.overstated > 1
+            else f"The score spends {spent} of ε = {self.epsilon:g}",
+            spent,
+            f"is the exact privacy loss where ε = {self.epsilon:g} is claimed",
+        )
+
+    def _card(self) -> Curves:
+        xs = grid(1e-4, 10, 61)
+        return Curves(
+            {
+                f"Δ = {self.true_sensitivity:g}, the true one": curve(partial(self.reliability, corrected=True), xs),
+                f"Δ = {self.sensitivity:g}, the source": curve(self.reliability, xs),
+            },
+            x="ε (log scale)",
+            y="probability of the right answer",
+            limits=(0.0, 1.03),
         )
 
     def _probabilities_section(self) -> Section:

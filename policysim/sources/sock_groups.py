@@ -11,7 +11,9 @@ from scipy.optimize import brentq, minimize_scalar
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray, IntArray
+from policysim.figures.card import Curves, curve
 from policysim.figures.described import EPSILON, Described, Lines, curve_drawing, grid
+from policysim.question.answer import Headline
 from policysim.question.words import rounded
 from policysim.sources.chances import REPLACE_ONE, choice, draws_of, largest_loss
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings, claim_rows, figure_rows
@@ -146,6 +148,8 @@ class SockGroups:
         return SourceFindings(
             lead=self._lead(),
             rows=tuple(self._rows()),
+            headline=self._headline(),
+            card=self._card(),
             sections=(
                 self._calibrations(),
                 Section("What disparity is left, over ε", drawing=self._over_epsilon()),
@@ -239,6 +243,25 @@ class SockGroups:
             f"With both corrected the disparity is at most {largest:.2f}, at ε = {rounded(peak)}, and below "
             f"{NOTABLE:g} from ε = {rounded(notable_until)} on; at ε = {self.epsilon:g} it is "
             + ("less than one in 10¹²." if abs(right.disparity) < 1e-12 else f"{rounded(right.disparity)}."),
+        )
+
+    def _headline(self) -> Headline:
+        (small, large), rare = self.groups, self.candidates[0]
+        source, whole, _, _ = self.outcomes
+        return Headline(
+            "The split of ε by group size wrongs the smaller group, and not the mechanism",
+            rounded(source.disparity, sign=True),
+            f"in P({rare}), {small} minus {large}, at ε = {self.epsilon:g} as the source splits it; "
+            f"{rounded(whole.disparity, sign=True)} with the whole ε for each group",
+        )
+
+    def _card(self) -> Curves:
+        declared, people, xs = partial(rarely, sensitivity=self.sensitivity), self.counts(ALL).n, grid(0.01, 30, 41)
+        split = self._disparity(lambda counts, epsilon: declared(counts, epsilon * float(counts.sum() / people)))
+        return Curves(
+            {"ε split by size": curve(split, xs), "whole ε for each": curve(self._disparity(declared), xs)},
+            x="ε (log scale)",
+            y=f"P({self.candidates[0]}), {' minus '.join(self.groups)}",
         )
 
     def _calibrations(self) -> Section:

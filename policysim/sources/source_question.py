@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from envs.toml_reader import Table, open_toml, unknown
 from policysim.figures import described
+from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.protocol import Progress, Question
 from policysim.question.words import in_digits, wrap
@@ -150,9 +151,13 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
             "figures": findings.table.to_dict(orient="records"),
             "errata": [asdict(erratum) for erratum in findings.errata],
         },
+        headline=findings.headline,
         sentences=findings.answer,
         tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
-        drawings=[_drawing(section.title, section.drawing) for section in findings.sections if section.drawing],
+        drawings=[
+            *(_drawing(section.title, section.drawing) for section in findings.sections if section.drawing),
+            card(findings.card),
+        ],
         pages={"report.html": Page("source.html", values)},
         depends={
             "study": {"name": study.name, "title": study.title, "sha256": study.digest},

@@ -5,10 +5,25 @@ from __future__ import annotations
 import pandas as pd
 
 from policysim import figures
+from policysim.figures.card import Spans, card
 from policysim.figures.described import Described, Lines
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
+from policysim.trials.trial_findings import LoggedFindings, individual
+
+
+def card_drawing(findings: LoggedFindings) -> Drawing:
+    """What choosing for each patient gains over one treatment for all, without privacy and under each policy."""
+    best_first = sorted(individual(findings.rows), key=lambda row: -row.difference[0])
+    private = [(row.policy, *row.difference) for row in best_first]
+    return card(
+        Spans(
+            [("no privacy", *findings.gain), *private],
+            x=f"in mean outcome, at ε = {words.plain(findings.epsilon)}",
+            y="gain over one treatment for all",
+        )
+    )
 
 
 def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:

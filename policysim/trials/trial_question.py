@@ -131,7 +131,6 @@ def answer_of_log(
 
     slider = shown.slider
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
-    # The first is the one that a gallery shows.
     drawings: list[Drawing | None] = [
         drawn.gain_drawing(table, study.epsilon),
         drawn.choices_drawing(shown.first, slider.policy),
@@ -139,6 +138,7 @@ def answer_of_log(
         drawn.groups_drawing(at_epsilon),
         drawn.calibration_drawing(diagnostics.calibration),
         drawn.propensities_drawing(diagnostics.propensities),
+        drawn.card_drawing(findings),
     ]
     values = {
         "study": study,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from envs.toml_reader import InputFileError
-from policysim.cli.gallery import gallery, main, make
+from policysim.cli.gallery import PNG, SVG, gallery, index, main, make
 from policysim.report.differences import agree
 
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M 0 0 L 1 1"/></svg>'
 REPORTS = Path(__file__).parents[3] / "reports"
 
 
@@ -19,44 +20,71 @@ def write_report(folder, name, **changes):
     manifest = {
         "study": {"name": name, "title": f"What of {name}?", "sha256": "0" * 64},
         "command": ["compare", name, "--price-list"],
-        "answer": ["It costs 3 %.", "Half of it is noise."],
-        "results": {"comparison.csv": "1" * 64, "figures/b-over-a.png": "2" * 64, "figures/a.png": "3" * 64},
+        "headline": {
+            "finding": "It costs little",
+            "number": "3 %",
+            "about": "of it is lost",
+            "seen": "A line that falls.",
+        },
+        "results": {"comparison.csv": "1" * 64, PNG: "2" * 64, SVG: "3" * 64},
         **changes,
     }
-    (folder / name).mkdir(parents=True)
+    (folder / name / "figures").mkdir(parents=True)
     (folder / name / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / name / SVG).write_text(PICTURE, encoding="utf-8")
 
 
-def test_the_committed_page_is_what_the_committed_manifests_give():
+def headed(**headline):
+    """Changes of a manifest's headline."""
+    return {
+        "headline": {"finding": "It costs little", "number": "3 %", "about": "of it", "seen": "A line.", **headline}
+    }
+
+
+def test_the_committed_pages_are_what_the_committed_manifests_give():
     assert (REPORTS / "README.md").read_text(encoding="utf-8") == gallery(REPORTS)
+    assert (REPORTS / "index.html").read_text(encoding="utf-8") == index(REPORTS)
 
 
 def test_every_report_is_on_the_page_and_every_link_leads_somewhere():
     text = gallery(REPORTS)
-    links = re.findall(r"\]\(([^)]+)\)", text)
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'(?:href|src)="([^"#]+)"', text + index(REPORTS))
     assert [link for link in links if not (REPORTS / link).is_file()] == []
     reports = {path.parent.name for path in REPORTS.glob("*/report.html")}
     assert {link.split("/")[0] for link in links} == reports
     assert len(re.findall("`(?:policysim compare|python examples/)", text)) == len(reports)
 
 
-def test_an_entry_has_question_answer_first_figure_links_and_command(tmp_path):
+def test_a_card_has_picture_finding_number_question_links_and_command(tmp_path):
     write_report(tmp_path / "reports", "covid")
-    text = gallery(tmp_path / "reports")
-    for line in (
-        "### What of covid?",
-        "It costs 3 %. Half of it is noise.",
-        "![b over a](covid/figures/b-over-a.png)",
-        "[Report](covid/report.html) · [numbers](covid/comparison.csv) · "
-        "`policysim compare covid --price-list --out reports/covid`",
+    row = gallery(tmp_path / "reports").splitlines()[-1]
+    assert row == (
+        '| <a href="covid/report.html"><img src="covid/figures/card.png" width="280" alt="A line that falls."></a> '
+        "| **[It costs little](covid/report.html)**<br>**3 %** of it is lost.<br>What of covid?<br>"
+        "[numbers](covid/comparison.csv) · `policysim compare covid --price-list --out reports/covid` |"
+    )
+    page = index(tmp_path / "reports")
+    for part in (
+        '<a href="covid/report.html">It costs little</a>',
+        "What of covid?",
+        "<b>3 %</b> of it is lost",
+        'aria-label="A line that falls."',
+        "<path",
     ):
-        assert f"\n{line}\n" in text
+        assert part in page
+
+
+def test_a_report_without_a_headline_is_shown_by_its_question_and_without_a_picture(tmp_path):
+    write_report(tmp_path / "reports", "old", headline={}, results={"comparison.csv": "1"})
+    row = gallery(tmp_path / "reports").splitlines()[-1]
+    assert row.startswith("|  | **[What of old?](old/report.html)**<br>[numbers](old/comparison.csv) · ")
+    assert "<svg" not in index(tmp_path / "reports")
 
 
 def test_a_study_of_ones_own_is_run_from_its_folder(tmp_path):
     write_report(tmp_path / "reports", "ward", command=["compare", "study.toml"])
     # Without the study there is nothing to run.
-    assert gallery(tmp_path / "reports").endswith("[Report](ward/report.html) · [numbers](ward/comparison.csv)\n")
+    assert gallery(tmp_path / "reports").endswith("<br>[numbers](ward/comparison.csv) |\n")
     (tmp_path / "reports" / "ward" / "study.toml").write_text("", encoding="utf-8")
     assert "`policysim compare reports/ward/study.toml --out reports/ward`" in gallery(tmp_path / "reports")
 
@@ -85,42 +113,52 @@ def test_a_folder_without_reports_is_refused_and_nothing_is_made(tmp_path, capsy
         ("&lt; &#60; \\*", "&amp;lt; &amp;#60; \\\\\\*"),
         ("> one\n# two", "&gt; one # two"),
         ("- one", "\\- one"),
+        ("a | b", "a \\| b"),
     ],
 )
 def test_titles_and_answers_are_shown_as_they_are(tmp_path, text, written):
-    write_report(tmp_path, "covid", study={"name": "covid", "title": text, "sha256": ""}, answer=[text])
-    lines = gallery(tmp_path).splitlines()
-    assert f"### {written}" in lines
-    assert written in lines
+    study = {"name": "covid", "title": f"{text}?", "sha256": ""}
+    write_report(tmp_path, "covid", study=study, **headed(finding=text, about=text))
+    row = gallery(tmp_path).splitlines()[-1]
+    assert f"**[{written}](covid/report.html)**<br>**3 %** {written}.<br>{written}?<br>" in row
+
+
+def test_nothing_that_a_manifest_says_becomes_markup(tmp_path):
+    evil = 'a "quoted" <script>alert(1)</script> | b\nc'
+    write_report(tmp_path, "covid", **headed(seen=evil, finding=evil, number=evil, about=evil))
+    for page in (gallery(tmp_path), index(tmp_path)):
+        assert "<script>" not in page
+    row = gallery(tmp_path).splitlines()[-1]
+    assert 'alt="a &quot;quoted&quot; &lt;script&gt;alert(1)&lt;/script&gt; &#124; b c"' in row
+    assert len(re.findall(r"(?<!\\)\|", row)) == 3
 
 
 def test_a_folder_with_a_space_is_linked(tmp_path):
     write_report(tmp_path, "my (ward)")
-    assert "[Report](my%20%28ward%29/report.html)" in gallery(tmp_path)
+    assert "[It costs little](my%20%28ward%29/report.html)" in gallery(tmp_path)
+    assert '<a href="my%20%28ward%29/report.html">' in index(tmp_path)
+    assert "<path" in index(tmp_path)
 
 
 def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path):
     write_report(tmp_path, "a-source", analysis="a-source")
     write_report(tmp_path, "covid", horizon=14)
-    headings = [line for line in gallery(tmp_path).splitlines() if line.startswith("#")]
-    assert headings == [
-        "# Reports",
-        "## Patients",
-        "### What of covid? Over 14 days.",
-        "## Source documents, figure by figure",
-        "### What of a-source?",
-    ]
+    text = gallery(tmp_path)
+    parts = "## Patients", "What of covid? Over 14 days.", "## Source documents, figure by figure", "What of a-source?"
+    for page, words in ((text, parts), (index(tmp_path), [part.removeprefix("## ") for part in parts])):
+        places = [page.index(part) for part in words]
+        assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"answer": None}, "answer must be a list of sentences"),
-        ({"answer": []}, "answer must be"),
-        ({"results": {"comparison.csv": "1"}}, "results name no .png file"),
+        ({"headline": None}, "headline must be a table of finding, number, about, seen"),
+        ({"headline": ["It costs little"]}, "headline must be a table"),
+        (headed(number=3), "headline must be a table"),
     ],
 )
-def test_a_manifest_without_answer_or_figure_is_refused(tmp_path, capsys, changes, words):
+def test_a_headline_that_is_none_is_refused(tmp_path, capsys, changes, words):
     write_report(tmp_path, "covid", **changes)
     with pytest.raises(InputFileError, match=words):
         gallery(tmp_path)
@@ -137,7 +175,8 @@ def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, ca
     assert capsys.readouterr() == ("", "")
     # To the last digit but one: this may be another processor than that of the report.
     assert agree("comparison.csv", before, (folder / "marital-status" / "comparison.csv").read_bytes())
-    assert "marital-status/report.html" in (folder / "README.md").read_text(encoding="utf-8")
+    for name in ("README.md", "index.html"):
+        assert "marital-status/report.html" in (folder / name).read_text(encoding="utf-8")
 
 
 def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):

@@ -8,7 +8,7 @@ from html import unescape
 import pandas as pd
 import pytest
 
-from policysim.decision.findings import KEEP
+from policysim.question.words import KEEP
 
 # What a rate is counted among on the page: per cent, of 1,000 patients, or of the population that shows two digits.
 COUNTED = (1, 100, 1000, 100_000, 1_000_000, 10_000_000)
