@@ -72,7 +72,10 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 
 def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
     """The safest choice, or one treatment for all; the most useful one; and the epsilon that it takes."""
-    useful, enough = known[0], Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings))
+    useful, enough = (
+        known[0],
+        Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings, others=False)),
+    )
     best = "Most useful" if useful.benefit_kept > NEGLIGIBLE else "Best mechanism"
     keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent(useful.benefit_kept))
     limit = limit_words(useful, rows, after="; ")

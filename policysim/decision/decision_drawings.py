@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from policies.reference import BestFixed
 from policysim import figures
 from policysim.figures.card import Curves, card
 from policysim.figures.looks import is_level
+from policysim.figures.seen import lines_seen
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
@@ -32,7 +34,6 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
     if drawn.empty:
         return []
     epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
-    deaths = " and extra deaths" if anybody_dies(table) else ""
     has_shares = drawn["benefit_kept"].notna().any()
     shown = (
         "Benefit kept (0 % is one treatment for all, 100 % the best for each)"
@@ -40,15 +41,20 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         else "Utility lost per patient"
     )
     proven = has_shares and len(figures.out_of_reach(drawn)) > 1
-    region = "; what provably no mechanism can reach is shaded (between two ε: at the larger)" if proven else ""
+    region = " Shaded: what provably no mechanism can reach (between two ε: at the larger)." if proven else ""
+    panels = _panels(drawn)
+    harm = f", and {panels[1].title}," if len(panels) > 1 else ""
     drawings = [
         Drawing(
-            "loss-vs-epsilon",
-            "Loss against ε",
-            f"{shown}{deaths} against ε, a line for each of at most seven policies{region}.",
-            lambda size: figures.loss_vs_epsilon(table, epsilon=epsilon, size=size),
-            _loss_data(drawn),
+            "frontier",
+            "What each ε keeps, and what it costs",
+            f"{shown}{harm} against ε, a line for each of at most seven policies; the star at the left is one "
+            "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
+            f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
+            lambda size: figures.frontier(table, epsilon=epsilon, size=size),
+            _over_epsilon(*_loss_data(drawn, panels)),
             epsilons,
+            seen=_frontier_seen(drawn, panels, epsilon),
         )
     ]
     spending = figures.spenders(table)
@@ -222,29 +228,41 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     )
 
 
-def anybody_dies(table: pd.DataFrame) -> bool:
-    """Whether a comparison has deaths to tell: not on a log, nor where no record can die."""
-    return "expected_deaths" in table and bool((table["expected_deaths"] > 0).any())
+def _panels(drawn: pd.DataFrame) -> list[ColumnGroup]:
+    """What the panels of the frontier show, with how it is written."""
+    panels = [
+        ColumnGroup("benefit kept", drawn, "benefit_kept", words.percent)
+        if drawn["benefit_kept"].notna().any()
+        else ColumnGroup("utility lost per patient", drawn, "loss", words.rounded)
+    ]
+    harm = figures.harm_of(drawn)
+    if harm:
+        count = words.population(drawn[harm])
+        title = f"{harm.replace('_', ' ')} per {count:,} patients"
+        panels.append(ColumnGroup(title, drawn, harm, lambda rate: words.events(rate, count)))
+    return panels
 
 
-def _loss_data(drawn: pd.DataFrame) -> TextTable:
+def _frontier_seen(drawn: pd.DataFrame, panels: Sequence[ColumnGroup], epsilon: float) -> str:
+    names = figures.telling(drawn, epsilon=epsilon)
+    said = (
+        f"{panel.title[0].upper()}{panel.title[1:]}: "
+        f"{lines_seen(drawn, panel.values, panel.write, epsilon=epsilon, names=names)}."
+        for panel in panels
+    )
+    return " ".join(said)
+
+
+def _loss_data(drawn: pd.DataFrame, panels: Sequence[ColumnGroup]) -> tuple[list[ColumnGroup], str, str]:
     """What follows epsilon as columns, and what is the same at every epsilon in words."""
     level = drawn["policy"].map(is_level)
     lines = drawn if level.all() else drawn[~level]
-    panels = [
-        ColumnGroup("benefit kept", lines, "benefit_kept", words.percent)
-        if drawn["benefit_kept"].notna().any()
-        else ColumnGroup("utility lost per patient", lines, "loss", words.rounded)
-    ]
-    if anybody_dies(drawn):
-        count = words.population(drawn["extra_deaths"])
-        title = f"extra deaths per {count:,}"
-        panels.append(ColumnGroup(title, lines, "extra_deaths", lambda rate: words.events(rate, count)))
     said = [
         f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
         for row in drawn[level].drop_duplicates("policy").to_dict("records")
     ]
-    return _over_epsilon(panels, "policy", note=f"The same at every ε: {'; '.join(said)}." if said else "")
+    note = f"The same at every ε: {'; '.join(said)}." if said else ""
+    return [replace(panel, rows=lines) for panel in panels], "policy", note
 
 
 def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:

@@ -6,13 +6,14 @@ layout, lettering   names beside their lines, words that fit in fonts that have 
 looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
 described   figures that are described by data alone
 card        small figures that stand for a whole report where many are shown
-saving      SVG, PNG and PDF; an SVG as a part of a page, with a line that marks epsilon
+seen        what is seen in a figure, in words
+saving, inline   SVG, PNG and PDF; an SVG as a part of a page, in its colours, with a line that marks epsilon
 
 A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),
 and the line that asks for it, in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import loss_vs_epsilon, out_of_reach, spent_vs_claimed
+from policysim.figures.benefit import frontier, harm_of, out_of_reach, spent_vs_claimed
 from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.groups import loss_by_group
 from policysim.figures.harm import benefit_vs_harm
@@ -27,11 +28,12 @@ __all__ = [
     "SIZES",
     "action_probabilities",
     "benefit_vs_harm",
+    "frontier",
+    "harm_of",
     "label",
     "looks",
     "loss_by_group",
     "loss_by_outcome",
-    "loss_vs_epsilon",
     "out_of_reach",
     "over_epsilon",
     "patient_losses",

@@ -23,16 +23,16 @@ from policysim.figures.looks import STYLE
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
 LOOKS = (
-    ("#D55E00", "D", "solid"),
+    ("#C84F00", "D", "solid"),
     ("#0072B2", "o", "solid"),
     ("#009E73", "^", "dashed"),
     ("#CC79A7", "s", "dashdot"),
     ("#000000", "v", "dotted"),
-    ("#56B4E9", "P", "solid"),
+    ("#3A9AD9", "P", "solid"),
 )
 # What the source itself prints.
 STAR: dict[str, Any] = {
-    "color": "#D55E00",
+    "color": "#C84F00",
     "marker": "*",
     "linestyle": "none",
     "markersize": 12,

@@ -17,9 +17,9 @@ from matplotlib.ticker import PercentFormatter
 
 from policies.arrays import FloatArray, IntArray
 from policies.reference import Greedy
-from policysim.figures.curves import MOST_CURVES, NAMES_SHARE, checked, line_end, names_of, nonempty
+from policysim.figures.curves import MOST_CURVES, NAMES_SHARE, checked, line_end, names_of, nonempty, sparse
 from policysim.figures.layout import NAME as NAME_AT
-from policysim.figures.layout import EndLabels, settle
+from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, thin, widest_word
 from policysim.figures.looks import Canvas, canvas, look_of_action, looks
 from policysim.question.answer import SizeName
@@ -99,11 +99,11 @@ def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
 
 
 def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float) -> EndLabels:
-    ends = []
+    ends: list[LineEnd] = []
     for action, place in actions.items():
         line = rows[rows["action"] == action].sort_values("epsilon")
         drawn = look_of_action(place)
-        axes.plot(line["epsilon"], line["probability"], label=action, **drawn)
+        axes.plot(line["epsilon"], line["probability"], label=action, **drawn, markevery=sparse(len(line), len(ends)))
         ends.append(line_end(action, line["epsilon"], line["probability"], drawn))
     set_epsilon_axis(axes, rows["epsilon"])
     axes.set_ylim(0, 1)

@@ -37,11 +37,11 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     # Percentages are refused on many logs, and differences never: the same figure for all of them.
     plain = drawn.assign(benefit_kept=float("nan"))
     return Drawing(
-        "loss-vs-epsilon",
+        "frontier",
         "Against one treatment for all",
         "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
         "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
-        lambda size: figures.loss_vs_epsilon(plain, epsilon=epsilon, size=size),
+        lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
     )

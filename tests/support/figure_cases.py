@@ -6,8 +6,8 @@ from policysim import figures
 
 # Each figure with the tables that it is drawn from here.
 CASES = [
-    (figures.loss_vs_epsilon, "comparison"),
-    (figures.loss_vs_epsilon, "logged"),
+    (figures.frontier, "comparison"),
+    (figures.frontier, "logged"),
     (figures.spent_vs_claimed, "comparison"),
     (figures.action_probabilities, "choices"),
     (figures.loss_by_group, "at_one"),

@@ -29,7 +29,7 @@ def study(tmp_path):
 
 
 FIGURES = (
-    "loss-vs-epsilon",
+    "frontier",
     "spent-vs-claimed",
     "action-probabilities",
     "benefit-vs-deaths",

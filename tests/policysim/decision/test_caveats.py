@@ -142,7 +142,7 @@ def test_no_printed_share_is_below_that_of_choosing_by_lot_at_the_least_gain(see
 
 def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only):
     """The pill is worth hardly more to some than what is best for all: shares of that are thousands of per cent."""
-    draw_only("loss-vs-epsilon")
+    draw_only("frontier")
     scenario = SCENARIO.replace("clears = { cough = 0.6 }", "clears = { cough = 0.6, infected = 0.49, fever = 0.49 }")
     scenario = re.sub(r"cost = .*|side_effects = .*", "", scenario)
     study = STUDY.replace('"exponential", "ran', '"optimal", "exponential", "ran').replace("any-record", "one-feature")
@@ -166,7 +166,7 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only
     policies = page.partition("<h2>The policies at")[2].partition("</table>")[0].partition("<tbody>")[2]
     assert "%" not in policies
     assert "benefit_kept" not in page
-    figure = page.partition('<figure id="loss-vs-epsilon">')[2].partition("</figure>")[0]
+    figure = page.partition('<figure id="frontier">')[2].partition("</figure>")[0]
     assert "Utility lost per patient" in figure
     assert "Wrong prior?" not in screen
     written = pd.read_csv(tmp_path / "out" / "comparison.csv")

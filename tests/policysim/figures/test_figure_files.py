@@ -40,7 +40,7 @@ def test_a_png_has_enough_dots_for_print(drawn, size):
 
 
 def test_svg_has_real_text_a_title_and_a_description(comparison):
-    figure = figures.loss_vs_epsilon(comparison)
+    figure = figures.frontier(comparison)
     svg = figures.to_svg(figure, title="Loss & <ε>", description="A line > per policy.")
     root = ElementTree.fromstring(svg)
     assert [element.tag.rpartition("}")[2] for element in root][:2] == ["title", "desc"]

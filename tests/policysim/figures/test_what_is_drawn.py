@@ -25,7 +25,7 @@ def everyone(table, policy):
 
 def test_curves_are_the_columns_of_the_table(comparison):
     names = ["greedy", "best-fixed", "exponential", "randomized-response"]
-    benefit, deaths = figures.loss_vs_epsilon(comparison, policies=names).axes
+    benefit, deaths = figures.frontier(comparison, policies=names).axes
     assert deaths.get_title(loc="left") == "Extra deaths per 100,000 patients"
     for policy in ("exponential", "randomized-response"):
         rows = everyone(comparison, policy)
@@ -39,14 +39,14 @@ def test_curves_are_the_columns_of_the_table(comparison):
 
 
 def test_the_size_changes_the_look_and_not_the_numbers(comparison):
-    one, other = (lines_of(figures.loss_vs_epsilon(comparison, size=size).axes[0]) for size in ("page", "slide"))
+    one, other = (lines_of(figures.frontier(comparison, size=size).axes[0]) for size in ("page", "slide"))
     assert {name: list(line.get_ydata()) for name, line in one.items()} == {
         name: list(line.get_ydata()) for name, line in other.items()
     }
 
 
 def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):
-    figure = figures.loss_vs_epsilon(logged)
+    figure = figures.frontier(logged)
     (axes,) = figure.axes
     rows = everyone(logged, "optimal")
     # The limit of a model is none for a trial.
@@ -62,9 +62,7 @@ def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logg
 def test_benefit_kept_has_a_band_where_the_table_has_one(comparison):
     plain = comparison.drop(columns="extra_deaths")
     banded = plain.assign(benefit_kept_low=plain["benefit_kept"] - 0.1, benefit_kept_high=plain["benefit_kept"] + 0.1)
-    assert len(figures.loss_vs_epsilon(banded).axes[0].collections) > len(
-        figures.loss_vs_epsilon(plain).axes[0].collections
-    )
+    assert len(figures.frontier(banded).axes[0].collections) > len(figures.frontier(plain).axes[0].collections)
 
 
 def region_of(axes):
@@ -79,7 +77,7 @@ def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
         optimal.assign(policy=UNBEATABLE, benefit_kept=0.9, most_kept=0.9),
     ]
     table = pd.concat([comparison[comparison["policy"] != "optimal"], *bounds])
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert region_of(axes).vertices[:, 1].min() == 0.9
     assert {"achievable (the limit is above)", "unbeatable (the limit is below)"} <= set(lines_of(axes))
 
@@ -87,7 +85,7 @@ def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
 def test_the_region_is_nowhere_below_what_is_proven(comparison):
     """Between two epsilons what is proven at the larger holds; of a line between the two nothing is known."""
     rows = everyone(comparison, "optimal")
-    axes = figures.loss_vs_epsilon(comparison).axes[0]
+    axes = figures.frontier(comparison).axes[0]
     assert "optimal (the limit)" in lines_of(axes)
     epsilons, most = rows["epsilon"].to_numpy(), rows["most_kept"].to_numpy()
     assert (np.diff(most) > 0.01).any()
@@ -104,7 +102,7 @@ def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comp
         most_kept=comparison["most_kept"].where((comparison["epsilon"] == 1) & (unproven == "but at one"))
     )
     table = table.drop(columns="most_kept") if unproven == "no such column" else table
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert not axes.collections
     assert "no mechanism can" not in {text.get_text() for text in axes.texts}
     assert "optimal (the best found)" in lines_of(axes)
@@ -112,7 +110,7 @@ def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comp
 
 def test_a_proof_that_is_looser_than_the_optimum_shades_less(comparison):
     table = comparison.assign(most_kept=comparison["most_kept"] / 2 + 0.5)
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert region_of(axes).vertices[:, 1].min() == table["most_kept"].min() > 0.49
     assert "optimal (the best found)" in lines_of(axes)
 
@@ -281,7 +279,7 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     table = ps.compare(problem, policies=["optimal", "exponential"], epsilons=[0.5, 1.0])
     assert table["benefit_kept"].isna().all()
     # There is no benefit to keep a share of: what is lost is drawn, and the optimum loses nothing.
-    (axes,) = figures.loss_vs_epsilon(table).axes
+    (axes,) = figures.frontier(table).axes
     assert axes.get_title(loc="left") == "Utility lost per patient"
     drawn = lines_of(axes)
     assert drawn["optimal"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
@@ -291,14 +289,14 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
 @pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])
 def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
     table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
-    for draw in (figures.loss_vs_epsilon, figures.spent_vs_claimed):
+    for draw in (figures.frontier, figures.spent_vs_claimed):
         (line,) = (lines_of(axes)["exponential"] for axes in draw(table).axes[:1])
         assert list(line.get_xdata()) == [epsilons[-1]]
 
 
 def test_a_table_without_a_curve_is_refused_in_words(comparison):
     with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
-        figures.loss_vs_epsilon(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
+        figures.frontier(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
     with pytest.raises(ValueError, match="whose policy spends some"):
         figures.spent_vs_claimed(comparison[comparison["policy"] == "uniform"])
 
@@ -307,24 +305,27 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     table = logged.assign(best_arm="syrup")
     fixed = table["policy"] == "best-fixed"
     elsewhere = table.assign(difference=table["difference"].where(~fixed, -0.04))
-    (axes,) = figures.loss_vs_epsilon(elsewhere).axes
+    (axes,) = figures.frontier(elsewhere).axes
     assert axes.get_title(loc="left") == "Against the best single arm"
     assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of the best single arm"
     lines = lines_of(axes)
     assert list(lines["syrup for all"].get_ydata()) == [0, 0]
     assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
     same = table.assign(difference=table["difference"].where(~fixed, 1e-9))
-    lines = lines_of(figures.loss_vs_epsilon(same).axes[0])
+    lines = lines_of(figures.frontier(same).axes[0])
     assert not any("best-fixed" in name for name in lines)
-    lines = lines_of(figures.loss_vs_epsilon(same.drop(columns="best_arm")).axes[0])
+    lines = lines_of(figures.frontier(same.drop(columns="best_arm")).axes[0])
     assert list(lines["the best single arm"].get_ydata()) == [0, 0]
 
 
-def test_deaths_are_drawn_only_where_somebody_dies(comparison):
+def test_deaths_are_drawn_only_where_somebody_dies_and_else_another_harm(comparison):
     none = comparison.assign(extra_deaths=1e-18, expected_deaths=0.0)
-    assert len(figures.loss_vs_epsilon(none).axes) == 1
+    harm = figures.frontier(none).axes[1]
+    assert harm.get_title(loc="left").startswith("Extra symptoms per ")
+    assert len(figures.frontier(none.assign(extra_symptoms=0.0)).axes) == 1
+    assert figures.harm_of(none.assign(extra_stroke=0.1)) == "extra_stroke"
     # No policy makes a difference to the deaths that there are: that is a result.
-    assert len(figures.loss_vs_epsilon(none.assign(expected_deaths=0.01)).axes) == 2
+    assert len(figures.frontier(none.assign(expected_deaths=0.01)).axes) == 2
 
 
 def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
