@@ -182,7 +182,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
 
 def _seen(answer: Answer) -> str:
     """What the drawing shows that stands for the report, for readers who cannot see it; "" without one."""
-    return next((drawing.description for drawing in answer.drawings if drawing.name == CARD), "")
+    return next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
 
 
 def _versions() -> dict[str, str]:
@@ -208,6 +208,7 @@ def render(
             figures={
                 drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}", styles))
                 for place, drawing in enumerate(answer.drawings)
+                if drawing.name != CARD
             },
             versions=said["versions"],
             command=shlex.join(["policysim", *command]),
