@@ -23,17 +23,15 @@ ORDER = [
     "What an observer learns",
     "The price list, by feature",
     "If the model is wrong",
-    "What example patients get, over ε",
     "The limit",
-    "Loss, error and variation",
     "What is spent, against what is claimed",
+    "Loss, error and variation",
     "The sensitivity, and what drives it",
     "Method",
     "Reproduce",
 ]
 FIGURES = [
     "frontier",
-    "action-probabilities",
     "benefit-vs-deaths",
     "loss-by-outcome",
     "loss-by-group",
