@@ -33,7 +33,8 @@ ORDER = [
 FIGURES = [
     "frontier",
     "benefit-vs-deaths",
-    "loss-by-outcome",
+    "icon-array",
+    "benefit-parts",
     "loss-by-group",
     "sensitivity-by-weight",
     "spent-vs-claimed",
