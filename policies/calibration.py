@@ -37,7 +37,7 @@ class ExponentialMonotone(ExponentialFamily):
     words = "the exponential mechanism for monotone utilities, its scale set by their sensitivity"
     formula = "exp(u/s), s = Δ/ε, for monotone scores"
     works = (MCSHERRY_TALWAR_2007,)
-    look = Look("#999999", "s")
+    look = Look("#8A8A8A", "s")
     uses_prior = False
     row_wise = True  # reads the row, Delta, and whether scores are monotone
 

@@ -60,7 +60,7 @@ class ExponentialCapped(ExponentialFamily):
     words = "the exponential mechanism on regrets that are cut off at a public cap, its scale set by their range"
     formula = "exp(−min(regret, cap)/s), s = (range of the capped regrets)/ε"
     works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
-    look = Look("#E69F00", "v")
+    look = Look("#C08A10", "v")
     row_wise = True  # reads the row and the cap: of that, its range over neighbours and sums with the prior
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ class PermuteAndFlip(NoisyScores):
     )
     formula = "the first of a random order whose coin, exp(−regret/s), shows heads; s = Γ/ε"
     works = (MCKENNA_SHELDON_2020,)
-    look = Look("#56B4E9", "P")
+    look = Look("#3A9AD9", "P")
     uses_prior = False
     row_wise = True  # reads the row and Gamma (or Delta)
 

@@ -28,7 +28,7 @@ class RandomizedResponse(Policy):
     )
     formula = "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)"
     works = (WARNER_1965, KAIROUZ_2016)
-    look = Look("#D55E00", "<")
+    look = Look("#C84F00", "<")
     uses_prior = False
     row_wise = True  # reads which action of the row is best
 

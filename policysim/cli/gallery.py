@@ -118,14 +118,15 @@ def gallery(folder: Path) -> str:
 
 def index(folder: Path) -> str:
     """The same as a page of HTML that asks for nothing but itself; parameters and errors as `gallery` has them."""
-    from policysim.figures.saving import inline
+    from policysim.figures.inline import inline
 
     sections = _sections(folder)
-    pictures = {}
+    pictures: dict[str, str] = {}
+    styles: dict[str, str] = {}
     for place, card in enumerate(card for _, cards in sections for card in cards):
         path = folder / unquote(card.folder) / SVG
         if card.has_picture and path.is_file():
-            pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}")
+            pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}", styles=styles)
     values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
     return page_environment().get_template("gallery.html").render(values)
 

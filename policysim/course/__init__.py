@@ -17,7 +17,7 @@ course_limit       what no private mechanism for the whole course exceeds
 course_comparison, course_totals   policies over epsilon and over totals, over all days of a process
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's
 days               treatment over days against the total budget
-course_findings    what such a comparison says, and which way of spending a total is best
+course_findings, course_brief    what such a comparison says, and which way of spending a total is best
 course_question    the same as a question, and what it prints
 simulation, simulated_log, simulation_question   the check by Monte Carlo, the simulator's own log, and both as a
 question

@@ -92,9 +92,7 @@ def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
 
 def headline(question: DaysQuestion, table: pd.DataFrame) -> Headline:
     """What can be kept over the whole course, within the least total that keeps most of it, or else the largest."""
-    best = best_mechanisms(table)
-    rows = best[best["horizon"] == question.horizon].to_dict("records")
-    row = next((row for row in rows if row["benefit_kept"] >= KEEP), rows[-1])
+    row = telling_total(question, best_mechanisms(table))
     over, policy = f"Over {days(question.horizon)}", str(row["policy"])
     if math.isnan(row["benefit_kept"]):
         return Headline(f"{over}, choosing for each patient gains nothing that a share could be given of")
@@ -106,6 +104,15 @@ def headline(question: DaysQuestion, table: pd.DataFrame) -> Headline:
         kept,
         f"of the benefit kept within {within}, by {policy}{_most(row, '; none keeps more than ')}",
     )
+
+
+def telling_total(question: DaysQuestion, best: pd.DataFrame) -> dict[Hashable, Any]:
+    """The row of the least total that keeps most of the benefit over the whole course, or else of the largest.
+
+    `best` is from `best_mechanisms`.
+    """
+    rows = best[best["horizon"] == question.horizon].to_dict("records")
+    return next((row for row in rows if row["benefit_kept"] >= KEEP), rows[-1])
 
 
 def answer(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:

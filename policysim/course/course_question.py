@@ -13,6 +13,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, daily_name
+from policysim.course.course_brief import brief, headings
 from policysim.course.course_findings import (
     answer,
     best_mechanisms,
@@ -26,11 +27,12 @@ from policysim.course.course_findings import (
     per_day_words,
     privacy_words,
     schedule_words,
+    telling_total,
     ways,
 )
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
-from policysim.question.answer import Answer, Drawing, Page, SizeName, tidy, written
+from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, Question, UsageError
 from policysim.question.words import (
     ALL,
@@ -179,15 +181,15 @@ def answer_over_days(
     """What a comparison over days says, shows and keeps."""
     table = written(table)
     found = written(ways(table))
-    best = best_mechanisms(table)
+    best, said = best_mechanisms(table), headline(question, table)
     return Answer(
         screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
-        headline=headline(question, table),
+        headline=said,
         sentences=answer(study, question, table),
         tables={"comparison.csv": table, "ways.csv": found},
         drawings=[_drawing(question, table), _map(found), *_card(question, best)],
-        pages={"report.html": Page("course.html", _page_values(study, question, table, found))},
+        pages={"report.html": Page("course.html", _page_values(study, question, table, found, said))},
         depends=_depends(study, question),
         packages=CATALOGUE.versions(study.policies),
         files=study.files,
@@ -270,11 +272,14 @@ def _map(found: pd.DataFrame) -> Drawing:
 
 
 def _page_values(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, found: pd.DataFrame
+    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, found: pd.DataFrame, said: Headline
 ) -> dict[str, Any]:
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     return {
         "study": study,
+        "brief": brief(question, table),
+        "headings": headings(question, table, found, said),
+        "shown_total": telling_total(question, best_mechanisms(table))["total_epsilon"],
         "title": over_days_title(study.title, question.horizon),
         "question": question,
         "disclaimer": basis(study).disclaimer,

@@ -16,6 +16,7 @@ brief, headings  the first screen of the page; what each of its sections found
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism
-record, adoption, methods   the decision record that people sign, what must be accepted for it, a paragraph for a paper
+record, record_size   the decision record that people sign, and how large its letters may be on one sheet
+adoption, methods     what must be accepted for it, a paragraph for a paper
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
 """

@@ -101,8 +101,7 @@ def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[
         found = [_benefit(problem, row, has_shares=choices.has_shares)]
         if counted:
             found.append(
-                f"costs {events(row.extra_deaths, count, sign=True)} deaths per {count:,} patients beyond the best "
-                "treatment for each"
+                f"costs {_more(row.extra_deaths, count)} deaths per {count:,} patients than the best treatment for each"
             )
         return " and ".join(found)
 
@@ -122,6 +121,13 @@ def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[
             f"{of_100(least.right_guesses)} of 100 times."
         )
     return [reasons, *([_deaths(problem, choices, adoption)] if least is not None and counted else [])]
+
+
+def _more(rate: float, count: int) -> str:
+    """30 more, no more, 2 fewer."""
+    if abs(rate) * count < LEAST_EVENTS:
+        return "no more"
+    return f"{events(abs(rate), count)} {'more' if rate > 0 else 'fewer'}"
 
 
 def _deaths(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> str:

@@ -6,7 +6,6 @@ Every number stands beside that of one treatment for all, which costs no privacy
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,50 +27,12 @@ from policysim.decision.summary import (
     which_epsilon,
 )
 from policysim.question import shown, words
+from policysim.question.brief import Brief, Point, Tile
 from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider
 
 # So many numbers are in the strip, of those that a study has.
 WIDTH = 3
-
-
-@dataclass(frozen=True)
-class Point:
-    """A sentence of the brief, and the word that says what it is about."""
-
-    lead: str
-    sentence: Markup
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A number of the strip.
-
-    Attributes
-    ----------
-    name : str
-        In the slider's numbers.
-    label : str
-        What it counts, with its unit.
-    value, text : float, str
-        At the slider's first position.
-    for_all : str
-        That of one treatment for all.
-    """
-
-    name: str
-    label: str
-    value: float
-    text: str
-    for_all: str
-
-
-@dataclass(frozen=True)
-class Brief:
-    """Sentences, and a strip of numbers."""
-
-    points: tuple[Point, ...]
-    strip: tuple[Tile, ...]
 
 
 def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
@@ -111,7 +72,10 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 
 def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
     """The safest choice, or one treatment for all; the most useful one; and the epsilon that it takes."""
-    useful, enough = known[0], Point(f"To keep {words.percent(KEEP)}", which_epsilon(known, findings))
+    useful, enough = (
+        known[0],
+        Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings, others=False)),
+    )
     best = "Most useful" if useful.benefit_kept > NEGLIGIBLE else "Best mechanism"
     keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent(useful.benefit_kept))
     limit = limit_words(useful, rows, after="; ")

@@ -19,13 +19,13 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
-from policysim.decision.brief import Brief
 from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
 from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
+from policysim.question.brief import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy

@@ -16,6 +16,7 @@ from policysim.decision.adoption import DEATHS, Adoption, remark, title, why, wh
 from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
+from policysim.decision.record_size import print_size
 from policysim.question.words import (
     events,
     guess_rate,
@@ -54,7 +55,7 @@ def record_values(
         By whom it is adopted and until when.
     """
     count, rows = alternatives(problem, choices)
-    return {
+    values = {
         "study": study,
         "disclaimer": basis(study).disclaimer,
         "decided": title(choices),
@@ -79,6 +80,7 @@ def record_values(
         "signatures": SIGNATURES,
         "inputs": _inputs(study),
     }
+    return {**values, "print_size": f"{print_size(values):.1f}"}
 
 
 def _inputs(study: Study) -> dict[str, str]:

@@ -308,8 +308,11 @@ def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
     return sentence + "."
 
 
-def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
-    """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
+def which_epsilon(known: Sequence[PolicyRow], findings: Findings, *, others: bool = True) -> Markup:
+    """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all.
+
+    `others` asks for the mechanisms that take more, too.
+    """
     reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
     safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]
     reaching = [row for row in reaching if row not in safe]
@@ -319,6 +322,8 @@ def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     else:
         first, *more = [Markup("{} with {}").format(rounded_up(row.keeps_from), row.policy) for row in reaching]
         sentence = Markup("Keeping {} takes ε = {}").format(keep, first)
+        if not others:
+            more = []
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
         elif more:

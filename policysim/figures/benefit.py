@@ -1,7 +1,8 @@
-"""Figures over epsilon: what each policy keeps and what it costs in deaths, and what it spends of its epsilon."""
+"""Figures over epsilon: what each policy keeps and what harm it does, and what it spends of its epsilon."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +13,23 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from policies.policy import Look
 from policies.reference import BestFixed
 from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
+    SAME_LINE,
     checked,
     draw_policies,
     has_band,
     line_end,
+    merged,
     names_of,
     nonempty,
     over_epsilon,
+    sparse,
     spenders,
     telling,
     thin,
@@ -37,12 +41,17 @@ from policysim.figures.looks import GREY, Canvas, as_line, canvas, limit_labels,
 from policysim.question.answer import SizeName
 from policysim.question.words import NEGLIGIBLE, population
 
-NAME = "loss_vs_epsilon"
+NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
 CHOSEN_ELSEWHERE = "one for all, chosen on other patients (best-fixed)"
 BEST_ARM: dict[str, Any] = {"color": "#000000", "linestyle": "dashdot"}
-# Two lines nearer than this, of the range of all, are one to the eye.
-SAME_LINE = 0.005
+# What the table of a comparison calls a harm: its deaths first, its symptoms last.
+EXTRA, DEATHS = "extra_", "extra_deaths"
+HARMS = (DEATHS, "", "extra_symptoms")
+ENDS = ("_low", "_high")
+# Of 100 guesses, so many right: the numbers of the axis on top.
+GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
+TOP = "right guesses of 100, at most"
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
@@ -61,20 +70,24 @@ class Measure:
         return self.column == "benefit_kept"
 
 
-def loss_vs_epsilon(
+def frontier(
     table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
 ) -> Figure:
-    """Benefit kept and extra deaths against epsilon (log scale), a line per policy.
+    """Benefit kept and harm against epsilon (log scale), a line per policy; above, what an observer can guess.
+
+    The axis on top has the most that an observer of the treatment can guess right of 100 between two records that must
+    look alike, 100 e^epsilon / (1 + e^epsilon). One treatment for all stands at the left with a star: it costs no
+    privacy.
 
     Parameters
     ----------
     table : DataFrame
-        From `compare`: policy, epsilon, group, benefit_kept and, for a second panel, extra_deaths. The rows of
-        everyone with 0 < epsilon < inf are drawn. Where most_kept holds a number at two epsilons or more, what is above
+        From `compare`: policy, epsilon, group, benefit_kept and, for a second panel, extra_deaths, or where nobody can
+        die another extra_OUTCOME that differs between policies. The rows of everyone with 0 < epsilon < inf are drawn.
+        Where most_kept holds a number at two epsilons or more, what is above
         it is shaded: no mechanism reaches that, by a proof that `compare` has checked. Where there are benefit_kept_low
         and _high (logged data), they are drawn as a band; where benefit_kept holds no number, `difference` is drawn
-        instead, with a line at 0 for the best single arm (named in best_arm), or else `loss`. No deaths are drawn where
-        extra_deaths and expected_deaths are all 0.
+        instead, with a line at 0 for the best single arm (named in best_arm), or else `loss`.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
@@ -105,8 +118,8 @@ def loss_vs_epsilon(
     rows, note = rows[rows["policy"].isin(names)], undrawn(every, names)
     exact = not any(has_band(rows, panel.column) for panel in panels)
     # The names are below each other; a column has its panels below each other too.
-    height = max(4.4, 0.19 * rows["policy"].nunique() + 2.2)
-    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.2 + 0.62 * height * len(panels)) as made:
+    height = max(4.7, 0.19 * rows["policy"].nunique() + 2.5)
+    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + 0.64 * height * len(panels)) as made:
         axes = _grid(made, len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
@@ -127,16 +140,31 @@ def _panels(rows: pd.DataFrame) -> list[Measure]:
     elif rows["benefit_kept"].isna().all() and "loss" in rows:
         # Too little to say shares of it.
         benefit = Measure("loss", "Utility lost per patient", "against the best treatment for each")
-    if "extra_deaths" not in rows or rows["extra_deaths"].isna().all() or _nobody_dies(rows):
+    harm = harm_of(rows)
+    if not harm or benefit.column == "difference":
         return [benefit]
-    count = population(rows["extra_deaths"])
-    title = f"Extra deaths per {count:,} patients"
-    return [benefit, Measure("extra_deaths", title, "more than with the best treatment for each", count)]
+    count = population(rows[harm])
+    title = f"Extra {harm.removeprefix(EXTRA).replace('_', ' ')} per {count:,} patients"
+    return [benefit, Measure(harm, title, "more than with the best treatment for each", count)]
 
 
-def _nobody_dies(rows: pd.DataFrame) -> bool:
-    columns = ["extra_deaths", "expected_deaths"]
-    return set(columns) <= set(rows.columns) and bool((rows[columns].abs().fillna(0) <= NEGLIGIBLE).all(axis=None))
+def harm_of(table: pd.DataFrame) -> str:
+    """The column of the harm that a comparison shows: extra deaths where anybody can die, or else another outcome.
+
+    Of the other outcomes, the first that differs between policies, symptoms last; "" if there is none.
+    """
+    found = [str(column) for column in table if str(column).startswith(EXTRA)]
+    found = [column for column in found if not column.endswith(ENDS) and table[column].notna().any()]
+    ranked = sorted(found, key=lambda column: HARMS.index(column) if column in HARMS else 1)
+    happens = [column for column in ranked if _happens(table, column)]
+    return next(iter(happens), "")
+
+
+def _happens(table: pd.DataFrame, column: str) -> bool:
+    columns = [column] + [
+        name for name in (column.replace(EXTRA, "expected_", 1),) if name in table and column == DEATHS
+    ]
+    return bool((table[columns].abs().fillna(0) > NEGLIGIBLE).any(axis=None))
 
 
 def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
@@ -161,12 +189,27 @@ def _draw(
     axes.set_xlabel("\n".join(said))
     if panel.is_percentage:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    elif panel.column == "extra_deaths":
+    elif panel.column.startswith(EXTRA):
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_title(panel.title, loc="left", fontweight="bold")
     axes.set_ylabel(panel.axis)
+    if not made.narrow or axes is made.figure.axes[0]:
+        guess_axis(axes, rows["epsilon"])
     columns = 1 if made.narrow else len(made.figure.axes)
     return EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / columns)
+
+
+def guess_axis(axes: Axes, epsilons: pd.Series) -> None:
+    """An axis on top of one of epsilon: the most of 100 guesses that are right, 100 e^epsilon / (1 + e^epsilon)."""
+    at = {guess: math.log(guess / (100 - guess)) for guess in GUESSES}
+    within = {guess: place for guess, place in at.items() if epsilons.min() <= place <= epsilons.max()}
+    if not within:
+        only = float(epsilons.iloc[0])
+        within = {float(f"{100 / (1 + math.exp(-only)):.3g}"): only}
+    top = axes.secondary_xaxis("top")
+    top.set_xticks(list(within.values()), labels=[f"{guess:g}" for guess in within])
+    top.xaxis.set_minor_locator(NullLocator())
+    top.set_xlabel(TOP, labelpad=0.65 * rcParams["font.size"])
 
 
 def _beside_the_best_arm(rows: pd.DataFrame) -> pd.DataFrame:
@@ -189,7 +232,7 @@ def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:
     arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
     name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
     axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
-    return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM)
+    return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM, (0.0,))
 
 
 def out_of_reach(table: pd.DataFrame) -> pd.DataFrame:
@@ -284,22 +327,24 @@ def spent_vs_claimed(
     height = max(4.2, 0.19 * len(names) + 2.2)
     with canvas(size, page=(7.2, height), column=0.66 * height) as made:
         axes = made.figure.subplots()
-        diagonal = pd.Series([rows["epsilon"].min(), rows["epsilon"].max()])
+        diagonal = pd.Series(sorted(rows["epsilon"].unique()))
         axes.plot(diagonal, diagonal, **DIAGONAL, linewidth=thin(), label=ALL_OF_IT)
         ends = [line_end(ALL_OF_IT, diagonal, diagonal, DIAGONAL)]
         for name in names:
             line = rows[rows["policy"] == name].sort_values("epsilon")
-            drawn = as_line(colours[name])
-            axes.plot(line["epsilon"], line["epsilon_spent"], label=name, **drawn)
+            drawn = as_line(name, colours[name])
+            axes.plot(
+                line["epsilon"], line["epsilon_spent"], label=name, **drawn, markevery=sparse(len(line), len(ends))
+            )
             ends.append(line_end(name, line["epsilon"], line["epsilon_spent"], drawn))
         set_epsilon_axis(axes, rows["epsilon"])
         axes.set_yscale("log")
         # Far below the diagonal there may be policies that spend next to nothing.
-        low = max(rows["epsilon_spent"].min(), diagonal[0] / 20)
-        set_log_ticks(axes.yaxis, low, diagonal[1])
+        low = max(rows["epsilon_spent"].min(), diagonal.min() / 20)
+        set_log_ticks(axes.yaxis, low, diagonal.max())
         axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
         note = undrawn(every, names)
         axes.set_xlabel("ε claimed (log scale)" + (f"\n{note}" if note else ""))
         axes.set_ylabel("ε spent: exact privacy loss (log scale)")
-        settle(made, [EndLabels(made, axes, ends, width=NAMES_SHARE * made.width)])
+        settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.figure

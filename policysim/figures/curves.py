@@ -6,6 +6,7 @@ What figures ask of their tables, checked once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,22 @@ import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
+from policies.arrays import FloatArray
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import Look
 from policies.reference import BestFixed, Greedy
-from policysim.figures.layout import LineEnd
+from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import as_line, is_level, label
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
+# So many markers, about, has a line.
+MARKERS = 6
+# Two lines nearer than this, of the range of all, are one to the eye.
+SAME_LINE = 0.002
+# One treatment for all, which costs no privacy, stands at the left.
+STAR: dict[str, Any] = {"marker": "*", "markersize": 9.0}
 
 
 def draw_policies(
@@ -37,37 +45,71 @@ def draw_policies(
 
     Where the table has `column`_low and `column`_high, what is between them is shaded.
     """
-    ends = []
+    ends: list[LineEnd] = []
     for name in names_of(rows, "policy"):
         line = rows[(rows["policy"] == name) & rows[column].notna()].sort_values("epsilon")
         if line.empty:
             continue
         reference = is_level(name)
-        drawn = as_line(looks[name], level=reference)
+        drawn = as_line(name, looks[name], level=reference)
         shown = labels.get(name, label(name))
         values = line[column] * scale
         if reference:
             axes.axhline(values.iloc[0], **drawn, linewidth=thin(), label=shown, zorder=1)
         else:
-            axes.plot(line["epsilon"], values, **drawn, label=shown)
-            draw_band(axes, line, column, scale=scale, colour=drawn["color"])
+            axes.plot(line["epsilon"], values, **drawn, label=shown, markevery=sparse(len(line), len(ends)))
+            draw_band(axes, line, column, scale=scale, drawn=drawn)
+        if name == BestFixed.name:
+            drawn = {**drawn, **STAR}
+            at_left = {**drawn, "linestyle": "none", "clip_on": False, "zorder": 4}
+            axes.plot(0, values.iloc[0], transform=axes.get_yaxis_transform(), **at_left)
         ends.append(line_end(shown, line["epsilon"], values, drawn, at_edge=reference))
-    return ends
+    return merged(ends)
+
+
+def sparse(points: int, place: int) -> tuple[int, int]:
+    """Which of the points of a line have a marker, by its place: others than those of a line that lies beneath it."""
+    every = max(1, points // MARKERS)
+    return place % every, every
+
+
+def merged(ends: Sequence[LineEnd], *, log: bool = False) -> list[LineEnd]:
+    """Lines that are the same to the eye all along share a name: that of the first, and those that are like it."""
+    kept: list[LineEnd] = []
+    seen = [np.log(end.values) if log else np.array(end.values) for end in ends]
+    room = SAME_LINE * float(np.ptp(np.concatenate([*seen, [seen[0][0]]]))) if seen else 0.0
+    heights: list[FloatArray] = []
+    for end, height in zip(ends, seen, strict=True):
+        same = [place for place, other in enumerate(heights) if _same(height, other, room)]
+        if not same:
+            kept.append(end)
+            heights.append(height)
+            continue
+        other = kept[same[0]]
+        kept[same[0]] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
+    return kept
+
+
+def _same(one: FloatArray, other: FloatArray, room: float) -> bool:
+    apart = len(one) != len(other) and 1 not in (len(one), len(other))
+    return not apart and bool(np.abs(one - other).max() <= room)
 
 
 def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, at_edge: bool = False) -> LineEnd:
     """Where a line ends; of two with the same end, the one that is higher on average comes higher."""
     x = np.nan if at_edge else float(xs.iloc[-1])
-    return LineEnd(name, x, float(ys.iloc[-1]), float(ys.mean()), drawn)
+    values = (float(ys.iloc[-1]),) if at_edge else tuple(ys.astype(float))
+    return LineEnd(name, x, float(ys.iloc[-1]), float(ys.mean()), drawn, values)
 
 
-def draw_band(axes: Axes, line: pd.DataFrame, column: str, *, scale: float = 1.0, colour: str) -> None:
+def draw_band(axes: Axes, line: pd.DataFrame, column: str, *, scale: float = 1.0, drawn: Mapping[str, Any]) -> None:
     """Shade the interval of a line, if the table has one, between two thin lines."""
     if has_band(line, column):
+        about = {"color": drawn["color"], "gid": drawn["gid"]}
         low, high = (line[f"{column}_{end}"] * scale for end in ("low", "high"))
-        axes.fill_between(line["epsilon"], low, high, color=colour, alpha=0.09, linewidth=0, zorder=0.5)
+        axes.fill_between(line["epsilon"], low, high, **about, alpha=0.09, linewidth=0, zorder=0.5)
         for edge in (low, high):
-            axes.fill_between(line["epsilon"], edge, edge, color=colour, alpha=0.6, linewidth=0.5 * thin(), zorder=0.6)
+            axes.fill_between(line["epsilon"], edge, edge, **about, alpha=0.6, linewidth=0.5 * thin(), zorder=0.6)
 
 
 def has_band(rows: pd.DataFrame, column: str) -> bool:

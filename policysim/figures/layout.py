@@ -12,13 +12,22 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from scipy.optimize import isotonic_regression
 
 from policies.arrays import FloatArray
-from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, show_wrapped, thin_ticks, use_fallbacks, width_of
+from policysim.figures.lettering import (
+    LINE_HEIGHT,
+    LINE_SPACING,
+    show_wrapped,
+    thin,
+    thin_ticks,
+    use_fallbacks,
+    width_of,
+)
 from policysim.figures.looks import Canvas
 
 # Until the words are broken into lines that fit: each round the room changes a little.
@@ -33,14 +42,14 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     figure = canvas.figure
     use_fallbacks(figure)
     beside = {panel.axes: panel.width for panel in labels}
-    texts = {axes: [_title(axes), axes.xaxis.label, axes.yaxis.label] for axes in figure.axes}
+    texts = {axes: [_title(axes), axes.xaxis.label, axes.yaxis.label, *_on_top(axes)] for axes in figure.axes}
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}
     for _ in range(ROUNDS):
         _lay_out(figure)
         changed = [
             show_wrapped(text, words[text], width)
             for axes, of_panel in texts.items()
-            for text, width in zip(of_panel, _widths(axes, beside.get(axes, 0.0)), strict=True)
+            for text, width in zip(of_panel, _widths(axes, beside.get(axes, 0.0)), strict=False)
         ]
         if not any(changed):
             break
@@ -49,6 +58,8 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
         figure.set_layout_engine(None)
     for axes in figure.axes:
         thin_ticks(axes)
+        for top in _tops(axes):
+            thin(top.xaxis)
     for panel in labels:
         panel.place()
 
@@ -64,16 +75,27 @@ def _title(axes: Axes) -> Text:
     return next(text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == words)
 
 
-def _widths(axes: Axes, beside: float) -> tuple[float, float, float]:
+def _tops(axes: Axes) -> list[SecondaryAxis]:
+    """The axis on top of a panel, if it has one."""
+    return [child for child in axes.child_axes if isinstance(child, SecondaryAxis)]
+
+
+def _on_top(axes: Axes) -> list[Text]:
+    return [top.xaxis.label for top in _tops(axes)]
+
+
+def _widths(axes: Axes, beside: float) -> tuple[float, float, float, float]:
     """Points that the title and the labels of the axes may take: a title also what is beside the panel."""
     panel = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    return 72 * panel.width + beside, 72 * panel.width, 72 * panel.height
+    return 72 * panel.width + beside, 72 * panel.width, 72 * panel.height, 72 * panel.width
 
 
 # In widths of a letter (the font size): where the leader to a name ends, where its sample ends, where it begins.
 LEADER, SAMPLE, NAME = 1.2, 2.8, 3.2
 # Between two names, in font sizes.
 GAP = 0.25
+# How the name of a line begins that is like another one all along.
+LIKE = "≈\u00a0"
 
 
 @dataclass(frozen=True)
@@ -92,6 +114,10 @@ class LineEnd:
         Which of two lines with the same end comes higher: the one of higher rank.
     look : dict
         Of the line.
+    values : tuple of float
+        What the line shows, from left to right; one number for a level line.
+    beside : tuple of dict
+        The looks of lines that share its name, each in a paragraph of the name that begins with `LIKE`.
     """
 
     name: str
@@ -99,6 +125,8 @@ class LineEnd:
     y: float
     rank: float
     look: dict[str, Any]
+    values: tuple[float, ...] = ()
+    beside: tuple[dict[str, Any], ...] = ()
 
 
 class EndLabels:
@@ -112,21 +140,23 @@ class EndLabels:
         self._canvas, self.axes = canvas, axes
         # Ends that differ by rounding alone are the same end.
         self._ends = sorted(ends, key=lambda end: (float(f"{end.y:.9g}"), end.rank))
-        self._texts = [self._text(end.name) for end in self._ends]
+        self._texts = [self._text(end) for end in self._ends]
         for text in self._texts:
             show_wrapped(text, text.get_text(), width - NAME * canvas.font)
         # What the names take beside the panel, points.
         self.width = NAME * canvas.font + max(map(_widest, self._texts), default=0.0)
 
-    def _text(self, name: str) -> Annotation:
+    def _text(self, end: LineEnd) -> Annotation:
         return self.axes.annotate(
-            name,
+            end.name,
             (1, 0.5),
             xycoords="axes fraction",
             xytext=(NAME * self._canvas.font, 0),
             textcoords="offset points",
             va="center",
             annotation_clip=False,
+            # What several policies share is marked as none's.
+            gid=None if end.beside else end.look.get("gid"),
         )
 
     def place(self) -> None:
@@ -147,21 +177,34 @@ class EndLabels:
         for end, text, centre, height in zip(self._ends, self._texts, centres, ends, strict=True):
             text.set_fontsize(size)
             text.xy = (1, (centre - box.y0) / box.height)
-            self._sample(end, height, centre)
+            rows = text.get_text().split("\n")
+            # The line of the name at which each of those that share it begins.
+            first = [0, *(place for place, line in enumerate(rows) if line.startswith(LIKE))][: 1 + len(end.beside)]
+            middle = (len(rows) - 1) / 2
+            own = [centre + (middle - place) * LINE_SPACING * unit for place in first] if end.beside else [centre]
+            self._lead(end, height, own[0])
+            for look, level in zip([end.look, *end.beside], own, strict=True):
+                self._sample(look, level)
 
-    def _sample(self, end: LineEnd, height: float, centre: float) -> None:
-        """A leader from the line's end to its name, and a piece of the line before the name; all in pixels."""
+    def _lead(self, end: LineEnd, height: float, centre: float) -> None:
+        """A leader from the line's end to its name; in pixels."""
         figure, box = self._canvas.figure, self.axes.get_window_extent()
         em = self._canvas.font * figure.dpi / 72
         start = box.x1 if np.isnan(end.x) else self.axes.transData.transform((end.x, end.y))[0]
-        leader = {"color": end.look["color"], "linewidth": 0.06 * self._canvas.font, "alpha": 0.8}
+        gid = None if end.beside else end.look.get("gid")
+        leader = {"color": end.look["color"], "gid": gid, "linewidth": 0.06 * self._canvas.font, "alpha": 0.8}
         xs = [start, box.x1 + 0.3 * em, box.x1 + LEADER * em]
         self._add(Line2D(xs, [height, height, centre], solid_joinstyle="round", **leader))
-        look = {name: value for name, value in end.look.items() if name != "marker"}
+
+    def _sample(self, look: dict[str, Any], centre: float) -> None:
+        """A piece of the line before its name; in pixels."""
+        figure, box = self._canvas.figure, self.axes.get_window_extent()
+        em = self._canvas.font * figure.dpi / 72
+        line = {name: value for name, value in look.items() if name != "marker"}
         sample = np.array([LEADER, SAMPLE]) * em + box.x1
-        self._add(Line2D(sample, [centre, centre], **look))
-        if "marker" in end.look:
-            self._add(Line2D([sample.mean()], [centre], **{**end.look, "linestyle": "none"}))
+        self._add(Line2D(sample, [centre, centre], **line))
+        if "marker" in look:
+            self._add(Line2D([sample.mean()], [centre], **{**look, "linestyle": "none"}))
 
     def _add(self, line: Line2D) -> None:
         figure = self._canvas.figure

@@ -32,10 +32,20 @@ from policysim.question.words import ACHIEVABLE, UNBEATABLE, attains
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
 # A marker goes with each, never colour alone.
 COLOURS = (
-    "#0072B2", "#999999", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C7A00", "#D55E00", "#882255", "#000000",
+    "#0072B2", "#8A8A8A", "#009E73", "#CC79A7", "#C08A10", "#3A9AD9", "#8C7A00", "#C84F00", "#882255", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 GREY = "#555555"
+# Each colour that figures use, by the name that a page's style gives it a light and a dark value by; others, such as
+# those that mechanisms of other packages bring, stay as they are.
+NAMED_COLOURS = {
+    "#000000": "black", "#0072B2": "blue", "#8A8A8A": "grey", "#009E73": "green", "#CC79A7": "pink", "#C08A10": "amber",
+    "#3A9AD9": "sky", "#8C7A00": "olive", "#C84F00": "orange", "#882255": "wine", "#1B7837": "forest",
+    "#762A83": "purple", "#555555": "soft", "#DDDDDD": "line", "#BBBBBB": "shade", "#F3F3F3": "stripe",
+    "#FFFFFF": "paper",
+}  # fmt: skip
+# How identifiers of what belongs to a policy begin, in a figure as an SVG file.
+POLICY_GID = "policy."
 # The palette: first the colours that are furthest apart, then the same with other markers and dashes.
 ORDER = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
 PALETTE = tuple(
@@ -113,9 +123,9 @@ def _alike(one: Look, other: Look) -> int:
     return 10_000 * (one == other) + 100 * (line + dot) + (one.marker == other.marker) + (one.colour == other.colour)
 
 
-def as_line(look: Look, *, level: bool = False) -> dict[str, Any]:
-    """For a line; a level one has no markers."""
-    line: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes}
+def as_line(name: str, look: Look, *, level: bool = False) -> dict[str, Any]:
+    """For a line of a policy; a level one has no markers."""
+    line: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes, "gid": POLICY_GID + name}
     return line if level else {**line, "marker": look.marker, "clip_on": False}
 
 
@@ -123,7 +133,8 @@ def as_dot(name: str, look: Look) -> dict[str, Any]:
     """For dots: hollow where the policy does not depend on epsilon, or is a bound that is not reached."""
     hollow = {"markerfacecolor": "white"} if is_level(name) or name == UNBEATABLE else {}
     clipped = {} if is_level(name) else {"clip_on": False}
-    return {"color": look.colour, "marker": look.marker, "linestyle": "none", **clipped, **hollow}
+    dot = {"color": look.colour, "marker": look.marker, "linestyle": "none", "gid": POLICY_GID + name}
+    return {**dot, **clipped, **hollow}
 
 
 def look_of_action(place: int) -> dict[str, Any]:
@@ -137,9 +148,11 @@ def look_of_action(place: int) -> dict[str, Any]:
 
 
 SIZES: tuple[SizeName, ...] = get_args(SizeName)
-COLUMN_WIDTH = 3.5  # inches: a column of most journals
+COLUMN_WIDTH = 85 / 25.4  # inches: a column of most journals, 85 mm
 SLIDE = (13.33, 7.5)  # inches: a screen of 16:9
-FONTS = {"page": 9.0, "column": 7.0, "slide": 14.0}  # points
+FONTS = {"page": 9.0, "column": 7.5, "slide": 14.0}  # points
+# On a screen of 400 CSS pixels 368 are left for a figure: the words of one that is not wider than this have 11.
+READABLE_WIDTH = 368 / 11 * FONTS["page"] / 72  # inches
 # What grows and shrinks with the font.
 SCALED = {
     "lines.linewidth": 1.6,

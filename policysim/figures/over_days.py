@@ -199,7 +199,7 @@ def _draw(
         if line.empty:
             continue
         level = is_level(name) or name == BEST_SCHEDULE
-        shown, drawn = LABELS.get(name, label(name)), as_line(colours[name], level=level)
+        shown, drawn = LABELS.get(name, label(name)), as_line(name, colours[name], level=level)
         width: dict[str, Any] = {"linewidth": thin()} if level else {}
         axes.plot(line[along], line["benefit_kept"], **drawn, **width, label=shown)
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))

@@ -35,7 +35,7 @@ class Drawing:
     name : str
         Of its files.
     title, description : str
-        What it is about; what is in it, for readers who cannot see it.
+        What it is about; what is drawn, and how.
     draw : callable
         The figure, laid out for a size.
     data : TextTable or None
@@ -46,6 +46,8 @@ class Drawing:
         The heading under which a page shows it whose template has no place of its own for it.
     table : str
         The file with all digits of what is drawn.
+    seen : str
+        What is seen, for readers who cannot see it: the numbers of this run.
     """
 
     name: str
@@ -56,14 +58,22 @@ class Drawing:
     epsilons: tuple[float, ...] = ()
     section: str = ""
     table: str = "comparison.csv"
+    seen: str = ""
 
     def at(self, size: SizeName) -> Figure:
-        """The figure, laid out for a size; that of the page is drawn once."""
-        return self._page if size == "page" else self.draw(size)
+        """The figure, laid out for a size; drawn once for each."""
+        if size not in self._drawn:
+            self._drawn[size] = self.draw(size)
+        return self._drawn[size]
+
+    @property
+    def alternative(self) -> str:
+        """The words that stand for it where it cannot be seen."""
+        return self.seen or self.description
 
     @cached_property
-    def _page(self) -> Figure:
-        return self.draw("page")
+    def _drawn(self) -> dict[SizeName, Figure]:
+        return {}
 
 
 @dataclass(frozen=True)

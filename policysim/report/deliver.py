@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -35,7 +35,7 @@ from policysim.study.sweep import benefit
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policysim.figures.saving import Marker
+    from policysim.figures.inline import Marker
 
 MANIFEST = "manifest.json"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
@@ -45,20 +45,32 @@ FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
 @dataclass(frozen=True)
 class Vector:
-    """A drawing as SVG, and where the page's markers of epsilon stand in it."""
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; and the same for narrow screens."""
 
     svg: str
     markers: Sequence[Marker]
+    narrow: Vector | None = None
 
     @classmethod
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
         """A figure of the drawing, with its words."""
         # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.saving import epsilon_markers, to_svg  # noqa: PLC0415
+        from policysim.figures.inline import epsilon_markers  # noqa: PLC0415
+        from policysim.figures.saving import to_svg  # noqa: PLC0415
 
-        svg = to_svg(figure, title=drawing.title, description=drawing.description)
+        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
         # Only a figure that has been drawn knows where its axes are.
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
+
+    @classmethod
+    def on_page(cls, drawing: Drawing) -> Vector:
+        """The figure of a page, with that of a column for where the page is narrow and its words would be too small."""
+        from policysim.figures.looks import READABLE_WIDTH  # noqa: PLC0415
+
+        wide = cls.of(drawing, drawing.at("page"))
+        if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
+            return wide
+        return replace(wide, narrow=cls.of(drawing, drawing.at("column")))
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class FigureFiles:
         # SVG last: a figure keeps what it was drawn on last, and that of a PNG is a picture of some 10 MB.
         kinds: dict[FileFormat, Callable[[Figure], bytes]] = {"png": figures.to_png, "pdf": figures.to_pdf}
         made = {kind: kinds[kind](figure) for kind in self.formats if kind in kinds}
-        on_page = Vector.of(drawing, drawing.at("page"))
+        on_page = Vector.on_page(drawing)
         if "svg" in self.formats:
             made["svg"] = (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode()
         return {f"figures/{drawing.name}.{kind}": made[kind] for kind in self.formats}, on_page
@@ -170,7 +182,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
 
 def _seen(answer: Answer) -> str:
     """What the drawing shows that stands for the report, for readers who cannot see it; "" without one."""
-    return next((drawing.description for drawing in answer.drawings if drawing.name == CARD), "")
+    return next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
 
 
 def _versions() -> dict[str, str]:
@@ -186,6 +198,7 @@ def render(
     page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any], vectors: Mapping[str, Vector]
 ) -> str:
     """A page: one file, nothing fetched from anywhere."""
+    styles: dict[str, str] = {}
     return (
         page_environment()
         .get_template(page.template)
@@ -193,8 +206,9 @@ def render(
             answer=answer.sentences,
             headline=answer.headline,
             figures={
-                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}"))
+                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}", styles))
                 for place, drawing in enumerate(answer.drawings)
+                if drawing.name != CARD
             },
             versions=said["versions"],
             command=shlex.join(["policysim", *command]),
@@ -206,7 +220,7 @@ def render(
     )
 
 
-def markup(vector: Vector, position: int, prefix: str) -> Markup:
+def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | None = None) -> Markup:
     """A drawing as a part of a page.
 
     Parameters
@@ -217,10 +231,17 @@ def markup(vector: Vector, position: int, prefix: str) -> Markup:
         Of the slider: where the markers of epsilon stand.
     prefix : str
         Begins the names within it, so that no two drawings of a page share one.
+    styles : dict, optional
+        Those of the drawings before it on the page, to which its own are added.
     """
-    from policysim.figures.saving import inline  # noqa: PLC0415 - matplotlib, as above
+    from policysim.figures.inline import inline  # noqa: PLC0415 - matplotlib, as above
 
-    return inline(vector.svg, prefix, markers=vector.markers, position=position)
+    wide = inline(vector.svg, prefix, markers=vector.markers, position=position, styles=styles)
+    if vector.narrow is None:
+        return wide
+    small = vector.narrow
+    narrow = inline(small.svg, f"{prefix}n", markers=small.markers, position=position, styles=styles)
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 
 def digest(content: bytes) -> str:

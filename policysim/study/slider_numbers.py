@@ -19,6 +19,8 @@ from policysim.question.shown import six_digits
 COLUMNS = ("loss", "benefit_kept", "extra_deaths", "worse_than_untreated", "better_than_untreated", "guess_rate")
 # Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
 ESTIMATES = ("value", "difference")
+# What else is told of a policy on a log.
+ESTIMATED_RISK = ("guess_rate",)
 # What a policy has beside one list of numbers for each name.
 NESTED = ("p", "groups", "texts", "guesses", "odds")
 
@@ -43,6 +45,7 @@ def series(
     found: dict[str, Any]
     if {f"{name}_low" for name in ESTIMATES} <= set(ordered.columns):
         found = {name: ordered[name].tolist() for name in ESTIMATES}
+        found |= {name: ordered[name].tolist() for name in ESTIMATED_RISK if name in ordered}
         found["texts"] = {name: _with_intervals(ordered, name) for name in ESTIMATES}
     else:
         found = {name: ordered[name].tolist() for name in COLUMNS if name in shown and not ordered[name].isna().all()}

@@ -12,7 +12,8 @@ heterogeneity    whether there is anything to individualise, tested before any p
 diagnostics      calibration of the scores, balance of the arms, propensities; e_value: how much confounding it takes
 private_arm      one arm for everybody, chosen privately from the log
 power            the least gain that a log shows, the patients it takes, and the gain a mechanism needs
-trial_findings, trial_headline, trial_screen, trial_drawings   what a comparison found, and what people see of it
+trial_findings   what a comparison found
+trial_headline, trial_brief, trial_screen, trial_drawings   what people see of it
 trial_question   the same as a question
 evaluated_log, evaluated_policy   a log and a policy made elsewhere, and what the one says about the other
 evaluation_question   the same as a question, and what it prints

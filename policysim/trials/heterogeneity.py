@@ -19,6 +19,8 @@ from policysim.study.study_problem import indicators
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
 LEVEL = 0.05
+LEAST_P = 0.001
+ASKED = "Is there anything to individualise?"
 FEWEST_IN_FOLD = 5
 
 
@@ -86,18 +88,18 @@ def _products(data: LoggedData, predicted: FloatArray) -> tuple[FloatArray, Floa
 def heterogeneity_words(found: Heterogeneity, not_covered: str = "", provided: str = "") -> str:
     """The finding in a sentence, and what else may be behind it (`LogCaveats.not_covered`, `.provided`)."""
     if not_covered:
-        return f"Is there anything to individualise? This log cannot tell: {not_covered}."
+        return f"{ASKED} This log cannot tell: {not_covered}."
     if math.isnan(found.slope):
-        return "Is there anything to individualise? The scores predict the same differences between treatments for all."
-    test = f"p = {found.chance:.2g}" if found.chance >= 0.001 else "p < 0.001"
+        return f"{ASKED} The scores predict the same differences between treatments for all."
+    test = f"p = {found.chance:.2g}" if found.chance >= LEAST_P else f"p < {LEAST_P:g}"
     how = f"{test}, one-sided test of the best linear predictor on patients that the scores were not fitted to"
     if found.chance < LEVEL:
         return (
-            "Is there anything to individualise? Yes: where the scores say that a treatment does more for a patient, "
+            f"{ASKED} Yes: where the scores say that a treatment does more for a patient, "
             f"it does ({how}; slope {found.slope:.2g}, where 1 is as much as they say)"
             f"{', ' + provided if provided else ''}."
         )
     return (
-        "Is there anything to individualise? These data do not show it: that treatments do more for some patients, as "
+        f"{ASKED} These data do not show it: that treatments do more for some patients, as "
         f"the scores say, cannot be told from chance ({how})."
     )

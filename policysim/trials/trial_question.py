@@ -28,6 +28,7 @@ from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import Proof, applies, prove_loss, usable_policies, with_references
 from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.held_out import compare_log
+from policysim.trials.heterogeneity import ASKED
 from policysim.trials.private_arm import (
     PrivateArm,
     learn_arm,
@@ -35,6 +36,7 @@ from policysim.trials.private_arm import (
     private_arm_lines,
     private_arm_words,
 )
+from policysim.trials.trial_brief import brief, headings
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_headline import headline
 from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
@@ -147,14 +149,18 @@ def answer_of_log(
         drawn.propensities_drawing(diagnostics.propensities),
         drawn.card_drawing(findings),
     ]
+    groups = _group_rows(at_epsilon)
     values = {
         "study": study,
+        "brief": brief(findings, slider),
+        "headings": headings(findings, problem, diagnostics, groups),
         "problem": problem,
         "findings": findings,
         "private_arm": [],
         "balance": diagnostics.balance.to_dict("records"),
         "slider": slider,
-        "groups": _group_rows(at_epsilon),
+        "groups": groups,
+        "individualise": findings.heterogeneity_words.removeprefix(ASKED).lstrip(),
         "group_policies": list(dict.fromkeys(at_epsilon["policy"])),
         "rows_words": rows_words(study, findings),
         "how_estimated": how_estimated(findings),

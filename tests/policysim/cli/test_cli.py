@@ -29,11 +29,12 @@ def study(tmp_path):
 
 
 FIGURES = (
-    "loss-vs-epsilon",
+    "frontier",
     "spent-vs-claimed",
     "action-probabilities",
     "benefit-vs-deaths",
-    "loss-by-outcome",
+    "icon-array",
+    "benefit-parts",
     "loss-by-group",
     "sensitivity-by-weight",
     "patient-losses",

@@ -319,7 +319,7 @@ def test_why_not_one_for_all_has_the_numbers_of_both(study, problem):
     beyond = weighted[:, problem.best_fixed_action].sum() - best
     assert (
         f"No single treatment for all meets what was asked for. The best of them, {fixed}, keeps 0 % of the benefit "
-        f"and costs {events(beyond, 100_000, sign=True)} deaths per 100,000 patients"
+        f"and costs {events(beyond, 100_000)} more deaths per 100,000 patients"
     ) in page.words
     right = of_100(1 / (1 + math.exp(-least.epsilon)))
     assert f"at ε = {shown(least.epsilon)}, where such a guess is right at most {right} of 100 times." in page.words

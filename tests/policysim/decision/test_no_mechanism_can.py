@@ -294,7 +294,7 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
 @pytest.mark.parametrize("adjacency", ["any-record", "one-feature"])
 def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, capsys, monkeypatch, draw_only):
     # The figures that mark the limit.
-    draw_only("loss-vs-epsilon", "spent-vs-claimed")
+    draw_only("frontier", "spent-vs-claimed")
     text = STUDY.replace('"any-record"', f'"{adjacency}"').replace('"randomized-response"]', '"optimal"]')
     study = str(write_small_study(tmp_path / "study", text))
     rejecting(monkeypatch)

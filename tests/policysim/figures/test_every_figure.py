@@ -15,7 +15,7 @@ from policysim import figures
 def test_no_words_overlap_and_none_are_cut_off(drawn, draw, name, size):
     figure = drawn(draw, name, size)
     boxes = text_boxes(figures.to_svg(figure))
-    assert len(boxes) > 8
+    assert len(boxes) > 4
     assert [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)] == []
     right, bottom = (72 * side for side in figure.get_size_inches())
     cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]
@@ -40,7 +40,7 @@ def test_a_figure_has_the_size_that_was_asked_for(drawn, draw, name, size):
     wide, high = drawn(draw, name, size).get_size_inches()
     if size == "slide":
         assert (wide, high) == (13.33, 7.5)
-    assert wide == 3.5 if size == "column" else 4 < wide < 13.4
+    assert wide == 85 / 25.4 if size == "column" else 4 < wide < 13.4
 
 
 @every_figure
@@ -54,7 +54,7 @@ def test_a_missing_column_and_an_empty_table_are_refused_in_one_line(request, dr
     table = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=f"^{draw.__name__} has nothing to draw: its table has no rows.$"):
         draw(table[:0])
-    with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns [\w, ]+ in its table.$"):
+    with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns? [\w, ]+ in its table.$"):
         draw(pd.DataFrame({"policy": ["exponential"], "outcome": ["death"]}))
 
 
@@ -72,11 +72,11 @@ def test_what_is_no_table_is_refused_in_one_line(draw, name, wrong):
 def test_text_in_place_of_numbers_is_refused_in_one_line(comparison, column):
     table = comparison.astype({column: object})
     table.loc[table.index[3], column] = "n/a"
-    with pytest.raises(ValueError, match=f"^loss_vs_epsilon needs numbers in the column {column}, got 'n/a'.$"):
-        figures.loss_vs_epsilon(table)
+    with pytest.raises(ValueError, match=f"^frontier needs numbers in the column {column}, got 'n/a'.$"):
+        figures.frontier(table)
 
 
-@pytest.mark.parametrize("draw", [figures.loss_vs_epsilon, figures.spent_vs_claimed, figures.loss_by_group])
+@pytest.mark.parametrize("draw", [figures.frontier, figures.spent_vs_claimed, figures.loss_by_group])
 def test_two_rows_for_one_point_are_refused_in_one_line(at_one, draw):
     twice = pd.concat([at_one, at_one[at_one["policy"] == "exponential"]])
     found = "policy=exponential, epsilon=1.0, group=all, level=all"

@@ -1,5 +1,7 @@
 """What is drawn is what the table holds, and every policy and action has a look of its own."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,10 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND
-from policysim.figures.groups import worst_groups
-from policysim.figures.looks import as_dot, is_level, look_of_action, looks
-from policysim.figures.patients import bin_edges, stack
-from policysim.question.words import ACHIEVABLE, UNBEATABLE
+from policysim.figures.groups import flat_features, worst_groups
+from policysim.figures.inline import inline
+from policysim.figures.looks import as_dot, is_level, label, look_of_action, looks
+from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
 
 def lines_of(axes):
@@ -25,7 +27,7 @@ def everyone(table, policy):
 
 def test_curves_are_the_columns_of_the_table(comparison):
     names = ["greedy", "best-fixed", "exponential", "randomized-response"]
-    benefit, deaths = figures.loss_vs_epsilon(comparison, policies=names).axes
+    benefit, deaths = figures.frontier(comparison, policies=names).axes
     assert deaths.get_title(loc="left") == "Extra deaths per 100,000 patients"
     for policy in ("exponential", "randomized-response"):
         rows = everyone(comparison, policy)
@@ -39,14 +41,14 @@ def test_curves_are_the_columns_of_the_table(comparison):
 
 
 def test_the_size_changes_the_look_and_not_the_numbers(comparison):
-    one, other = (lines_of(figures.loss_vs_epsilon(comparison, size=size).axes[0]) for size in ("page", "slide"))
+    one, other = (lines_of(figures.frontier(comparison, size=size).axes[0]) for size in ("page", "slide"))
     assert {name: list(line.get_ydata()) for name, line in one.items()} == {
         name: list(line.get_ydata()) for name, line in other.items()
     }
 
 
 def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):
-    figure = figures.loss_vs_epsilon(logged)
+    figure = figures.frontier(logged)
     (axes,) = figure.axes
     rows = everyone(logged, "optimal")
     # The limit of a model is none for a trial.
@@ -62,9 +64,7 @@ def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logg
 def test_benefit_kept_has_a_band_where_the_table_has_one(comparison):
     plain = comparison.drop(columns="extra_deaths")
     banded = plain.assign(benefit_kept_low=plain["benefit_kept"] - 0.1, benefit_kept_high=plain["benefit_kept"] + 0.1)
-    assert len(figures.loss_vs_epsilon(banded).axes[0].collections) > len(
-        figures.loss_vs_epsilon(plain).axes[0].collections
-    )
+    assert len(figures.frontier(banded).axes[0].collections) > len(figures.frontier(plain).axes[0].collections)
 
 
 def region_of(axes):
@@ -79,7 +79,7 @@ def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
         optimal.assign(policy=UNBEATABLE, benefit_kept=0.9, most_kept=0.9),
     ]
     table = pd.concat([comparison[comparison["policy"] != "optimal"], *bounds])
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert region_of(axes).vertices[:, 1].min() == 0.9
     assert {"achievable (the limit is above)", "unbeatable (the limit is below)"} <= set(lines_of(axes))
 
@@ -87,7 +87,7 @@ def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
 def test_the_region_is_nowhere_below_what_is_proven(comparison):
     """Between two epsilons what is proven at the larger holds; of a line between the two nothing is known."""
     rows = everyone(comparison, "optimal")
-    axes = figures.loss_vs_epsilon(comparison).axes[0]
+    axes = figures.frontier(comparison).axes[0]
     assert "optimal (the limit)" in lines_of(axes)
     epsilons, most = rows["epsilon"].to_numpy(), rows["most_kept"].to_numpy()
     assert (np.diff(most) > 0.01).any()
@@ -104,7 +104,7 @@ def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comp
         most_kept=comparison["most_kept"].where((comparison["epsilon"] == 1) & (unproven == "but at one"))
     )
     table = table.drop(columns="most_kept") if unproven == "no such column" else table
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert not axes.collections
     assert "no mechanism can" not in {text.get_text() for text in axes.texts}
     assert "optimal (the best found)" in lines_of(axes)
@@ -112,7 +112,7 @@ def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comp
 
 def test_a_proof_that_is_looser_than_the_optimum_shades_less(comparison):
     table = comparison.assign(most_kept=comparison["most_kept"] / 2 + 0.5)
-    axes = figures.loss_vs_epsilon(table).axes[0]
+    axes = figures.frontier(table).axes[0]
     assert region_of(axes).vertices[:, 1].min() == table["most_kept"].min() > 0.49
     assert "optimal (the best found)" in lines_of(axes)
 
@@ -134,22 +134,54 @@ def test_several_policies_in_one_figure_of_probabilities_are_refused(choices):
         figures.action_probabilities(both)
 
 
-def test_dots_of_groups_are_the_losses_of_the_table(at_one):
+def words_of(texts):
+    return [text.get_text().replace("\n", " ") for text in texts]
+
+
+def test_dots_of_groups_are_the_losses_of_the_table_a_panel_for_each_policy(at_one):
     names = [name for name in dict.fromkeys(at_one["policy"]) if name != "greedy"]
-    axes = figures.loss_by_group(at_one, policies=names).axes[0]
-    labels = [text.get_text().split("\n")[0] for text in axes.get_yticklabels()]
-    assert labels[:2] == ["everyone (100 % of patients)", "age young (70\u00a0%)"]
-    for policy, dots in lines_of(axes).items():
-        rows = at_one[at_one["policy"] == policy]
-        assert list(dots.get_xdata()) == list(rows["loss"])
-        assert list(np.round(dots.get_ydata())) == list(range(len(rows)))
-    assert set(lines_of(axes)) == set(at_one["policy"]) - {"greedy"}
+    panels = figures.loss_by_group(at_one, policies=names).axes
+    assert len(panels) == len(names)
+    rows = words_of(panels[0].get_yticklabels())
+    for axes, policy in zip(panels, names, strict=True):
+        of = at_one[(at_one["policy"] == policy) & (at_one["group"] != "all")]
+        dots = lines_of(axes)[policy]
+        named = {level_name(group, level): loss for group, level, loss in of[["group", "level", "loss"]].to_numpy()}
+        assert all(x == named[rows[round(y)].split(" (")[0]] for x, y in dots.get_xydata())
+        assert len(dots.get_xdata()) == len(rows) == len(of)
 
 
-def test_the_worst_off_group_is_said_in_words(at_one):
-    figure = figures.loss_by_group(at_one[at_one["policy"].isin(["exponential", "uniform"])])
-    labels = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_yticklabels()]
-    assert [label for label in labels if "worst" in label] == ["infected (30\u00a0%) worst off under every policy"]
+def test_groups_are_in_the_order_of_what_they_lose(at_one):
+    spending = at_one[at_one["policy"].isin(["exponential", "randomized-response"])]
+    grouped = spending[spending["group"] != "all"]
+    mean = grouped.groupby(["group", "level"])["loss"].mean().sort_values(ascending=False)
+    labels = words_of(figures.loss_by_group(spending).axes[0].get_yticklabels())
+    assert [label.split(" (")[0] for label in labels] == [level_name(*key) for key in mean.index]
+
+
+def test_the_group_that_loses_most_has_a_large_dot_and_everyone_a_line(at_one):
+    rows = at_one[at_one["policy"] == "exponential"]
+    (axes,) = figures.loss_by_group(rows).axes
+    (large,) = [line for line in axes.get_lines() if line.get_label().startswith("_worst")]
+    grouped = rows[rows["group"] != "all"]
+    assert large.get_xdata() == grouped["loss"].max()
+    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+    assert [line.get_xdata()[0] for line in dashed] == rows.loc[rows["group"] == "all", "loss"].tolist()
+
+
+def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
+    extra = at_one[at_one["group"] == "age"]
+    same = extra.assign(group="shoe_size", loss=extra.groupby("policy")["loss"].transform("mean"))
+    figure = figures.loss_by_group(pd.concat([at_one, same]))
+    assert flat_features(pd.concat([at_one, same])) == ["shoe_size"]
+    assert not any("shoe" in label for label in words_of(figure.axes[0].get_yticklabels()))
+    (said,) = words_of([figure._supxlabel])
+    assert "No difference above 2\u00a0% of the largest loss between the groups of: shoe size." in said
+    # Where no feature makes a difference, none is left out.
+    assert flat_features(same) == []
+    room = 0.02 * at_one["loss"].abs().max()
+    more = same.assign(loss=same["loss"] + 1.01 * room * (same["level"] == "old"))
+    assert flat_features(pd.concat([at_one, more])) == []
 
 
 def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
@@ -165,24 +197,77 @@ def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
         ],
         columns=["policy", "group", "level", "loss"],
     )
-    assert worst_groups(rows) == {("age", "young"): ["a"], ("age", "old"): ["b"]}
+    assert worst_groups(rows) == {"a": ("age", "young"), "b": ("age", "old")}
 
 
-def test_a_policy_under_which_nobody_loses_does_not_count_as_every_policy(at_one):
-    rows = at_one[at_one["policy"].isin(["exponential", "uniform", "randomized-response", "best-fixed"])]
-    harmless = rows.assign(loss=rows["loss"].where(rows["policy"] != "best-fixed", -0.1))
-    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(harmless).axes[0].get_yticklabels()]
-    assert any("worst off under all but best-fixed" in label for label in labels)
-    estimated = harmless.assign(loss_low=harmless["loss"] - 1, loss_high=harmless["loss"] + 1)
-    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(estimated).axes[0].get_yticklabels()]
-    assert any("largest estimate under all but best-fixed" in label for label in labels)
+def test_a_forest_has_a_bar_for_each_interval_against_one_reference(logged):
+    rows = logged[(logged["epsilon"] == 1) & logged["policy"].isin(["exponential", "optimal"])]
+    panels = figures.forest(rows).axes
+    for axes, policy in zip(panels, ("exponential", "optimal"), strict=True):
+        of = rows[rows["policy"] == policy]
+        (bars,) = (shape for shape in axes.collections if isinstance(shape, LineCollection))
+        ends = [(segment[0, 0], segment[1, 0]) for segment in bars.get_segments()]
+        assert ends == list(zip(of["difference_low"], of["difference_high"], strict=True))
+        assert list(lines_of(axes)[policy].get_xdata()) == list(of["difference"])
+        assert any(list(line.get_xdata()) == [0, 0] for line in axes.get_lines())
+    assert words_of(panels[0].get_yticklabels())[0] == "everyone"
 
 
-def test_groups_have_bars_where_the_table_has_intervals(logged):
-    rows = logged[(logged["epsilon"] == 1) & (logged["policy"] == "exponential")]
-    (bars,) = (shape for shape in figures.loss_by_group(rows).axes[0].collections if isinstance(shape, LineCollection))
-    ends = [(segment[0, 0], segment[1, 0]) for segment in bars.get_segments()]
-    assert ends == list(zip(rows["loss_low"], rows["loss_high"], strict=True))
+@pytest.mark.parametrize(
+    ("better", "worse", "extra", "counts"),
+    [
+        (0.25, 0.5, 0.0, (250, 250, 500, 0)),
+        (0.2004, 0.2003, 0.0126, (201, 599, 200, 13)),
+        (1.0, 0.0, np.nan, (1000, 0, 0, 0)),
+        (0.1, 0.9, 0.0004, (100, 0, 900, 0)),
+        (0.1, 0.9, -0.3, (100, 0, 900, 0)),
+        (0.3, 0.0, 1.0, (300, 700, 0, 1000)),
+    ],
+)
+def test_a_thousand_marks_are_shared_out_by_largest_remainders(better, worse, extra, counts):
+    row = {"better_than_untreated": better, "worse_than_untreated": worse, "extra_deaths": extra}
+    found = figures.icon_counts(row)
+    assert tuple(found.values()) == counts
+    assert sum(counts[:3]) == 1000
+
+
+def test_the_marks_are_in_the_order_of_their_classes_and_the_last_are_the_dead(at_one):
+    rows = at_one[(at_one["policy"] == "optimal") & (at_one["group"] == "all")]
+    table = rows.assign(better_than_untreated=0.3, worse_than_untreated=0.2, extra_deaths=0.012)
+    for size, across in (("page", 40), ("slide", 50)):
+        (axes,) = figures.icon_array(table, policy="optimal", size=size).axes
+        marks = {line.get_gid(): line.get_xydata() for line in axes.get_lines()}
+        assert [(name, len(places)) for name, places in marks.items()] == [
+            ("icons.better", 300), ("icons.same", 500), ("icons.worse", 188), ("icons.died", 12),
+        ]  # fmt: skip
+        order = np.concatenate(list(marks.values()))
+        assert (order[:, 0] + across * order[:, 1]).tolist() == list(range(1000))
+    page = inline(figures.to_svg(figures.icon_array(table, policy="optimal")), "f0")
+    (icons,) = re.findall(r"<g data-icons.*?</g>", page)
+    assert "".join(re.findall(r'class="(\w)"', icons)) == "b" * 300 + "s" * 500 + "w" * 188 + "d" * 12
+    assert re.findall(r'd="M(\d+) (\d+)h0"', icons)[41] == ("1", "1")
+
+
+def test_a_figure_of_marks_needs_one_epsilon_and_a_policy_that_was_compared(comparison):
+    with pytest.raises(ValueError, match=r"icon_array draws one epsilon, its table has several: 0.1, 1, 5, 20\."):
+        figures.icon_array(comparison, policy="optimal")
+    with pytest.raises(ValueError, match="icon_array has nothing to draw: its table has no rows of everyone under x"):
+        figures.icon_array(comparison, policy="x")
+
+
+def test_parts_of_the_benefit_sum_to_what_a_policy_is_worth_beyond_one_for_all(parts, problem):
+    gained = figures.gained_by_outcome(parts).groupby("policy")["gained"].sum()
+    names = ["optimal", "exponential", "greedy", "best-fixed"]
+    everyone = ps.compare(problem, policies=names, epsilons=[1.0]).set_index("policy")["value"]
+    for name in ("optimal", "exponential", "greedy"):
+        assert gained[name] == pytest.approx(everyone[name] - everyone["best-fixed"], abs=1e-12)
+    (axes,) = figures.benefit_parts(parts).axes
+    for policy in ("exponential", "greedy"):
+        bars = [bar for bar in axes.patches if bar.get_gid() == f"policy.{policy}"]
+        right = sum(bar.get_width() for bar in bars if bar.get_x() >= -1e-12)
+        left = sum(bar.get_width() for bar in bars if bar.get_x() < -1e-12)
+        # Parts that cannot be seen are not drawn.
+        assert right - left == pytest.approx(gained[policy], abs=0.01 * (right + left))
 
 
 def test_several_epsilons_in_one_figure_of_groups_are_refused(comparison):
@@ -199,45 +284,33 @@ def test_bars_of_weights_are_the_contributions_and_the_numbers_stand_beside_them
     assert len([text for text in axes.texts if "of Δ" in text.get_text()]) == len(drivers)
 
 
-def test_each_dot_stands_between_the_two_numbers_that_its_loss_is_between(losses):
+def test_every_quantile_of_the_losses_is_on_the_line_at_its_value(losses):
     for size in figures.SIZES:
-        figure = figures.patient_losses(losses, size=size)
-        figure.draw_without_rendering()
-        edges = bin_edges(losses["loss"].to_numpy())
-        shown = dict(zip(edges, (text.get_text() for text in figure.axes[-1].get_xticklabels()), strict=True))
-        assert all(float(number) == edge for edge, number in shown.items() if number)
-        assert sum(map(bool, shown.values())) > 1
-        for axes in figure.axes:
-            ((name, dots),) = lines_of(axes).items()
-            values = losses.loc[losses["policy"] == name, "loss"].to_numpy()
-            assert len(dots.get_xdata()) == 50
-            for x, value in zip(dots.get_xdata(), np.sort(values), strict=True):
-                if value <= 1e-12:
-                    assert x < 0
-                else:
-                    assert edges[int(np.floor(x))] <= value < edges[int(np.floor(x)) + 1]
-            places = axes.transData.transform(dots.get_xydata()) * 72 / figure.dpi
-            apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + 1e9 * np.eye(50)
-            assert apart.min() >= dots.get_markersize()
-    assert "each dot is 2 of 100 patients" in figure.axes[-1].get_xlabel()
+        (axes,) = figures.patient_losses(losses, size=size).axes
+        drawn = lines_of(axes)
+        for name, rows in losses[losses["policy"] != "greedy"].groupby("policy", sort=False):
+            xs, ys = drawn[label(name)].get_data()
+            values = np.sort(rows["loss"].to_numpy())
+            assert len(values) == 50
+            for place, value in enumerate(values):
+                # The middle of the two patients that a quantile stands for.
+                shown = ys[np.searchsorted(xs, 2 * place + 1) - 1]
+                assert shown == value if value > 1e-12 else shown < losses.loc[losses["loss"] > 1e-12, "loss"].min()
+        assert "(log scale)" in axes.get_ylabel().replace("\n", " ")
 
 
-def test_edges_bound_all_losses_and_are_few():
-    rng = np.random.default_rng(1)
-    for scale in (0.1, 1.0, 4.0):
-        some = np.append(np.exp(scale * rng.normal(size=200)), 0.0)
-        edges = bin_edges(some)
-        assert len(edges) <= 12 and (np.diff(edges) > 0).all()
-        assert edges[0] <= some[some > 0].min() and some.max() < edges[-1]
-    assert bin_edges(np.zeros(3)).tolist() == [0.0, 1.0]
-    assert bin_edges(np.array([0.5, 1.0])).tolist() == [0.5, 1.0, 2.0]
+def test_patients_who_lose_the_same_are_one_level_piece():
+    losses = [0.0] * 4 + [0.1] * 42 + [2.0] * 4
+    table = pd.DataFrame({"policy": "optimal", "quantile": (np.arange(50) + 0.5) / 50, "loss": losses})
+    (axes,) = figures.patient_losses(table).axes
+    assert lines_of(axes)["optimal"].get_xydata().tolist() == [
+        [0, 0.05], [8, 0.05], [8, 0.1], [92, 0.1], [92, 2], [100, 2],
+    ]  # fmt: skip
+    assert words_of(axes.get_yticklabels())[0] == "none"
 
 
-def test_dots_fill_rows_from_below():
-    bins, places, rows = stack(np.array([0.0, 1.0, 1.5, 1.6, 2.0]), np.array([1.0, 2.0, 5.0]), across=2)
-    assert bins.tolist() == [-1, 0, 0, 0, 1]
-    assert places.tolist() == [0, 0, 1, 0, 0]
-    assert rows.tolist() == [0, 0, 0, 1, 0]
+def test_where_nobody_loses_anything_there_is_a_figure_too(losses):
+    figures.to_png(figures.patient_losses(losses.assign(loss=0.0)))
 
 
 def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
@@ -281,7 +354,7 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     table = ps.compare(problem, policies=["optimal", "exponential"], epsilons=[0.5, 1.0])
     assert table["benefit_kept"].isna().all()
     # There is no benefit to keep a share of: what is lost is drawn, and the optimum loses nothing.
-    (axes,) = figures.loss_vs_epsilon(table).axes
+    (axes,) = figures.frontier(table).axes
     assert axes.get_title(loc="left") == "Utility lost per patient"
     drawn = lines_of(axes)
     assert drawn["optimal"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
@@ -291,14 +364,14 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
 @pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])
 def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
     table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
-    for draw in (figures.loss_vs_epsilon, figures.spent_vs_claimed):
+    for draw in (figures.frontier, figures.spent_vs_claimed):
         (line,) = (lines_of(axes)["exponential"] for axes in draw(table).axes[:1])
         assert list(line.get_xdata()) == [epsilons[-1]]
 
 
 def test_a_table_without_a_curve_is_refused_in_words(comparison):
     with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
-        figures.loss_vs_epsilon(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
+        figures.frontier(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
     with pytest.raises(ValueError, match="whose policy spends some"):
         figures.spent_vs_claimed(comparison[comparison["policy"] == "uniform"])
 
@@ -307,24 +380,27 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     table = logged.assign(best_arm="syrup")
     fixed = table["policy"] == "best-fixed"
     elsewhere = table.assign(difference=table["difference"].where(~fixed, -0.04))
-    (axes,) = figures.loss_vs_epsilon(elsewhere).axes
+    (axes,) = figures.frontier(elsewhere).axes
     assert axes.get_title(loc="left") == "Against the best single arm"
     assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of the best single arm"
     lines = lines_of(axes)
     assert list(lines["syrup for all"].get_ydata()) == [0, 0]
     assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]
     same = table.assign(difference=table["difference"].where(~fixed, 1e-9))
-    lines = lines_of(figures.loss_vs_epsilon(same).axes[0])
+    lines = lines_of(figures.frontier(same).axes[0])
     assert not any("best-fixed" in name for name in lines)
-    lines = lines_of(figures.loss_vs_epsilon(same.drop(columns="best_arm")).axes[0])
+    lines = lines_of(figures.frontier(same.drop(columns="best_arm")).axes[0])
     assert list(lines["the best single arm"].get_ydata()) == [0, 0]
 
 
-def test_deaths_are_drawn_only_where_somebody_dies(comparison):
+def test_deaths_are_drawn_only_where_somebody_dies_and_else_another_harm(comparison):
     none = comparison.assign(extra_deaths=1e-18, expected_deaths=0.0)
-    assert len(figures.loss_vs_epsilon(none).axes) == 1
+    harm = figures.frontier(none).axes[1]
+    assert harm.get_title(loc="left").startswith("Extra symptoms per ")
+    assert len(figures.frontier(none.assign(extra_symptoms=0.0)).axes) == 1
+    assert figures.harm_of(none.assign(extra_stroke=0.1)) == "extra_stroke"
     # No policy makes a difference to the deaths that there are: that is a result.
-    assert len(figures.loss_vs_epsilon(none.assign(expected_deaths=0.01)).axes) == 2
+    assert len(figures.frontier(none.assign(expected_deaths=0.01)).axes) == 2
 
 
 def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
@@ -335,4 +411,4 @@ def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
 def test_groups_with_long_names_leave_room_for_the_dots(at_one, size):
     long = at_one.replace({"old": "o" * 120, "exponential": "e" * 120})
     figure = figures.loss_by_group(long, size=size)
-    assert figure.axes[0].get_position().width > 0.3
+    assert min(axes.get_position().width for axes in figure.axes) > 0.1

@@ -65,34 +65,34 @@ def test_what_is_asked_for_is_drawn_however_much_it_is_and_what_there_is_not_is_
     policies = list(dict.fromkeys(comparison["policy"]))
     assert telling(comparison, policies=policies[::-1]) == policies
     with pytest.raises(ValueError, match="no policy 'nothing' in the table; it has greedy, "):
-        figures.loss_vs_epsilon(comparison, policies=["exponential", "nothing"])
+        figures.frontier(comparison, policies=["exponential", "nothing"])
 
 
 def test_no_panel_has_more_than_seven_named_curves_and_each_says_what_it_leaves_out(comparison, at_one, logged, course):
     many = comparison["policy"].nunique()
     assert many > MOST_CURVES
     drawings = {
-        figures.loss_vs_epsilon: (comparison, f"Drawn: 7 of {many} policies."),
+        figures.frontier: (comparison, f"Drawn: 7 of {many} policies."),
         figures.spent_vs_claimed: (comparison, "Drawn: 6 of 9 policies."),
-        figures.loss_by_group: (at_one, f"Drawn: 7 of {many - 1} policies."),
         figures.value_over_days: (course, "Not drawn: "),
     }
     for draw, (table, said) in drawings.items():
         for place, axes in enumerate(draw(table).axes):
             assert len(named(axes)) <= MOST_CURVES
             assert place or said in axes.get_xlabel().replace("\n", " ")
-    (axes,) = figures.loss_vs_epsilon(logged).axes
+    groups = figures.loss_by_group(at_one)
+    assert len(groups.axes) == MOST_CURVES
+    assert f"Drawn: 7 of {many - 1} policies." in groups._supxlabel.get_text().replace("\n", " ")
+    (axes,) = figures.frontier(logged).axes
     assert len(named(axes)) == MOST_CURVES
     few = comparison[comparison["policy"].isin(["greedy", "best-fixed", "exponential"])]
-    assert "rawn" not in figures.loss_vs_epsilon(few).axes[0].get_xlabel()
+    assert "rawn" not in figures.frontier(few).axes[0].get_xlabel()
 
 
 @pytest.mark.parametrize("size", figures.SIZES)
-@pytest.mark.parametrize("draw", [figures.loss_vs_epsilon, figures.spent_vs_claimed])
+@pytest.mark.parametrize("draw", [figures.frontier, figures.spent_vs_claimed])
 def test_all_on_request_still_have_room_for_their_names(comparison, size, draw):
-    names = [
-        name for name in dict.fromkeys(comparison["policy"]) if draw is figures.loss_vs_epsilon or not is_level(name)
-    ]
+    names = [name for name in dict.fromkeys(comparison["policy"]) if draw is figures.frontier or not is_level(name)]
     figure = draw(comparison, policies=names, size=size)
     assert len(named(figure.axes[0])) >= len(names)
     boxes = text_boxes(figures.to_svg(figure))
@@ -139,7 +139,7 @@ def test_a_reference_of_another_package_is_a_level_line_with_hollow_dots(monkeyp
     found = looks(["by-guideline", "greedy", "best-fixed", "uniform"])
     assert distinct(found)
     assert as_dot("by-guideline", found["by-guideline"])["markerfacecolor"] == "white"
-    assert "marker" not in as_line(found["by-guideline"], level=True)
+    assert "marker" not in as_line("by-guideline", found["by-guideline"], level=True)
 
 
 def test_the_first_eight_colours_differ_for_readers_who_do_not_see_all_of_them():

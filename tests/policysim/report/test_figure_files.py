@@ -8,7 +8,7 @@ from small_studies import STUDY, write_small_study
 from policysim.cli.main import main
 from policysim.figures import SIZES
 
-DRAWN = "loss-vs-epsilon"
+DRAWN = "frontier"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_column_is_narrower_than_a_slide_and_the_page_is_the_same(study, tmp_p
         (per_metre,) = struct.unpack(">I", image[image.index(b"pHYs") + 4 :][:4])
         widths[size] = dots / per_metre / 0.0254
     assert len(pages) == 1
-    assert widths["column"] == pytest.approx(3.5, abs=0.02)
+    assert widths["column"] == pytest.approx(85 / 25.4, abs=0.02)
     assert widths["slide"] == pytest.approx(13.33, abs=0.02)
     capsys.readouterr()
 

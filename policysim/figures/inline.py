@@ -1,0 +1,401 @@
+"""A figure as a part of a page: an SVG without what a page says itself, in colours that follow its theme.
+
+The artists of a policy stand in groups with the attribute data-policy; lines mark epsilon, which a script moves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from policies.arrays import FloatArray
+from policysim.figures.icons import ICONS_GID
+from policysim.figures.looks import NAMED_COLOURS, POLICY_GID, READABLE_WIDTH
+
+# The most CSS pixels per unit (point) of a figure for a page, and of one as narrow as a column.
+LARGEST, LARGEST_NARROW = 1.4, 2.0
+DECIMALS = 1
+# A point so near to the line between two others is on it.
+STRAIGHT = 0.1
+_NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
+_LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
+_POLYLINE = r"[MLz\s\d.e-]+"
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+# Where a panel, its background, its horizontal axis, that axis's ticks and its name are: kept in figures with markers.
+_PLACES = re.compile(r"axes_\d+|matplotlib\.axis_\d+|xtick_\d+")
+# What matplotlib says although it is the default, or turns nothing.
+_DEFAULTS = {"stroke-dashoffset: 0", "stroke-linejoin: miter"}
+_FONTS = re.compile(r"font-family: [^;]+")
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+_POLICY = re.compile(POLICY_GID + r"\d+:(.*)", re.DOTALL)
+
+
+def inline(
+    svg: str,
+    prefix: str,
+    *,
+    markers: Sequence[Marker] = (),
+    position: int = 0,
+    styles: dict[str, str] | None = None,
+) -> Markup:
+    """An SVG file as a part of a page.
+
+    Parameters
+    ----------
+    svg : str
+        As `policysim.figures.to_svg` writes it.
+    prefix : str
+        Makes its identifiers and classes distinct from those of other figures.
+    markers : sequence of Marker, optional
+        Drawn as lines with the attribute data-marker; data-x lists their places, which a script moves them to.
+    position : int, optional
+        Which place they take first.
+    styles : dict, optional
+        The styles of other figures of the page, from rule to class: they are not said again, and new ones are added.
+
+    Returns
+    -------
+    Markup
+        Coordinates have `DECIMALS` decimals, styles are classes, and what is not drawn is left out. Each colour is
+        `var(--c-NAME, #rrggbb)`, by the names of `policysim.figures.looks.NAMED_COLOURS`, whose values in light and
+        dark the page's style lists. What belongs to one policy stands in `<g data-policy="NAME">`.
+    """
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        for name in list(element.attrib):
+            element.set(name.rpartition("}")[2], element.attrib.pop(name))
+    # The page itself says what a figure is.
+    for tag in ("metadata", "style", "title", "desc"):
+        _remove(root, tag)
+    _mark_policies(root)
+    _gather_icons(root)
+    _unclip(root)
+    _draw_once(root)
+    _name(root, prefix, _places(root) if markers else [])
+    _shorten(root)
+    styles = {} if styles is None else styles
+    known = len(styles)
+    _classes(root, prefix, styles)
+    _gather(root)
+    _flatten(root)
+    _join(root)
+    _frame(root)
+    for marker in markers:
+        root.append(marker_line(marker, position, DECIMALS))
+    rules = "".join(f".{name}{{{rule}}}" for rule, name in list(styles.items())[known:])
+    body = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>")
+    return Markup(body.replace(">", f"><style>{rules}</style>", 1) if rules else body)
+
+
+def _remove(root: ElementTree.Element, tag: str) -> None:
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.tag == tag]:
+            parent.remove(child)
+
+
+def _mark_policies(root: ElementTree.Element) -> None:
+    """Say of each group that belongs to a policy to which."""
+    for element in root.iter("g"):
+        found = _POLICY.fullmatch(element.get("id", ""))
+        if found:
+            del element.attrib["id"]
+            element.set("data-policy", found[1])
+
+
+def _gather_icons(root: ElementTree.Element) -> None:
+    """The marks of `policysim.figures.icon_array`: a path for each in one group, in order, of class b, s, w or d.
+
+    They are in steps of their grid, so that a mark is at two whole numbers.
+    """
+    for parent in list(root.iter()):
+        groups = [child for child in parent if child.get("id", "").startswith(ICONS_GID)]
+        if not groups:
+            continue
+        marks = [
+            (group.attrib["id"].removeprefix(ICONS_GID), float(mark.attrib["x"]), float(mark.attrib["y"]))
+            for group in groups
+            for mark in group.iter("use")
+        ]
+        (_, left, top), (_, right, _) = marks[0], marks[1]
+        step = right - left
+        icons = ElementTree.Element("g", {"data-icons": ""})
+        icons.set("transform", f"translate({left:.2f} {top:.2f}) scale({step:.4f})")
+        for name, x, y in marks:
+            place = f"M{round((x - left) / step)} {round((y - top) / step)}h0"
+            icons.append(ElementTree.Element("path", {"class": name[0], "d": place}))
+        parent.insert(list(parent).index(groups[0]), icons)
+        for group in groups:
+            parent.remove(group)
+
+
+def _unclip(root: ElementTree.Element) -> None:
+    """What lies within its panel need not be cut off there; what cuts off nothing is left out."""
+    boxes = {}
+    for clip in root.iter("clipPath"):
+        box = clip.find("rect")
+        if box is not None:
+            x, y, width, height = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+            boxes[f"url(#{clip.get('id')})"] = np.array([[x, y], [x + width, y + height]])
+    for element in root.iter():
+        box_of = boxes.get(element.get("clip-path", ""))
+        if box_of is not None and _within(element, box_of):
+            del element.attrib["clip-path"]
+    used = {element.get("clip-path") for element in root.iter()}
+    for parent in list(root.iter()):
+        for clip in [child for child in parent if child.tag == "clipPath" and f"url(#{child.get('id')})" not in used]:
+            parent.remove(clip)
+
+
+def _within(element: ElementTree.Element, box: FloatArray) -> bool:
+    low, high = box[0] - STRAIGHT, box[1] + STRAIGHT
+    for part in element.iter():
+        if part.tag == "use":
+            points = np.array([[float(part.attrib["x"]), float(part.attrib["y"])]])
+        elif part.tag == "path" and re.fullmatch(_POLYLINE, part.get("d", "")):
+            points = _points(part.attrib["d"])
+        elif part.tag in ("path", "text", "image"):
+            return False
+        else:
+            continue
+        if (points < low).any() or (points > high).any():
+            return False
+    return True
+
+
+def _join(parent: ElementTree.Element) -> None:
+    """Groups of the same policy that follow each other become one."""
+    children: list[ElementTree.Element] = []
+    for child in list(parent):
+        _join(child)
+        name = child.get("data-policy")
+        if name is not None and len(child.attrib) == 1 and children and children[-1].attrib == child.attrib:
+            children[-1].extend(list(child))
+        else:
+            children.append(child)
+    parent[:] = children
+
+
+def _shorten(root: ElementTree.Element) -> None:
+    """Short numbers, and no white space between elements."""
+    for element in root.iter():
+        for name in ("d", "x", "y", "width", "height", "transform"):
+            if name in element.attrib:
+                element.set(name, _rounded(element.attrib[name]))
+        if "d" in element.attrib:
+            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", _straight(element.attrib["d"])).strip()
+            # After the start of a line, a point needs no letter.
+            element.set("d", _LINE.sub(lambda match: match[0].replace("L", " "), path))
+        if re.fullmatch(r"rotate\(-?0 .*\)", element.get("transform", "")):
+            del element.attrib["transform"]
+        element.tail = None if not (element.tail or "").strip() else element.tail
+        element.text = None if not (element.text or "").strip() else element.text
+
+
+def _points(path: str) -> FloatArray:
+    found: FloatArray = np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", path), dtype=float).reshape(-1, 2)
+    return found
+
+
+def _straight(path: str) -> str:
+    """A polyline in few words: without the points that lie on the line between their neighbours."""
+    if not re.fullmatch(_POLYLINE, path) or path.count("M") != 1:
+        return path
+    points = _points(path)
+    (x, y), *rest = (tuple(_rounded(f"{value:.6f}") for value in point) for point in points[_corners(points)])
+    parts, last = [f"M{x} {y}"], "L"
+    for to_x, to_y in rest:
+        # A level or an upright piece needs one number.
+        letter = "H" if to_y == y else "V" if to_x == x else "L"
+        number = to_x if letter == "H" else to_y if letter == "V" else f"{to_x} {to_y}"
+        parts.append((" " if letter == last else letter) + number)
+        x, y, last = to_x, to_y, letter
+    return "".join(parts) + ("z" if path.strip().endswith("z") else "")
+
+
+def _corners(points: FloatArray) -> list[int]:
+    """Which points of a polyline are kept (Douglas & Peucker 1973)."""
+    kept, left = [0], [len(points) - 1]
+    while left:
+        first, last = kept[-1], left[-1]
+        chord = points[last] - points[first]
+        between = points[first + 1 : last] - points[first]
+        length = float(np.hypot(*chord))
+        across = between @ np.array([-chord[1], chord[0]]) / length if length else np.hypot(*between.T)
+        if len(between) and np.abs(across).max() > STRAIGHT:
+            left.append(first + 1 + int(np.abs(across).argmax()))
+        else:
+            kept.append(left.pop())
+    return kept
+
+
+def _places(root: ElementTree.Element) -> list[str]:
+    """The identifiers of the groups that say where epsilon is: panels, their backgrounds, axes, ticks and names."""
+    panels = [element for element in root.iter("g") if element.get("id", "").startswith("axes_")]
+    # The axis on top of a panel is drawn within it.
+    on_top = {id(part) for panel in panels for inner in panel.iter("g") if inner in panels[1:] and inner is not panel
+              for part in inner.iter()}  # fmt: skip
+    kept = []
+    for element in root.iter():
+        name = element.get("id", "")
+        if id(element) in on_top:
+            continue
+        if _PLACES.fullmatch(name):
+            kept.append(name)
+        if name.startswith(("axes_", "matplotlib.axis_")):
+            part = "patch_" if name.startswith("axes_") else "text_"
+            kept += [child.attrib["id"] for child in element if child.get("id", "").startswith(part)][:1]
+    return kept
+
+
+def _draw_once(root: ElementTree.Element) -> None:
+    """What is drawn again and again is kept once: of markers and ticks that are the same, the first."""
+    kept: dict[tuple[str, str], str] = {}
+    same: dict[str, str] = {}
+    for parent in root.iter("defs"):
+        for path in parent.findall("path"):
+            known = kept.setdefault((path.get("d", ""), path.get("style", "")), path.get("id", ""))
+            if known != path.get("id", ""):
+                same[path.get("id", "")] = known
+                parent.remove(path)
+    for element in root.iter("use"):
+        name = element.get("href", "")[1:]
+        element.set("href", f"#{same.get(name, name)}")
+
+
+def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:
+    """Short identifiers, only for what is kept or referred to; they begin with the prefix."""
+    names = {name: f"{prefix}-{name}" for name in kept}
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            for used in [value[1:]] if name == "href" else _REFERENCE.findall(value):
+                names.setdefault(used, f"{prefix}-{len(names)}")
+    for element in root.iter():
+        known = names.get(element.attrib.pop("id", ""))
+        if known is not None:
+            element.set("id", known)
+        for name, value in element.attrib.items():
+            if name == "href":
+                element.set(name, f"#{names[value[1:]]}")
+            elif "url(#" in value:
+                element.set(name, _REFERENCE.sub(lambda match: f"url(#{names[match[1]]})", value))
+
+
+def _rounded(text: str) -> str:
+    def shorter(match: re.Match[str]) -> str:
+        number = f"{float(match[0]):.{DECIMALS}f}".rstrip("0").rstrip(".")
+        return "0" if number == "-0" else number
+
+    return _NUMBER.sub(shorter, text)
+
+
+def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
+    """Styles become classes; those that are new join the mapping from each rule to the name of its class."""
+    for element in root.iter():
+        style = element.attrib.pop("style", "")
+        kept = [part for part in _FONTS.sub("", style).split("; ") if part.strip("; ") and part not in _DEFAULTS]
+        rule = _COLOUR.sub(_variable, ";".join(part.strip("; ").replace(": ", ":") for part in kept))
+        if rule:
+            element.set("class", styles.setdefault(rule, f"{prefix}_{len(styles)}"))
+
+
+def _variable(colour: re.Match[str]) -> str:
+    name = NAMED_COLOURS.get(colour[0].upper())
+    return f"var(--c-{name},{colour[0]})" if name else colour[0]
+
+
+def _gather(root: ElementTree.Element) -> None:
+    """What is drawn again and again has the look of what is drawn; the markers of a line have that of their group."""
+    drawn = {f"#{element.get('id')}": element.get("class") for element in root.iter("path") if "id" in element.attrib}
+    for element in root.iter("use"):
+        if drawn.get(element.get("href", "")) == element.get("class"):
+            element.attrib.pop("class", None)
+    for group in root.iter("g"):
+        looks = {child.get("class", "") for child in group}
+        if len(group) > 1 and len(looks) == 1 and "" not in looks and {child.tag for child in group} == {"use"}:
+            group.set("class", looks.pop())
+            for child in group:
+                child.attrib.pop("class", None)
+
+
+def _flatten(parent: ElementTree.Element) -> None:
+    """Groups without attributes give way to what they hold, and empty ones vanish."""
+    children: list[ElementTree.Element] = []
+    for child in list(parent):
+        _flatten(child)
+        if child.tag == "g" and not child.attrib:
+            children += list(child)
+        elif child.tag not in ("g", "defs") or len(child):
+            children.append(child)
+    parent[:] = children
+
+
+def _frame(root: ElementTree.Element) -> None:
+    """The size comes from the page, up to a limit."""
+    width = float(root.attrib["viewBox"].split()[2])
+    for name in ("width", "height", "version", "xmlns", "role"):
+        root.attrib.pop(name, None)
+    scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
+    root.set("style", f"max-width:{width * scale:.0f}px")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A line over one panel: where it stands at each epsilon, NaN where the axis has no place for it; in points."""
+
+    places: tuple[float, ...]
+    top: float
+    bottom: float
+
+
+def epsilon_markers(figure: Figure, epsilons: Sequence[float]) -> list[Marker]:
+    """A marker for each panel of a laid-out figure whose horizontal axis is epsilon, on a log scale.
+
+    Parameters
+    ----------
+    figure : Figure
+        Already drawn once, so that its panels are where they stay.
+    epsilons : sequence of float
+        Where the markers can stand.
+    """
+    width, height = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
+    to_figure = figure.transFigure.inverted()
+    markers = []
+    for axes in figure.axes:
+        if axes.get_xscale() != "log":
+            continue
+        low, high = sorted(axes.get_xlim())
+        places = [
+            float(to_figure.transform(axes.transData.transform((epsilon, 1.0)))[0]) * width
+            if low <= epsilon <= high
+            else math.nan
+            for epsilon in epsilons
+        ]
+        box = axes.get_position()
+        markers.append(Marker(tuple(places), height * (1 - box.y1), height * (1 - box.y0)))
+    return markers
+
+
+def marker_line(marker: Marker, position: int, decimals: int) -> ElementTree.Element:
+    """The marker as an element of its figure; data-x lists its places, which a script moves it to."""
+    places = ["-" if math.isnan(place) else f"{place:.{decimals}f}" for place in marker.places]
+    here = places[position]
+    # Where the axis has no place for epsilon, the line waits out of sight.
+    return ElementTree.Element(
+        "line",
+        {
+            "data-marker": "",
+            "data-x": " ".join(places),
+            "x1": "-9" if here == "-" else here,
+            "x2": "-9" if here == "-" else here,
+            "y1": f"{marker.top:.{decimals}f}",
+            "y2": f"{marker.bottom:.{decimals}f}",
+        },
+    )
