@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -50,7 +50,7 @@ class Crowd:
         Of the grid; its cells are numbered in C order.
     counts : array of int64, (n_cells,)
         Patients.
-    returns : array, (2, n_cells)
+    returns : array, (2, n_cells), or (0, n_cells) as long as nobody has got anything
         The sum of their returns so far, and that of the squares of these, in expectation given all counts.
     """
 
@@ -59,10 +59,10 @@ class Crowd:
     returns: FloatArray
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Crowd:
-        """Nobody."""
+    def empty(cls, shape: tuple[int, ...], like: Crowd | None = None) -> Crowd:
+        """Nobody, but room for those who come from another crowd, or for returns."""
         size = math.prod(shape)
-        return cls(shape, np.zeros(size, dtype=np.int64), np.zeros((2, size)))
+        return cls(shape, np.zeros(size, dtype=np.int64), np.zeros((2 if like is None else len(like.returns), size)))
 
     @classmethod
     def admitted(cls, scenario: Scenario, patients: int, rng: np.random.Generator) -> Crowd:
@@ -74,11 +74,11 @@ class Crowd:
         masses = [prior(scenario).reshape(scenario.space.shape)]
         for _ in masses[0].shape:
             masses.append(masses[-1].sum(axis=-1))
-        crowd = cls((), np.array([patients]), np.zeros((2, 1)))
+        crowd = cls((), np.array([patients]), np.zeros((0, 1)))
         for mass in reversed(masses[:-1]):
             levels = crowd.shared(mass.reshape(-1, mass.shape[-1]), rng)
             counts = np.stack([level.counts for level in levels], axis=-1).ravel()
-            crowd = cls(mass.shape, counts, np.zeros((2, counts.size)))
+            crowd = cls(mass.shape, counts, np.zeros((0, counts.size)))
         return crowd
 
     @property
@@ -100,8 +100,12 @@ class Crowd:
     def of(self, cells: Sequence[slice]) -> Crowd:
         """A copy of those in some cells, by an index of the grid."""
         counts = self.counts.reshape(self.shape)[*cells]
-        returns = self.returns.reshape(2, *self.shape)[:, *cells].reshape(2, -1)
-        return Crowd(counts.shape, counts.flatten(), np.array(returns))
+        returns = np.array(self.returns.reshape(-1, *self.shape)[:, *cells])
+        return Crowd(counts.shape, counts.flatten(), returns.reshape(-1, counts.size))
+
+    def with_returns(self) -> Crowd:
+        """The same patients, ready to be paid."""
+        return self if len(self.returns) else replace(self, returns=np.zeros((2, self.counts.size)))
 
     def pay(self, amount: FloatArray | float) -> None:
         """Add the same to the return of every patient of a cell, (n_cells,)."""
@@ -136,7 +140,7 @@ class Crowd:
         last = rows.shape[1] - 1
         for option in range(last + 1):
             some = np.flatnonzero((rows[:, option] > 0) & (self.counts[everywhere] > 0))
-            found, where = Crowd.empty(self.shape), everywhere[some]
+            found, where = Crowd.empty(self.shape, self), everywhere[some]
             share = rows[some, option] / rest[some, option]
             found.enter(where, self.leave(where, share, rng) if option < last else self.taken(where))
             yield found
@@ -250,7 +254,12 @@ class CountedDays:
         self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator
     ) -> tuple[IntArray, Crowd]:
         """The day of those who have some levels of the flags that are read: the records of who survives it, and who."""
-        part.pay(-_over(_at(self._costs[action], morning), part.shape))
+        cost = _at(self._costs[action], morning)
+        paid = any(cost.shape[axis] > 1 for axis in self._axes)
+        if paid:
+            # By flags, before they change; what is paid later needs no place in the cells until then.
+            part = part.with_returns()
+            part.pay(-_over(cost, part.shape))
         known = dict(morning)
         # Those that something reads come last: until then there are fewer cells.
         for flag in sorted(range(len(self._axes)), key=lambda flag: self._axes[flag] in known):
@@ -260,8 +269,8 @@ class CountedDays:
             presence = _at(self._presence[action][flag], [place for place in morning if place[0] != axis])
             _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
         where = part.where
-        left, flags = part.taken(where), self._flags[where]
-        left.pay(-self._harm[flags])
+        left, flags = part.taken(where).with_returns(), self._flags[where]
+        left.pay(-self._harm[flags] - (0.0 if paid else _chances(cost, self._shape, where)))
         happened, by_flags = tally.happened[action], np.zeros(self._harm.size, dtype=np.int64)
         np.add.at(by_flags, flags, left.counts)
         for flag in range(len(self._axes)):
@@ -311,9 +320,9 @@ def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> Float
 def _with_both_levels(crowd: Crowd, axis: int, level: int) -> Crowd:
     """The same patients, who all have one level of a flag, in a grid that has both."""
     shape = tuple(2 if each == axis else length for each, length in enumerate(crowd.shape))
-    both, inner = Crowd.empty(shape), math.prod(shape[axis + 1 :])
-    both.counts.reshape(-1, 2, inner)[:, level] = crowd.counts.reshape(-1, inner)
-    both.returns.reshape(2, -1, 2, inner)[:, :, level] = crowd.returns.reshape(2, -1, inner)
+    both, outer, inner = Crowd.empty(shape, crowd), math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    both.counts.reshape(outer, 2, inner)[:, level] = crowd.counts.reshape(outer, inner)
+    both.returns.reshape(-1, outer, 2, inner)[:, :, level] = crowd.returns.reshape(-1, outer, inner)
     return both
 
 

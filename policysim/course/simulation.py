@@ -120,7 +120,7 @@ def _follow(
         for schedule, where, part in groups:
             # Schedules that agree from now on are one.
             rest = plan.schedules[..., schedule, day:].tobytes()
-            merged.setdefault(rest, Crowd.empty(crowd.shape)).enter(where, part)
+            merged.setdefault(rest, Crowd.empty(crowd.shape, part)).enter(where, part)
             of.setdefault(rest, schedule)
         groups = []
         for rest, everybody in merged.items():
@@ -134,7 +134,7 @@ def _given(plan: OncePlan, crowd: Crowd, schedule: int, day: int) -> Iterator[tu
     where = crowd.where
     actions = plan.actions(where, np.full(len(where), schedule), day)
     for action in np.unique(actions):
-        cells, part = where[actions == action], Crowd.empty(crowd.shape)
+        cells, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
         part.enter(cells, crowd.taken(cells))
         yield int(action), part
 
