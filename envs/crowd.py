@@ -214,12 +214,11 @@ class CountedDays:
         # The other way round than backwards in time: an onset looks at the evening, before anything appears.
         self._nights = [(self._axes[flag], course.onset[flag]) for flag in reversed(course.night_order)]
         self._read = self._read_by_others()
-        # Which combination of the flags each record has, as `sum_over_flags` numbers them.
+        # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of records.
         lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
-        self._flags = _over(np.arange(2 ** len(self._axes)).reshape(lengths), self._shape)
-        weights = utility.weight_vector(scenario.outcomes)
-        self._harm = sum_over_flags(weights[: len(self._axes)]).ravel()
-        self._weights = weights[len(self._axes) :]
+        self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
+        self._weights = utility.weight_vector(scenario.outcomes)
+        self._harm = sum_over_flags(self._weights[: len(self._axes)]).ravel()
         self._dangers = [sum_over_flags(hazard.kappa).ravel() for hazard in self._hazards[0]]
 
     def day(self, treated: Iterable[tuple[int, Crowd]], tally: Tally, rng: np.random.Generator, *, last: bool) -> Crowd:
@@ -242,51 +241,70 @@ class CountedDays:
             for levels in product((0, 1), repeat=len(self._read)):
                 morning = tuple(zip(self._read, levels, strict=True))
                 part = crowd.of(_cells(self._shape, morning))
-                evening.enter(*self._survivors(part, morning, action, tally, rng))
-        # Without flags nobody recovers.
-        recovered = self._flags == 0 if self._axes else np.zeros(evening.counts.shape, dtype=np.bool_)
-        tally.end(evening.taken(slice(None) if last else np.flatnonzero(recovered)))
+                if last:
+                    tally.end(self._survivors(part, morning, action, tally, rng, kept=False)[1])
+                else:
+                    evening.enter(*self._survivors(part, morning, action, tally, rng, kept=True))
+        if self._axes:  # without flags nobody recovers
+            tally.end(evening.taken(np.flatnonzero(_over(self._every, self._shape) == 0)))
         for axis, onset in self._nights:
             _turn(evening, axis, _at(onset, ((axis, 0),)), None, rng)
         return evening
 
     def _survivors(
-        self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator
+        self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator, *, kept: bool
     ) -> tuple[IntArray, Crowd]:
-        """The day of those who have some levels of the flags that are read: the records of who survives it, and who."""
-        cost = _at(self._costs[action], morning)
+        """The day of those who have some levels of the flags that are read: the cells of who survives it, and who.
+
+        Cells are records if they are kept; otherwise flags are forgotten that no hazard reads in the evening.
+        """
+        happened, cost = tally.happened[action], _at(self._costs[action], morning)
         paid = any(cost.shape[axis] > 1 for axis in self._axes)
         if paid:
             # By flags, before they change; what is paid later needs no place in the cells until then.
             part = part.with_returns()
             part.pay(-_over(cost, part.shape))
-        known = dict(morning)
-        # Those that something reads come last: until then there are fewer cells.
-        for flag in sorted(range(len(self._axes)), key=lambda flag: self._axes[flag] in known):
-            axis = self._axes[flag]
-            if axis in known:
-                part = _with_both_levels(part, axis, known[axis])
-            presence = _at(self._presence[action][flag], [place for place in morning if place[0] != axis])
-            _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
-        where = part.where
-        left, flags = part.taken(where).with_returns(), self._flags[where]
-        left.pay(-self._harm[flags] - (0.0 if paid else _chances(cost, self._shape, where)))
-        happened, by_flags = tally.happened[action], np.zeros(self._harm.size, dtype=np.int64)
+        part, forgotten = self._turned(part, morning, action, happened, rng, kept=kept)
+        where, flags = part.where, _over(_at(self._every, forgotten), part.shape)
+        left, flags = part.taken(where).with_returns(), flags[where]
+        left.pay(-self._harm[flags] - (0.0 if paid else _chances(cost, part.shape, where)))
+        by_flags = np.zeros(self._harm.size, dtype=np.int64)
         np.add.at(by_flags, flags, left.counts)
         for flag in range(len(self._axes)):
             happened[flag] += by_flags.reshape([2] * len(self._axes)).take(1, axis=flag).sum()
-        for place, (hazard, danger, weight) in enumerate(
-            zip(self._hazards[action], self._dangers, self._weights, strict=True), len(self._axes)
-        ):
-            level, slope = (_over(_at(grid, morning), self._shape)[where] for grid in (hazard.level, hazard.slope))
-            struck = left.leave(slice(None), -np.expm1(-level - slope * danger[flags]), rng)
+        for place, hazard in enumerate(self._hazards[action], len(self._axes)):
+            level, slope = (_chances(_at(grid, morning), part.shape, where) for grid in (hazard.level, hazard.slope))
+            danger = self._dangers[place - len(self._axes)][flags]
+            struck = left.leave(slice(None), -np.expm1(-level - slope * danger), rng)
             happened[place] += struck.size
-            struck.pay(-weight)
+            struck.pay(-self._weights[place])
             if place < len(happened) - 1:
                 left.enter(slice(None), struck)
             else:
                 tally.end(struck)
         return where, left
+
+    def _turned(
+        self, part: Crowd, morning: Morning, action: int, happened: CountArray, rng: np.random.Generator, *, kept: bool
+    ) -> tuple[Crowd, Morning]:
+        """The same patients in the evening, and which flags are forgotten: counted, paid, and all as if absent."""
+        steep = [hazard.kappa for hazard in self._hazards[action] if _at(hazard.slope, morning).any()]
+        needed = [kept or any(kappa[flag] > 0 for kappa in steep) for flag in range(len(self._axes))]
+        known, forgotten = dict(morning), []
+        # First those that can be forgotten, last those that something reads in the morning: so there are fewest cells.
+        for flag in sorted(range(len(self._axes)), key=lambda flag: (needed[flag], self._axes[flag] in known)):
+            axis = self._axes[flag]
+            if axis in known:
+                part = _with_both_levels(part, axis, known[axis])
+            presence = _at(self._presence[action][flag], [place for place in morning if place[0] != axis])
+            _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
+            if not needed[flag]:
+                forgotten.append((axis, 0))
+                part, present = (part.of(_cells(part.shape, ((axis, level),))).with_returns() for level in (0, 1))
+                happened[flag] += present.size
+                present.pay(-self._weights[flag])
+                part.enter(slice(None), present)
+        return part, tuple(forgotten)
 
     def _read_by_others(self) -> list[int]:
         """The axes of the flags that a hazard reads in the morning, or the day of another flag."""
@@ -313,7 +331,7 @@ def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | Non
 
 
 def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> FloatArray | float:
-    """Of some cells, in a grid of this shape."""
+    """Entries of some cells, in a grid of this shape."""
     return float(grid.item()) if grid.size == 1 else _over(grid, shape)[where]
 
 
