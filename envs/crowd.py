@@ -89,12 +89,12 @@ class Crowd:
     @property
     def where(self) -> IntArray:
         """The cells that have patients."""
-        return np.flatnonzero(self.counts)
+        return np.flatnonzero(self.counts != 0)  # in a quarter of the time that it takes with numbers
 
     def taken(self, where: IntArray | slice) -> Crowd:
         """Take everybody out of some cells."""
-        found = Crowd(self.counts[where].shape, self.counts[where].copy(), self.returns[:, where].copy())
-        self.counts[where], self.returns[:, where] = 0, 0.0
+        found = self._looked_at(where)
+        self._put(where, np.zeros_like(found.counts), np.zeros_like(found.returns))
         return found
 
     def of(self, cells: Sequence[slice]) -> Crowd:
@@ -116,17 +116,16 @@ class Crowd:
 
     def leave(self, where: IntArray | slice, chance: FloatArray | float, rng: np.random.Generator) -> Crowd:
         """Take a binomial number of patients out of each of some cells, which must have some."""
-        here = self.counts[where]
-        counts = rng.binomial(here, chance)
-        returns = self.returns[:, where] * (counts / here)
-        self.counts[where] = here - counts
-        self.returns[:, where] -= returns
+        here = self._looked_at(where)
+        counts = rng.binomial(here.counts, chance)
+        returns = here.returns * (counts / here.counts)
+        self._put(where, here.counts - counts, here.returns - returns)
         return Crowd(counts.shape, counts, returns)
 
     def enter(self, where: IntArray | slice, others: Crowd) -> None:
         """Let others in, each of their cells to one of these, no two to the same."""
-        self.counts[where] += others.counts
-        self.returns[:, where] += others.returns
+        here = self._looked_at(where)
+        self._put(where, here.counts + others.counts, here.returns + others.returns)
 
     def shared(self, chances: FloatArray, rng: np.random.Generator) -> Iterator[Crowd]:
         """Share everybody out, by the distribution of each cell, (n_cells, k): k grids of the same shape.
@@ -144,6 +143,20 @@ class Crowd:
             share = rows[some, option] / rest[some, option]
             found.enter(where, self.leave(where, share, rng) if option < last else self.taken(where))
             yield found
+
+    def _looked_at(self, where: IntArray | slice) -> Crowd:
+        """A copy of some cells."""
+        if isinstance(where, slice):
+            counts, returns = self.counts[where].copy(), self.returns[:, where].copy()
+        else:
+            counts, returns = self.counts.take(where), self.returns.take(where, axis=1)
+        return Crowd(counts.shape, counts, returns)
+
+    def _put(self, where: IntArray | slice, counts: CountArray, returns: FloatArray) -> None:
+        """What some cells hold from now on; row by row, which is quicker."""
+        self.counts[where] = counts
+        for row, new in zip(self.returns, returns, strict=True):
+            row[where] = new
 
 
 @dataclass
