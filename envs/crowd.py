@@ -5,7 +5,8 @@ how many patients are in each cell of a grid, and what happens by chance takes a
 comes: feature by feature, given those before it. What they get: treatment by treatment. What comes of it: flag by flag,
 event by event, death, and the flags of the night, as `envs.treatment_response` says. What a flag was in the morning is
 forgotten as soon as nothing that follows reads it, so that there are never more cells than records. The counts have
-exactly the distribution of those of as many single patients, and a billion take as long as a million.
+exactly the distribution of those of as many single patients, and how many random numbers they take is bounded by the
+number of cells, not by that of patients.
 
 What a patient has got until an evening is not followed either, but the mean over all patients and its standard error
 are needed. Each cell knows the sum of its patients' returns so far, and that of their squares, in expectation given all
@@ -31,7 +32,7 @@ from envs.cohort import FloatArray, prior
 from envs.flag_products import sum_over_flags
 from envs.records import IntArray
 from envs.scenario import DEATH, Scenario
-from envs.treatment_effects import treatment_costs
+from envs.treatment_effects import forbidden, treatment_costs
 from envs.treatment_response import Course
 from envs.utility import Utility
 
@@ -74,7 +75,7 @@ class Crowd:
         masses = [prior(scenario).reshape(scenario.space.shape)]
         for _ in masses[0].shape:
             masses.append(masses[-1].sum(axis=-1))
-        crowd = cls((), np.array([patients]), np.zeros((0, 1)))
+        crowd = cls((), np.array([patients], dtype=np.int64), np.zeros((0, 1)))
         for mass in reversed(masses[:-1]):
             levels = crowd.shared(mass.reshape(-1, mass.shape[-1]), rng)
             counts = np.stack([level.counts for level in levels], axis=-1).ravel()
@@ -216,7 +217,8 @@ class CountedDays:
 
     def __init__(self, course: Course, utility: Utility) -> None:
         scenario, response = course.scenario, course.response
-        self._shape = scenario.space.shape
+        self._scenario, self._shape = scenario, scenario.space.shape
+        self._forbidden = [forbidden(scenario, action) for action in scenario.actions]
         self._axes = [scenario.space.axis(flag) for flag in scenario.transient]
         self._costs = treatment_costs(scenario, utility.costs)
         self._presence = response.presence
@@ -247,9 +249,15 @@ class CountedDays:
             Draws treatment by treatment: flags, events, death; then what appears in the night.
         last : bool
             Whether all stays end in the evening.
+
+        Raises
+        ------
+        ValueError
+            If anybody gets a treatment that is contraindicated.
         """
         evening = Crowd.empty(self._shape)
         for action, crowd in treated:
+            self._require_allowed(crowd, action)
             tally.given[action] += crowd.size
             for levels in product((0, 1), repeat=len(self._read)):
                 morning = tuple(zip(self._read, levels, strict=True))
@@ -263,6 +271,13 @@ class CountedDays:
         for axis, onset in self._nights:
             _turn(evening, axis, _at(onset, ((axis, 0),)), None, rng)
         return evening
+
+    def _require_allowed(self, crowd: Crowd, action: int) -> None:
+        mask = self._forbidden[action]
+        wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
+        if wrong.size:
+            who = self._scenario.space.describe(int(wrong[0]))
+            raise ValueError(f"{self._scenario.actions[action]} is contraindicated for [{who}], and is given to them.")
 
     def _survivors(
         self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator, *, kept: bool

@@ -30,11 +30,11 @@ def days_of(by_hand):
 
 
 def policies_of(by_hand, seed=1):
-    """A distribution over treatments for each record, another one on each day; one treatment is never given."""
-    rng = np.random.default_rng(seed)
-    shape = by_hand.scenario.space.size, len(by_hand.scenario.actions)
-    tables = [rng.dirichlet(np.ones(shape[1]), size=shape[0]) for _ in range(by_hand.days)]
-    tables[-1][:, -1] = 0.0
+    """A distribution over the treatments that a record may get, another one on each day; the last one is then rare."""
+    rng, actions = np.random.default_rng(seed), by_hand.scenario.actions
+    allowed = np.array([[by_hand.allowed(values, action) for action in actions] for values in by_hand.records()])
+    tables = [rng.dirichlet(np.ones(len(actions)), size=len(allowed)) * allowed for _ in range(by_hand.days)]
+    tables[-1][:, -1] *= 0.01
     return [table / table.sum(axis=1, keepdims=True) for table in tables]
 
 
@@ -98,6 +98,17 @@ def test_a_flag_that_is_forgotten_before_the_hazard_reads_it_would_be_noticed(ch
     assert two_days_are_wrong(chain, too_far)
 
 
+def test_a_treatment_that_is_contraindicated_is_not_given(tmp_path):
+    events = ByHand(scenario("events", tmp_path), DAYS)
+    space = events.scenario.space
+    crowd, tally, rng = Crowd.empty(space.shape), Tally.of(events.scenario), np.random.default_rng(5)
+    crowd.counts[space.record({"clots": 1, "old": "no"})] = 10
+    assert days_of(events).day([(1, crowd)], tally, rng, last=True).size == 0 and tally.ended == 10
+    crowd.counts[space.record({"clots": 1, "old": "yes"})] = 1
+    with pytest.raises(ValueError, match=r"pill is contraindicated for \[clots, old yes\], and is given to them"):
+        days_of(events).day([(1, crowd)], tally, rng, last=True)
+
+
 # What they have got.
 
 
@@ -148,7 +159,7 @@ def central(raw):
     return mean, raw[2] - mean**2, fourth
 
 
-RUNS, PATIENTS = 250, 2_000
+RUNS, PATIENTS = 160, 2_000
 
 
 @pytest.fixture(scope="module", params=["chain", "events", "fixed-hazard", "hazards-alone"])
