@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from envs.crowd import CountedDays, Crowd, Tally
+from envs.crowd import Crowd, Tally
+from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray
 from policysim.course.once import OncePlan

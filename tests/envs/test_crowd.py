@@ -8,7 +8,8 @@ import pytest
 from brute_force import SCENARIOS, ByHand, scenario
 
 import envs
-from envs.crowd import CountedDays, Crowd, Tally
+from envs.crowd import Crowd, Tally
+from envs.crowd_days import CountedDays
 from envs.treatment_response import Course
 
 DAYS = 3

@@ -9,7 +9,7 @@ from single_patients import single_patients
 from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from envs.crowd import CountedDays
+from envs.crowd_days import CountedDays
 from policies import make_policy
 from policysim.cli.main import main
 from policysim.course.planning import policy_value
