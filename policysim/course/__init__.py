@@ -19,6 +19,6 @@ privatize_policy   a private policy of anybody's Q-values; private_network: of a
 days               treatment over days against the total budget
 course_findings, course_brief    what such a comparison says, and which way of spending a total is best
 course_question    the same as a question, and what it prints
-simulation, simulated_log, simulation_question   the check by Monte Carlo, the simulator's own log, and both as a
-question
+simulation, simulated_log, simulation_question   the check by simulated patients, counted; the simulator's own log, of
+single ones; and both as a question
 """

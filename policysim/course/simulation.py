@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from envs.crowd import CountedDays, Crowd, Tally
+from envs.crowd import Crowd, Tally
+from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray
 from policysim.course.once import OncePlan
@@ -120,7 +121,7 @@ def _follow(
         for schedule, where, part in groups:
             # Schedules that agree from now on are one.
             rest = plan.schedules[..., schedule, day:].tobytes()
-            merged.setdefault(rest, Crowd.empty(crowd.shape)).enter(where, part)
+            merged.setdefault(rest, Crowd.empty(crowd.shape, part)).enter(where, part)
             of.setdefault(rest, schedule)
         groups = []
         for rest, everybody in merged.items():
@@ -134,7 +135,7 @@ def _given(plan: OncePlan, crowd: Crowd, schedule: int, day: int) -> Iterator[tu
     where = crowd.where
     actions = plan.actions(where, np.full(len(where), schedule), day)
     for action in np.unique(actions):
-        cells, part = where[actions == action], Crowd.empty(crowd.shape)
+        cells, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
         part.enter(cells, crowd.taken(cells))
         yield int(action), part
 

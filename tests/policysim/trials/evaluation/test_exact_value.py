@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 import policysim as ps
-from policysim.course.simulated_log import open_simulated_log
-from policysim.course.simulation import simulate
+from policysim.course.simulated_log import simulate_log
 from policysim.study.checks import Agreement
 from policysim.trials.evaluated_log import evaluate, read_log_file
 from policysim.trials.evaluated_policy import CataloguePolicy
@@ -57,8 +56,7 @@ def test_ips_is_the_mean_of_weighted_rewards(study, problem, logs, evaluated):
 def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
     path, logging = tmp_path / "log.parquet", ps.make_policy("exponential", epsilon=5.0)
     table = logging.probabilities(covid_problem)
-    with open_simulated_log(covid.scenario, table, path) as keep:
-        simulate(covid, [table], patients=20_000, exact=covid_problem.value(table), seed=11, keep=keep)
+    simulate_log(covid, table, path, patients=20_000, exact=covid_problem.value(table), seed=11)
     target = CataloguePolicy(ps.make_policy("optimal", epsilon=2.0), covid)
     log = read_log_file(path, target.actions)
     assert not any(name.startswith("outcome") or name == "patient" for name in log.predictors)

@@ -1,6 +1,8 @@
 """What `policysim simulate --log` writes."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ def test_propensities_are_those_of_the_table_to_the_last_bit(study, problem, log
     assert np.array_equal(log["propensity"], table[space.encode(log), actions])
 
 
-def test_rewards_are_the_realised_utility_and_the_mean_is_the_one_that_is_printed(study, logs, run):
+def test_rewards_are_the_realised_utility(study, logs):
     log = pd.read_parquet(logs["exponential"].path)
     utility = ps.load_study(study).utility
     expected = -log["action"].map(dict(utility.costs))
@@ -30,9 +32,22 @@ def test_rewards_are_the_realised_utility_and_the_mean_is_the_one_that_is_printe
     assert np.allclose(log["reward"], expected, rtol=0, atol=1e-12)
     patients = logs["exponential"].patients
     assert log["patient"].tolist() == list(range(patients))
-    # The same seed without a log draws the same patients.
-    arguments = ("simulate", study, "--epsilon", "3", "--seed", "1", "--patients", patients, "--json")
-    assert json.loads(run(*arguments)[1])["mean"] == pytest.approx(log["reward"].mean(), abs=1e-12)
+
+
+def test_what_is_printed_is_what_the_rows_say(study, tmp_path, run, monkeypatch):
+    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 700)
+    path = tmp_path / "log.parquet"
+    said = json.loads(run("simulate", study, "--patients", 5000, "--log", path, "--json")[1])
+    log = pd.read_parquet(path)
+    assert said["mean"] == pytest.approx(log["reward"].mean(), abs=1e-12)
+    assert said["standard_error"] == pytest.approx(log["reward"].std(ddof=1) / np.sqrt(5000), rel=1e-9)
+    assert said["treatments"] == {name: int((log["action"] == name).sum()) for name in ("none", "syrup", "pill")}
+    assert said["outcomes"] == {
+        name: int(log[f"outcome_{name}"].sum()) for name in ("infected", "fever", "cough", "death")
+    }
+    # Without a log, the same seed counts other patients of the same distribution.
+    counted = json.loads(run("simulate", study, "--patients", 5000, "--json")[1])
+    assert counted["mean"] != said["mean"] and counted["exact"] == said["exact"]
 
 
 def test_patients_come_from_the_cohort_and_outcomes_from_their_treatment(study, problem, uniform_log):
@@ -50,7 +65,7 @@ def test_patients_come_from_the_cohort_and_outcomes_from_their_treatment(study, 
 
 
 def test_csv_and_parquet_hold_the_same_and_a_seed_makes_the_same_bytes(study, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("policysim.course.simulation.BATCH", 700)  # several batches, the last one cut
+    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 700)  # several batches, the last one cut
     for name in ("a.csv", "b.csv", "a.parquet", "b.parquet"):
         code, out, _ = run("simulate", study, "--patients", 1500, "--log", tmp_path / name)
         assert code == 0 and out.endswith(f"Log: {tmp_path / name}\n")
@@ -79,7 +94,7 @@ def test_json_names_the_log(study, tmp_path, run):
 def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tmp_path, run, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text("old")
-    monkeypatch.setattr("policysim.course.simulation.BATCH", 100)
+    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 100)
     batches = []
 
     def interrupted(table, rng):
@@ -88,8 +103,27 @@ def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tm
             raise KeyboardInterrupt
         return draw_actions(table, rng)
 
-    monkeypatch.setattr("policysim.course.simulation.draw_actions", interrupted)
+    monkeypatch.setattr("policysim.course.simulated_log.draw_actions", interrupted)
     assert run("simulate", study, "--patients", 300, "--log", path)[0] == 130
+    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_disk_that_fills_is_one_line_and_leaves_nothing(study, tmp_path, ending):
+    """The system itself refuses what goes beyond 100,000 bytes a file, as it refuses what goes beyond a disk."""
+    path = tmp_path / f"log.{ending}"
+    path.write_text("old")
+    script = (
+        "import resource, signal, sys\n"
+        "from policysim.cli.main import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = [sys.executable, "-c", script, "simulate", str(study), "--patients", "100000", "--log", str(path)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"policysim: cannot write {path}: File too large\n"
     assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
 
 
@@ -98,6 +132,7 @@ def empty(tmp_path, monkeypatch):
     """An empty folder to work in, where nothing can be simulated."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("policysim.course.simulation_question.simulate", None)
+    monkeypatch.setattr("policysim.course.simulated_log.simulate_log", None)
     return tmp_path
 
 
@@ -107,6 +142,10 @@ def empty(tmp_path, monkeypatch):
         ("log.csv --horizon 2", "--log writes single decisions: over several days the propensities"),
         ("log.txt", "--log must end in .csv or .parquet, got 'log.txt'"),
         ("folder.csv", "folder.csv: is a folder"),
+        (
+            "log.csv --patients 1e10",
+            "--log writes a row a patient, at most 1,000,000,000: got --patients 10,000,000,000",
+        ),
     ],
 )
 def test_a_log_that_cannot_be_written_is_refused_before_anything_is_simulated(study, run, empty, arguments, message):

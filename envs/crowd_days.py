@@ -1,0 +1,216 @@
+"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell.
+
+Treatment by treatment, flag by flag, event by event, death, and the flags of the night: each takes a binomial number of
+patients out of each cell of a crowd. What a flag was in the morning is forgotten as soon as nothing that follows reads
+it, and on the last day what it is in the evening, too: patients who differ in nothing else are one cell from then on.
+So there are never more cells than records, but for each combination of the flags that something else reads in the
+morning, which are treated one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.cohort import FloatArray
+from envs.crowd import CountArray, Crowd, Tally
+from envs.flag_products import sum_over_flags
+from envs.records import IntArray
+from envs.scenario import DEATH
+from envs.treatment_effects import forbidden, treatment_costs
+from envs.treatment_response import Course
+from envs.utility import Utility
+
+# An axis and a level, of each flag that something else reads in the morning.
+Morning = tuple[tuple[int, int], ...]
+
+
+class CountedDays:
+    """Days and nights of a crowd over the grid of records.
+
+    Parameters
+    ----------
+    course : Course
+        The numbers of a day.
+    utility : Utility
+        What is paid.
+    """
+
+    def __init__(self, course: Course, utility: Utility) -> None:
+        scenario, response = course.scenario, course.response
+        self._scenario, self._shape = scenario, scenario.space.shape
+        self._forbidden = [forbidden(scenario, action) for action in scenario.actions]
+        self._axes = [scenario.space.axis(flag) for flag in scenario.transient]
+        self._costs = treatment_costs(scenario, utility.costs)
+        self._presence = response.presence
+        self._hazards = [
+            [response.hazard(name, action) for name in (*scenario.events, DEATH)]
+            for action in range(len(scenario.actions))
+        ]
+        # The other way round than backwards in time: an onset looks at the evening, before anything appears.
+        self._nights = [(self._axes[flag], course.onset[flag]) for flag in reversed(course.night_order)]
+        self._read = self._read_by_others()
+        # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of records.
+        lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
+        self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
+        self._weights = utility.weight_vector(scenario.outcomes)
+        self._harm = sum_over_flags(self._weights[: len(self._axes)]).ravel()
+        self._dangers = [sum_over_flags(hazard.kappa).ravel() for hazard in self._hazards[0]]
+
+    def day(self, treated: Iterable[tuple[int, Crowd]], tally: Tally, rng: np.random.Generator, *, last: bool) -> Crowd:
+        """Treat crowds, each with one action; who is still treated on the next morning.
+
+        Parameters
+        ----------
+        treated : iterable of (int, Crowd)
+            The position of a treatment, and who gets it.
+        tally : Tally
+            Is told of everybody.
+        rng : Generator
+            Draws treatment by treatment: flags, events, death; then what appears in the night.
+        last : bool
+            Whether all stays end in the evening.
+
+        Raises
+        ------
+        ValueError
+            If anybody gets a treatment that is contraindicated.
+        """
+        evening = Crowd.empty(self._shape)
+        for action, crowd in treated:
+            self._require_allowed(crowd, action)
+            tally.given[action] += crowd.size
+            for levels in product((0, 1), repeat=len(self._read)):
+                morning = tuple(zip(self._read, levels, strict=True))
+                part = crowd.of(_cells(self._shape, morning))
+                if last:
+                    tally.end(self._survivors(part, morning, action, tally, rng, kept=False)[1])
+                else:
+                    evening.enter(*self._survivors(part, morning, action, tally, rng, kept=True))
+        if self._axes:  # without flags nobody recovers
+            tally.end(evening.taken(np.flatnonzero(_over(self._every, self._shape) == 0)))
+        for axis, onset in self._nights:
+            _turn(evening, axis, _at(onset, ((axis, 0),)), None, rng)
+        return evening
+
+    def _require_allowed(self, crowd: Crowd, action: int) -> None:
+        mask = self._forbidden[action]
+        wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
+        if wrong.size:
+            who = self._scenario.space.describe(int(wrong[0]))
+            raise ValueError(f"{self._scenario.actions[action]} is contraindicated for [{who}], and is given to them.")
+
+    def _survivors(
+        self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator, *, kept: bool
+    ) -> tuple[IntArray, Crowd]:
+        """The day of those who have some levels of the flags that are read: the cells of who survives it, and who.
+
+        Cells are records if they are kept; otherwise flags are forgotten that no hazard reads in the evening.
+        """
+        happened, cost = tally.happened[action], _at(self._costs[action], morning)
+        paid = any(cost.shape[axis] > 1 for axis in self._axes)
+        if paid:
+            # By flags, before they change; what is paid later needs no place in the cells until then.
+            part = part.with_returns()
+            part.pay(-_over(cost, part.shape))
+        part, forgotten = self._turned(part, morning, action, happened, rng, kept=kept)
+        where, flags = part.where, _over(_at(self._every, forgotten), part.shape)
+        left, flags = part.taken(where).with_returns(), flags[where]
+        left.pay(-self._harm[flags] - (0.0 if paid else _chances(cost, part.shape, where)))
+        by_flags = np.zeros(self._harm.size, dtype=np.int64)
+        np.add.at(by_flags, flags, left.counts)
+        for flag in range(len(self._axes)):
+            happened[flag] += by_flags.reshape([2] * len(self._axes)).take(1, axis=flag).sum()
+        for place, hazard in enumerate(self._hazards[action], len(self._axes)):
+            level, slope = (_chances(_at(grid, morning), part.shape, where) for grid in (hazard.level, hazard.slope))
+            danger = self._dangers[place - len(self._axes)][flags]
+            struck = left.leave(slice(None), -np.expm1(-level - slope * danger), rng)
+            happened[place] += struck.size
+            struck.pay(-self._weights[place])
+            if place < len(happened) - 1:
+                left.enter(slice(None), struck)
+            else:
+                tally.end(struck)
+        return where, left
+
+    def _turned(
+        self, part: Crowd, morning: Morning, action: int, happened: CountArray, rng: np.random.Generator, *, kept: bool
+    ) -> tuple[Crowd, Morning]:
+        """The same patients in the evening, and which flags are forgotten: counted, paid, and all as if absent."""
+        steep = [hazard.kappa for hazard in self._hazards[action] if _at(hazard.slope, morning).any()]
+        needed = [kept or any(kappa[flag] > 0 for kappa in steep) for flag in range(len(self._axes))]
+        known, forgotten = dict(morning), []
+        # First those that can be forgotten, last those that something reads in the morning: so there are fewest cells.
+        for flag in sorted(range(len(self._axes)), key=lambda flag: (needed[flag], self._axes[flag] in known)):
+            axis = self._axes[flag]
+            if axis in known:
+                part = _with_both_levels(part, axis, known[axis])
+            presence = _at(self._presence[action][flag], [place for place in morning if place[0] != axis])
+            _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
+            if not needed[flag]:
+                forgotten.append((axis, 0))
+                part, present = (part.of(_cells(part.shape, ((axis, level),))).with_returns() for level in (0, 1))
+                happened[flag] += present.size
+                present.pay(-self._weights[flag])
+                part.enter(slice(None), present)
+        return part, tuple(forgotten)
+
+    def _read_by_others(self) -> list[int]:
+        """The axes of the flags that a hazard reads in the morning, or the day of another flag."""
+        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
+        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
+        return [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
+
+
+def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:
+    """Draw what becomes of a flag: the chances that it appears where it is absent, and clears where it is present."""
+    step, where = math.prod(crowd.shape[axis + 1 :]), crowd.where
+    present = where // step % 2 == 1
+    moves = [(where[~present], appears, step)]
+    if clears is not None:
+        moves.append((where[present], clears, -step))
+    moving = [
+        (cells + to, crowd.leave(cells, _chances(chance, crowd.shape, cells), rng))
+        for cells, chance, to in moves
+        if chance.any()
+    ]
+    # All are drawn before any arrives.
+    for cells, others in moving:
+        crowd.enter(cells, others)
+
+
+def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> FloatArray | float:
+    """Entries of some cells, in a grid of this shape."""
+    return float(grid.item()) if grid.size == 1 else _over(grid, shape)[where]
+
+
+def _with_both_levels(crowd: Crowd, axis: int, level: int) -> Crowd:
+    """The same patients, who all have one level of a flag, in a grid that has both."""
+    shape = tuple(2 if each == axis else length for each, length in enumerate(crowd.shape))
+    both, outer, inner = Crowd.empty(shape, crowd), math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    both.counts.reshape(outer, 2, inner)[:, level] = crowd.counts.reshape(outer, inner)
+    both.returns.reshape(-1, outer, 2, inner)[:, :, level] = crowd.returns.reshape(-1, outer, inner)
+    return both
+
+
+def _cells(shape: tuple[int, ...], places: Iterable[tuple[int, int]]) -> tuple[slice, ...]:
+    """An index of the cells with some levels, (axis, level); axes stay, those of length 1 as they are."""
+    index = [slice(None)] * len(shape)
+    for axis, level in places:
+        if shape[axis] > 1:
+            index[axis] = slice(level, level + 1)
+    return tuple(index)
+
+
+def _at(grid: FloatArray, places: Iterable[tuple[int, int]]) -> FloatArray:
+    return grid[_cells(grid.shape, places)]
+
+
+def _over(grid: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Of each cell of a grid, what broadcasts over it."""
+    return np.broadcast_to(grid, shape).reshape(-1)

@@ -1,0 +1,292 @@
+"""Patients as counts, against the distributions and moments that the definitions give record by record."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from brute_force import SCENARIOS, ByHand, scenario
+
+import envs
+from envs.crowd import Crowd, Tally
+from envs.crowd_days import CountedDays
+from envs.treatment_response import Course
+
+DAYS = 3
+
+
+@pytest.fixture(scope="module", params=SCENARIOS)
+def by_hand(request, tmp_path_factory):
+    return ByHand(scenario(request.param, tmp_path_factory.mktemp("scenarios")), DAYS)
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    return ByHand(scenario("chain", tmp_path_factory.mktemp("chain")), DAYS)
+
+
+def days_of(by_hand):
+    course = Course(envs.ResponseModel(by_hand.scenario), by_hand.days)
+    return CountedDays(course, envs.default_utility(by_hand.scenario))
+
+
+def policies_of(by_hand, seed=1):
+    """A distribution over the treatments that a record may get, another one on each day; the last one is then rare."""
+    rng, actions = np.random.default_rng(seed), by_hand.scenario.actions
+    allowed = np.array([[by_hand.allowed(values, action) for action in actions] for values in by_hand.records()])
+    tables = [rng.dirichlet(np.ones(len(actions)), size=len(allowed)) * allowed for _ in range(by_hand.days)]
+    tables[-1][:, -1] *= 0.01
+    return [table / table.sum(axis=1, keepdims=True) for table in tables]
+
+
+def treated(by_hand, patients, rng, days=DAYS):
+    """A crowd that is admitted and treated for some days; those left on the next morning, and what was counted."""
+    ward, tally = days_of(by_hand), Tally.of(by_hand.scenario)
+    crowd = Crowd.admitted(by_hand.scenario, patients, rng)
+    for day, table in enumerate(policies_of(by_hand)[:days], 1):
+        crowd = ward.day(enumerate(crowd.shared(table, rng)), tally, rng, last=day == DAYS)
+        assert tally.ended + crowd.size == patients  # nobody is lost, and nobody comes twice
+        assert (crowd.counts >= 0).all()
+    return crowd, tally
+
+
+# Where patients are.
+
+
+def test_as_many_have_each_record_as_the_prior_says(by_hand, too_far):
+    rng, wanted = np.random.default_rng(2), envs.prior(by_hand.scenario)
+    seen = Crowd.admitted(by_hand.scenario, 10**6, rng)
+    assert seen.size == 10**6
+    assert not too_far(seen.counts, 10**6 * wanted)
+    assert too_far(seen.counts, 10**6 * np.roll(wanted, 1))
+
+
+def mornings(by_hand, days):
+    """P(record on the morning after some days) under the policies of the tests, and P(no longer treated), by hand."""
+    matrices, mass = by_hand.matrices(), envs.prior(by_hand.scenario)
+    for table in policies_of(by_hand)[:days]:
+        mass = np.einsum("x,xa,axz->z", mass, table, matrices)
+    return np.append(mass, 1 - mass.sum())
+
+
+def two_days_are_wrong(by_hand, too_far, patients=10**6):
+    crowd, tally = treated(by_hand, patients, np.random.default_rng(3), days=2)
+    return too_far(np.append(crowd.counts, tally.ended), patients * mornings(by_hand, 2))
+
+
+def test_after_two_days_and_nights_patients_are_where_the_dense_matrices_take_them(by_hand, too_far):
+    """The counts are multinomial: one chi-square over all records and those who have left."""
+    assert not two_days_are_wrong(by_hand, too_far)
+
+
+def test_each_record_and_treatment_goes_its_own_way(chain, too_far):
+    matrices, rng, n = chain.matrices(), np.random.default_rng(4), 200_000
+    for record, action in itertools.product(range(chain.scenario.space.size), range(len(matrices))):
+        crowd, tally = Crowd.empty(chain.scenario.space.shape), Tally.of(chain.scenario)
+        crowd.counts[record] = n
+        left = days_of(chain).day([(action, crowd)], tally, rng, last=False)
+        wanted = matrices[action, record]
+        assert not too_far(np.append(left.counts, tally.ended), n * np.append(wanted, 1 - wanted.sum()))
+
+
+def test_a_night_that_looks_at_what_has_just_appeared_would_be_noticed(chain, too_far, monkeypatch):
+    monkeypatch.setattr(Course, "night_order", [0, 1, 2])
+    assert two_days_are_wrong(chain, too_far)
+
+
+def test_a_flag_that_is_forgotten_before_the_hazard_reads_it_would_be_noticed(chain, too_far, monkeypatch):
+    monkeypatch.setattr(CountedDays, "_read_by_others", lambda _: [])
+    assert two_days_are_wrong(chain, too_far)
+
+
+def test_a_treatment_that_is_contraindicated_is_not_given(tmp_path):
+    events = ByHand(scenario("events", tmp_path), DAYS)
+    space = events.scenario.space
+    crowd, tally, rng = Crowd.empty(space.shape), Tally.of(events.scenario), np.random.default_rng(5)
+    crowd.counts[space.record({"clots": 1, "old": "no"})] = 10
+    assert days_of(events).day([(1, crowd)], tally, rng, last=True).size == 0 and tally.ended == 10
+    crowd.counts[space.record({"clots": 1, "old": "yes"})] = 1
+    with pytest.raises(ValueError, match=r"pill is contraindicated for \[clots, old yes\], and is given to them"):
+        days_of(events).day([(1, crowd)], tally, rng, last=True)
+
+
+# What they have got.
+
+
+def moments(by_hand):
+    """E[return^k], k = 0 to 4, over all days under the policies of the tests, by hand: every evening, event and death.
+
+    Backwards: (r + R)^k = sum over j of (k choose j) r^(k - j) R^j, with r and R independent given the evening (Sobel
+    1982, The variance of discounted Markov decision processes, for k = 2).
+    """
+    scenario, weights = by_hand.scenario, by_hand.scenario.weights
+    harm = by_hand.evenings @ np.array([weights.get(flag, 0.0) for flag in by_hand.flags])
+    came = list(itertools.product((0, 1), repeat=len(scenario.events)))
+    later = np.zeros((5, scenario.space.size))
+    for day, table in reversed(list(enumerate(policies_of(by_hand), 1))):
+        found = np.zeros((5, scenario.space.size))
+        for record, values in enumerate(by_hand.records()):
+            # What follows an evening on which nobody has died, (5, 2^n); the first is that of full recovery.
+            onward = later[:, by_hand.among(values)] @ by_hand.night(values).T
+            follows = np.where(np.arange(5)[:, None] == 0, 1.0, 0.0 if day == DAYS else onward)
+            follows[1:, 0] = 0.0 if by_hand.flags else follows[1:, 0]
+            over = np.zeros_like(follows)
+            over[0] = 1.0
+            for action, name in enumerate(scenario.actions):
+                likely, dies = by_hand.day(values, name)
+                events = [by_hand.event(values, name, event) for event in scenario.events]
+                for happened in came:
+                    each = np.array([p if h else 1 - p for p, h in zip(events, happened, strict=True)]).reshape(
+                        -1, len(likely)
+                    )
+                    paid = by_hand.own(values, name, "cost") + harm
+                    paid = paid + sum(weights.get(e, 0.0) * h for e, h in zip(scenario.events, happened, strict=True))
+                    for chance, reward, after in (
+                        (dies, -paid - weights["death"], over),
+                        (1 - dies, -paid, follows),
+                    ):
+                        probability = table[record, action] * likely * each.prod(axis=0) * chance
+                        for k in range(5):
+                            terms = [math.comb(k, j) * reward ** (k - j) * after[j] for j in range(k + 1)]
+                            found[k, record] += probability @ np.sum(terms, axis=0)
+        later = found
+    return later @ envs.prior(scenario)
+
+
+def central(raw):
+    """Mean, variance and fourth central moment, from raw moments."""
+    mean = raw[1]
+    fourth = raw[4] - 4 * mean * raw[3] + 6 * mean**2 * raw[2] - 3 * mean**4
+    return mean, raw[2] - mean**2, fourth
+
+
+RUNS, PATIENTS = 160, 2_000
+
+
+@pytest.fixture(scope="module", params=["chain", "events", "fixed-hazard", "hazards-alone"])
+def small(request, tmp_path_factory):
+    by_hand = ByHand(scenario(request.param, tmp_path_factory.mktemp("small")), DAYS)
+    return by_hand, central(moments(by_hand))
+
+
+def tallies(by_hand, runs=RUNS):
+    return [treated(by_hand, PATIENTS, np.random.default_rng([7, run]))[1] for run in range(runs)]
+
+
+def error_of_the_variance(variance, fourth, runs=RUNS):
+    """Standard error of the mean of sample variances: Var(s^2) = (mu_4 - (n - 3) / (n - 1) sigma^4) / n."""
+    return math.sqrt((fourth - variance**2 * (PATIENTS - 3) / (PATIENTS - 1)) / PATIENTS / runs)
+
+
+def test_means_vary_and_variances_are_as_those_of_single_patients(small):
+    """Five standard errors each, from the exact moments: once in 1.7 million, and the seeds are fixed."""
+    by_hand, (mean, variance, fourth) = small
+    found = tallies(by_hand)
+    apart = np.array([tally.mean - mean for tally in found])
+    assert abs(apart.mean()) <= 5 * math.sqrt(variance / PATIENTS / RUNS)
+    # The mean's own variance is that of a sum over days of single patients: what links the days is there.
+    squares = apart**2 / (variance / PATIENTS)
+    excess = fourth / variance**2 - 3
+    assert abs(squares.mean() - 1) <= 5 * math.sqrt((2 + excess / PATIENTS) / RUNS)
+    estimates = np.array([tally.variance for tally in found])
+    bound = error_of_the_variance(variance, fourth)
+    assert abs(estimates.mean() - variance) <= 5 * bound
+    # Rao and Blackwell: no more than the sample variance varies, and five standard errors of that.
+    assert estimates.std(ddof=1) <= bound * math.sqrt(RUNS) * (1 + 5 / math.sqrt(2 * RUNS) * math.sqrt(1 + excess / 2))
+
+
+def test_returns_that_do_not_go_with_who_leaves_would_be_noticed(chain, monkeypatch):
+    """The planted mistake: half of what was got goes, however many leave."""
+    leave = Crowd.leave
+
+    def half(self, where, chance, rng):
+        before = self.returns[:, where].copy()
+        left = leave(self, where, chance, rng)
+        left.returns[...] = before / 2
+        self.returns[:, where] = before / 2
+        return left
+
+    _, variance, fourth = central(moments(chain))
+    monkeypatch.setattr(Crowd, "leave", half)
+    found = tallies(chain, runs=60)
+    # Sums are still sums of something paid, but squares are off.
+    assert abs(np.mean([tally.variance for tally in found]) - variance) > 5 * error_of_the_variance(
+        variance, fourth, 60
+    )
+
+
+def test_the_mean_is_what_the_counts_say(small):
+    """Weights times outcomes, and costs times treatments: to the rounding of sums, in every run."""
+    by_hand, _ = small
+    scenario = by_hand.scenario
+    if scenario.costs_by_record:
+        return
+    _, tally = treated(by_hand, 10**9, np.random.default_rng(8))
+    weights = [scenario.weights.get(name, 0.0) for name in scenario.outcomes]
+    costs = [scenario.treatments[name].cost for name in scenario.actions]
+    paid = tally.happened.sum(axis=0) @ weights + tally.given @ costs
+    assert tally.mean == pytest.approx(-paid / 10**9, rel=1e-12)
+
+
+def test_each_treatment_has_the_outcomes_that_it_makes(by_hand):
+    """On the first day, each of the counts is binomial: five standard errors."""
+    n, scenario = 10**6, by_hand.scenario
+    _, tally = treated(by_hand, n, np.random.default_rng(9), days=1)
+    mass = envs.prior(scenario)[:, None] * policies_of(by_hand)[0]
+
+    def check(seen, chance):
+        assert abs(seen - n * chance) <= 5 * math.sqrt(n * chance * (1 - chance)) + 1e-9
+
+    wanted = np.zeros((len(scenario.actions), len(scenario.outcomes)))
+    for (record, values), (action, name) in itertools.product(
+        enumerate(by_hand.records()), enumerate(scenario.actions)
+    ):
+        likely, dies = by_hand.day(values, name)
+        of_evening = [*by_hand.evenings.T, *(by_hand.event(values, name, event) for event in scenario.events), dies]
+        wanted[action] += mass[record, action] * np.array([likely @ chance for chance in of_evening])
+    for action in range(len(wanted)):
+        check(tally.given[action], mass[:, action].sum())
+        for seen, chance in zip(tally.happened[action], wanted[action], strict=True):
+            check(seen, chance)
+
+
+# However many there are.
+
+
+class Counting:
+    """A generator that counts the numbers that are asked for."""
+
+    def __init__(self, seed):
+        self.rng, self.asked = np.random.default_rng(seed), 0
+
+    def binomial(self, n, p):
+        self.asked += np.broadcast(n, p).size
+        return self.rng.binomial(n, p)
+
+
+@pytest.mark.parametrize("patients", [2, 10**6, 10**12])
+def test_a_trillion_patients_take_no_more_random_numbers_than_there_are_cells(by_hand, patients):
+    rng = Counting(10)
+    _, tally = treated(by_hand, patients, rng)
+    scenario = by_hand.scenario
+    assert tally.ended == patients and tally.given.sum() >= patients
+    # Who comes, less than two a record; on a day, for each record and treatment, who gets it and each outcome, at most
+    # four times, as two flags are read in the morning; and the night.
+    cells, outcomes = scenario.space.size, len(scenario.outcomes)
+    assert rng.asked <= cells * (2 + DAYS * (len(scenario.actions) * (1 + 4 * outcomes) + outcomes))
+
+
+def test_a_seed_gives_the_same_counts_and_another_one_others(chain):
+    one, two, other = (treated(chain, 10**6, np.random.default_rng(seed))[1] for seed in (1, 1, 2))
+    assert (one.happened == two.happened).all() and (one.returns == two.returns).all()
+    assert (one.happened != other.happened).any()
+
+
+def test_the_only_treatment_that_is_left_is_given_to_all():
+    """Shares are of what is left of a distribution: nobody is left over by the rounding of sums."""
+    chances = np.array([[0.1, 0.2, 0.7, 0.0], [0.0, 1.0, 0.0, 0.0], [0.3, 0.3, 0.3, 0.1 - 1e-16]])
+    crowd = Crowd.empty((3,))
+    crowd.counts[:] = 10**12
+    found = [part.counts for part in crowd.shared(chances, np.random.default_rng(11))]
+    assert np.sum(found, axis=0).tolist() == [10**12] * 3
+    assert (np.array(found).T[chances == 0] == 0).all() and crowd.size == 0
