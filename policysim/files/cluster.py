@@ -36,7 +36,7 @@ def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path
 
     distributed: Any = package  # which has no types of its own everywhere
     with _client(distributed, address) as client:
-        _check_versions(client, address)
+        check_versions(client, address)
         # Not pure: the same file may hold something else since another run.
         futures = client.map(work, [part.absolute() for part in parts], pure=False)
         own = {future.key: part for future, part in zip(futures, parts, strict=True)}
@@ -65,7 +65,7 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         client.close()
 
 
-def _check_versions(client: Any, address: str) -> None:
+def check_versions(client: Any, address: str) -> None:
     """UsageError for a cluster without workers, or whose workers have another version than this process, or none."""
     # A function of the standard library, which workers without this package know, too.
     found = client.run(version, OURS, on_error="return")
