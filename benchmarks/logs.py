@@ -123,7 +123,11 @@ def main() -> None:
     print("| " + " | ".join(table[0]) + " |")
     print("|" + "---|" * len(table[0]))
     for row in table:
-        print("| " + " | ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" if isinstance(v, float) else v for v in row.values()) + " |")
+        print("| " + " | ".join(_cell(value) for value in row.values()) + " |")
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Logs in many files, counted: the same numbers whatever the files, those of the rows, and what cannot be counted."""
 
 import errno
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,9 @@ def in_one_file(tmp_path_factory):
     return counted(tmp_path_factory.mktemp("one"), FRAME, 1)
 
 
-@pytest.mark.parametrize(("n_parts", "ending"), [(1, "parquet"), (3, "csv"), (7, "parquet"), (16, "csv"), (1000, "csv")])
+@pytest.mark.parametrize(
+    ("n_parts", "ending"), [(1, "parquet"), (3, "csv"), (7, "parquet"), (16, "csv"), (1000, "csv")]
+)
 def test_the_same_rows_in_other_files_are_the_same_log_bit_for_bit(tmp_path, in_one_file, n_parts, ending):
     assert bits(counted(tmp_path, FRAME, n_parts, ending)) == bits(in_one_file)
 
@@ -108,7 +111,10 @@ def test_a_file_whose_name_has_the_signs_of_a_pattern_is_a_file(tmp_path):
 def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, capsys):
     study = write_parts(tmp_path, FRAME, 2)
     for said, found in (
-        ('"empty"', "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv or .parquet"),
+        (
+            '"empty"',
+            "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv or .parquet",
+        ),
         ('"parts/*.parquet"', "study.toml:3: data.file: {0}/parts/*.parquet: there is no file of this pattern"),
         ('["parts/0000.csv", "parts/0000.csv"]', "study.toml:3: data.file[1]: names 'parts/0000.csv' twice"),
         ('["parts/0000.csv", "parts/0007.csv"]', "study.toml:3: data.file[1]: there is no file {0}/parts/0007.csv"),
@@ -189,7 +195,7 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
     source = load_study(write_parts(tmp_path, FRAME, 3)).log
     kept = tmp_path / "out.counts"
 
-    def full(handle):
+    def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("policysim.files.output.os.fsync", full)
@@ -233,3 +239,31 @@ def test_an_outcome_that_cannot_be_one_is_refused_as_among_rows(tmp_path, capsys
     study = write_parts(tmp_path, frame, 3)
     assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
     assert "the feature old decides it, so treatment cannot change it" in capsys.readouterr().err
+
+
+def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch, capsys, draw_only):
+    draw_only()
+    monkeypatch.chdir(tmp_path)
+    study = write_parts(tmp_path / "study", log_rows(400), 3)
+    asked = [
+        "compare",
+        str(study),
+        "--policy",
+        "uniform",
+        "--epsilon",
+        "1",
+        "--workers",
+        "2",
+        "--out",
+        str(study.parent),
+    ]
+    assert main(asked) == 0
+    manifest = json.loads((study.parent / "manifest.json").read_text())
+    assert manifest["command"] == ["compare", "study.toml", "--workers", "1", "--epsilon", "1", "--policy", "uniform"]
+    assert list(manifest["data"]) == ["3 files"]
+    assert main(["reproduce", str(study.parent / "manifest.json")]) == 0
+    part = study.parent / "parts" / "0001.csv"
+    part.write_text(part.read_text().replace("pill", "drip"))
+    capsys.readouterr()
+    assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
+    assert "/3 files: is not the data of" in capsys.readouterr().err
