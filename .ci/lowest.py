@@ -15,7 +15,8 @@ def name_of(line: str) -> str:
 
 project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 optional = project["optional-dependencies"]
-asked = [*project["dependencies"], *(line for extra in ("files", "trials", "days", "fast") for line in optional[extra])]
+extras = ("files", "trials", "days", "fast", "cluster")
+asked = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
 lowest = {name_of(line): line.replace(">=", "==") for line in asked if ">=" in line}
 pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 rest = [line for line in pinned if not line.startswith("#") and name_of(line) not in lowest]

@@ -147,7 +147,9 @@ def _logged_study(name: str) -> LoggedStudy | None:
     from policysim.study.declared import LoggedStudy
     from policysim.study.study_file import STUDY, load_study, study_names
 
-    if name.lower().endswith(ENDINGS) or (is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()):
+    if name.lower().endswith(ENDINGS) or (
+        is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()
+    ):
         return None
     study = load_study(name)
     if isinstance(study, LoggedStudy):

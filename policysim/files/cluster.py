@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -16,11 +17,11 @@ Found = TypeVar("Found")
 
 OURS = "policysim"
 CONNECT_SECONDS = 5
+# As dask scheduler prints it. For other schemes some versions of the client wait without end.
+ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
 
 
-def on_cluster(
-    address: str, work: Callable[[Path], Found], parts: Sequence[Path]
-) -> Iterator[tuple[Path, Found]]:
+def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path]) -> Iterator[tuple[Path, Found]]:
     """Work on each part by the workers of a cluster, in whatever order they end; Dask does again what died.
 
     Raises
@@ -31,14 +32,15 @@ def on_cluster(
         As `work` does; for a part whose workers die again and again.
     """
     with optional():
-        import distributed  # noqa: PLC0415 - takes a second
+        import distributed as package  # noqa: PLC0415 - takes a second
 
+    distributed: Any = package  # which has no types of its own everywhere
     with _client(distributed, address) as client:
-        _check_versions(client, address)
+        check_versions(client, address)
         # Not pure: the same file may hold something else since another run.
         futures = client.map(work, [part.absolute() for part in parts], pure=False)
         own = {future.key: part for future, part in zip(futures, parts, strict=True)}
-        for future in distributed.as_completed(futures):
+        for future in distributed.as_completed(futures, loop=client.loop):
             try:
                 found = future.result()
             except distributed.KilledWorker as error:
@@ -51,20 +53,19 @@ def on_cluster(
 @contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
     """A client of the cluster, which is left running."""
+    if not ADDRESS.fullmatch(address):
+        raise UsageError(f"--cluster must be an address such as tcp://10.0.0.1:8786, got {address!r}")
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(
-            f"--cluster {address}: there is no Dask cluster ({_line(error)}); an address is such as "
-            "tcp://10.0.0.1:8786, which dask scheduler prints"
-        ) from None
+        raise UsageError(f"--cluster {address}: there is no Dask cluster: {_line(error)}") from None
     try:
         yield client
     finally:
         client.close()
 
 
-def _check_versions(client: Any, address: str) -> None:
+def check_versions(client: Any, address: str) -> None:
     """UsageError for a cluster without workers, or whose workers have another version than this process, or none."""
     # A function of the standard library, which workers without this package know, too.
     found = client.run(version, OURS, on_error="return")

@@ -1,7 +1,9 @@
-"""The files of a table in many files: those of a folder, or of a pattern. Imports nothing heavy."""
+"""The files of a table in many files: those of a folder, or of a pattern; digests of files. Imports nothing heavy."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from policysim.files.bad_rows import DataError
@@ -38,3 +40,15 @@ def parts_of(name: str | Path) -> tuple[Path, ...]:
         where = "in this folder" if path.is_dir() else "of this pattern"
         raise DataError(f"{path.as_posix()}: there is no file {where} that ends in {' or '.join(ENDINGS)}")
     return tuple(parts)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def parts_digest(parts: Sequence[Path]) -> tuple[str, str]:
+    """Many files in a word, such as "7 files", and the SHA-256 of their digests and names, a line each."""
+    lines = "".join(f"{file_digest(part)}  {part.name}\n" for part in parts)
+    return f"{len(parts):,} files", hashlib.sha256(lines.encode()).hexdigest()

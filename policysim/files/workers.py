@@ -184,7 +184,8 @@ class Kept:
     def of(self, part: Path) -> Arrays | None:
         """What an earlier run left of this part; None if it left nothing."""
         try:
-            with np.load(self._folder / self._name(part), allow_pickle=False) as found:
+            content = (self._folder / self._name(part)).read_bytes()
+            with np.load(io.BytesIO(content), allow_pickle=False) as found:
                 return dict(found)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             return None

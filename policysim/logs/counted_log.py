@@ -21,7 +21,16 @@ from policysim.files.bad_rows import SHOWN, BadRows, DataError
 from policysim.files.columns_file import check_separated, open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
-from policysim.logs.load_log import Columns, Log, LoggedDecisions, columns_of, log_of, read_decisions, read_records
+from policysim.logs.load_log import (
+    Columns,
+    Log,
+    LoggedDecisions,
+    columns_of,
+    load_log,
+    log_of,
+    read_decisions,
+    read_records,
+)
 from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
@@ -105,6 +114,11 @@ def require_countable_model(model: str) -> None:
     """UsageError for an outcome model that needs rows."""
     if model not in COUNTED_MODELS:
         raise UsageError(f"model = {model!r} is not possible: {MODEL}")
+
+
+def open_log(source: LogSource, workers: Workers | None = None, progress: Progress = SILENT) -> Log:
+    """The log of a study: its rows, or their counts where `is_counted`; `progress` is told of the files counted."""
+    return count_log(source, workers or Workers(), progress) if is_counted(source, workers) else load_log(source)
 
 
 def count_log(source: LogSource, workers: Workers, progress: Progress = SILENT) -> Log:
@@ -231,7 +245,8 @@ def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int
     kinds = numbers.view(np.int64)
     kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
     numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
-    for place, values in zip((3, *range(N_OWN, numbers.shape[1])), (found.rewards, *found.outcomes.values())):
+    places = (3, *range(N_OWN, numbers.shape[1]))
+    for place, values in zip(places, (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
     return kinds
@@ -281,9 +296,7 @@ class Kinds:
         self._n_distinct = len(kinds)
 
 
-def _distinct(
-    kinds: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(kinds: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct rows, and the sums of their counts."""
     codes = np.zeros(len(kinds), dtype=np.int64)
     n_codes = 1

@@ -102,10 +102,11 @@ def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...
     path = folder / name
     if name and is_many(path):
         try:
-            return {TABLE: path}, parts_of(path)
+            parts = parts_of(path)
         except DataError as error:
             table.fail(str(error), "file")
             return {TABLE: path}, ()
+        return {TABLE: path if len(parts) > 1 else parts[0]}, parts
     found = _path(table, "file", folder)
     return {TABLE: found}, (found,)
 

@@ -16,7 +16,6 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
-from policysim.files.workers import Workers
 from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
 from policysim.logs.log_frame import PROPENSITY, LoggedData, counted
 from policysim.logs.log_source import EQUAL, ESTIMATE, Binning, FollowUp, LogSource
@@ -33,7 +32,6 @@ from policysim.logs.treatments import (
     taken_in_column,
     taken_one_hot,
 )
-from policysim.question.protocol import SILENT, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +85,8 @@ class Log:
         return levels if self.raw is None else levels.assign(**{str(name): self.raw[name] for name in self.raw})
 
 
-def load_log(source: LogSource, workers: Workers | None = None, progress: Progress = SILENT) -> Log:
-    """Read and check the log of a study.
-
-    A log in many files is counted (`policysim.logs.counted_log`), and so is every log where `workers` are given; those
-    are told of as `progress`.
+def load_log(source: LogSource) -> Log:
+    """Read and check the rows of a study's log.
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
     features, cross-fitted on the rows that are used. They make confounding possible: see
@@ -109,10 +104,6 @@ def load_log(source: LogSource, workers: Workers | None = None, progress: Progre
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    if workers is not None or len(source.parts) > 1:  # as `counted_log.is_counted` says
-        from policysim.logs.counted_log import count_log  # noqa: PLC0415 - it takes from here how a row is read
-
-        return count_log(source, workers or Workers(), progress)
     tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
     tables = tables.with_joined(source.joined) if source.joined else tables
     tables.require([(tables.features, name) for name in source.features])
@@ -164,6 +155,7 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
 
 
 def columns_of(source: LogSource) -> Columns:
+    """What the columns of a study's log mean."""
     return Columns(
         treatment=source.treatment,
         treatments=source.treatments,

@@ -231,7 +231,7 @@ def summed(values: FloatArray, counts: IntArray | None) -> FloatArray:
     return total
 
 
-def averaged(values: FloatArray, counts: IntArray | None) -> FloatArray:
+def averaged(values: FloatArray | NDArray[np.bool_], counts: IntArray | None) -> FloatArray:
     """The mean over patients, (n_rows, ...) -> (...)."""
     mean: FloatArray = values.mean(axis=0) if counts is None else counts @ values / counts.sum()
     return mean

@@ -12,6 +12,7 @@ EXTRAS = {
     "pyarrow": ("pyarrow", "files"),
     "sklearn": ("scikit-learn", "trials"),
     "threadpoolctl": ("threadpoolctl", "trials"),
+    "dask": ("dask", "cluster"),
     "distributed": ("distributed", "cluster"),
 }
 

@@ -63,7 +63,7 @@ ONLY_OVER_DAYS = dict.fromkeys(("total_epsilon", "delta", "length_public"), "onl
 ONLY_OF_A_LOG = {"learn_epsilon": "only goes with a study of a log: it protects the patients of the log"}
 
 # Why a question that reads no log takes none of these.
-ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster", "resume"), "only goes with a log, which is counted file by file")
+ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster", "resume"), "only goes with a log, which is counted")
 
 
 class UsageError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, peek
+from policysim.files.parts import is_many, parts_of
 from policysim.report.deliver import MANIFEST
 from policysim.study.study_file import STUDY
 
@@ -126,24 +126,30 @@ def _stays_below(name: str) -> bool:
     return not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file of any size."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def named_files(study: Path) -> dict[str, Path]:
-    """What a study file names, a scenario of its own or data: as it is written there, and where it is."""
+    """What a study file names, a scenario of its own or data: as it is written there, and where it is.
+
+    Of a folder or a pattern these are its files.
+    """
     file, scenario = peek(study, "data", "file"), peek(study, "scenario")
     names: list[Any] = [
         *([scenario] if str(scenario).endswith(".toml") else []),
-        *(file.values() if isinstance(file, dict) else [file]),
+        *(file.values() if isinstance(file, dict) else file if isinstance(file, list) else [file]),
     ]
-    return {name: study.parent / name for name in names if isinstance(name, str)}
+    found: dict[str, Path] = {}
+    for name in names:
+        if isinstance(name, str) and is_many(study.parent / name):
+            folder = Path(name) if (study.parent / name).is_dir() else Path(name).parent
+            found |= {(folder / part.name).as_posix(): part for part in parts_of(study.parent / name)}
+        elif isinstance(name, str):
+            found[name] = study.parent / name
+    return found
 
 
 def copy_under_its_name(study: Path, manifest: Manifest, folder: Path) -> Path:
     """Copy a study, with the files that it names, to where it is called what it was called: its report shows that.
+
+    Of a log in many files, which may be large, there are links.
 
     Raises
     ------
@@ -155,17 +161,28 @@ def copy_under_its_name(study: Path, manifest: Manifest, folder: Path) -> Path:
     climbs = max((Path(name).parts.count("..") for name in files), default=0)
     copy = folder.joinpath(*["study"] * (climbs + 1), manifest.name, _file_name(manifest))
     _copy(study, copy)
+    file = peek(study, "data", "file")
+    put = _link if isinstance(file, list) or (isinstance(file, str) and is_many(study.parent / file)) else _copy
     for name, source in files.items():
         if not source.is_file():
             raise InputFileError(f"{source.as_posix()}: is missing; {study.as_posix()} names it")
         if not Path(name).is_absolute():
-            _copy(source, copy.parent / name)
+            put(source, copy.parent / name)
     return copy
 
 
 def _file_name(manifest: Manifest) -> str:
     """A file's name under which the study has its old name, and without a title of its own its old title."""
     return STUDY if manifest.document["study"].get("title") == Path(STUDY).stem else f"{manifest.name}.toml"
+
+
+def _link(source: Path, link: Path) -> None:
+    """A link to a file; a copy where the system has none."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        link.symlink_to(source.resolve())
+    except OSError:
+        shutil.copyfile(source, link)
 
 
 def _copy(source: Path, copy: Path) -> None:

@@ -21,6 +21,7 @@ from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
+from policysim.files.parts import file_digest, parts_digest
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.stated_bounds import bounds_in_words, counted_outcomes
 
@@ -338,16 +339,10 @@ class LoggedStudy(Study):
     def identity(self) -> dict[str, Any]:
         """With the data, by the names of their files; many files have one digest, that of their names and digests."""
         if len(self.log.parts) > 1:
-            parts = "".join(f"{_digest(path)}  {path.name}\n" for path in self.log.parts)
-            data = {f"{len(self.log.parts):,} files": hashlib.sha256(parts.encode()).hexdigest()}
+            data = dict([parts_digest(self.log.parts)])
         else:
-            data = {path.name: _digest(path) for path in self.log.files.values()}
+            data = {path.name: file_digest(path) for path in self.log.files.values()}
         return {**super().identity, "data": data}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def require_scenario(study: Study) -> ScenarioStudy:

@@ -46,9 +46,9 @@ def build_problem(study: Study) -> DecisionProblem:
     """
     if isinstance(study, LoggedStudy):
         # Only such a study needs these modules.
-        from policysim.logs.load_log import load_log  # noqa: PLC0415
+        from policysim.logs.counted_log import open_log  # noqa: PLC0415
 
-        return problem_of_log(study, load_log(study.log))
+        return problem_of_log(study, open_log(study.log))
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)

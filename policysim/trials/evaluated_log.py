@@ -16,7 +16,8 @@ from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.parts import parts_of
 from policysim.files.workers import Workers
-from policysim.logs.load_log import Columns, load_log
+from policysim.logs.counted_log import Counting, count_parts, open_log
+from policysim.logs.load_log import Columns
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -101,7 +102,7 @@ class CountedRows(DataTable):
 
 def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress: Progress = SILENT) -> EvaluatedLog:
     """The log of a study, its patients known by the declared levels and bins of their features."""
-    log = load_log(study.log, workers, progress)
+    log = open_log(study.log, workers, progress)
     frame = log.space.decode(log.records)
     return EvaluatedLog(
         table=(UsedRows if log.data.counts is None else CountedRows)(study.name, frame),
@@ -160,15 +161,13 @@ def count_log_file(path: Path, target: Target, workers: Workers, progress: Progr
     UsageError
         As `Workers.map`.
     """
-    from policysim.logs.counted_log import Counting, count_parts  # noqa: PLC0415 - only where a log is counted
-
     features = {feature.name: Binning(feature.name, feature.levels) for feature in target.features}
     actions = tuple((name, name) for name in target.actions)
     columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
     records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
-    propensities = found.known_propensities()
+    propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
     return EvaluatedLog(
         table=CountedRows(path.as_posix(), frame),

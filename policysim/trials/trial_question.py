@@ -14,8 +14,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
 from policysim.files.workers import Workers
-from policysim.logs.counted_log import is_counted, require_countable_model
-from policysim.logs.load_log import load_log
+from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
@@ -84,7 +83,7 @@ class TrialQuestion(Question):
         """Read, fit, evaluate on held-out patients, and draw."""
         if is_counted(self.study.log, self.workers):
             require_countable_model(self.study.log.outcome_model)
-        log = load_log(self.study.log, self.workers, progress)
+        log = open_log(self.study.log, self.workers, progress)
         problem = problem_of_log(self.study, log)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         bounded = [name for name in policies if not applies(self.study.policy(name), problem)]

@@ -1,0 +1,218 @@
+"""Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
+
+import socket
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from parts_work import always_die, count_and_tell, die_at, log_rows, stop_at, told_of, working, write_parts
+
+from policysim.cli.main import main
+from policysim.files import cluster
+from policysim.files.bad_rows import DataError
+from policysim.files.cluster import check_versions
+from policysim.files.workers import Workers
+from policysim.logs.counted_log import Counting, Kinds, columns_of, count_part
+from policysim.question.protocol import UsageError
+from policysim.study.study_file import load_study
+
+N_PARTS = 7
+# What distributed itself leaves to the garbage collector when a cluster on this machine ends.
+CLUSTER = pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture
+def told(tmp_path):
+    folder = tmp_path / "told"
+    folder.mkdir()
+    return str(folder)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return load_study(write_parts(tmp_path, log_rows(500), N_PARTS)).log
+
+
+@pytest.fixture
+def counting(source):
+    return Counting(source.features, columns_of(source), source.joined, source.header)
+
+
+def total(workers, work, source, key="key"):
+    """The kinds of patients of all parts and their counts, as bytes."""
+    kinds = Kinds(1)
+    for found in workers.map(work, source.parts, key):
+        kinds.add(found["kinds"], found["counts"])
+    return [part.tobytes() for part in kinds.sorted()]
+
+
+@pytest.fixture
+def here(source, counting):
+    return total(Workers(), working(count_part, counting), source)
+
+
+def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, told):
+    found = total(Workers(2), working(die_at, "0003.csv", told, counting), source)
+    assert found == here
+    times = told_of(told)
+    assert sorted(times) == [f"{number:04}.csv" for number in range(N_PARTS)]
+    # At most four are under way with two processes.
+    assert sum(times.values()) <= N_PARTS + 4
+
+
+def test_a_part_that_no_process_survives_is_told(source, counting):
+    with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
+        total(Workers(2), working(always_die, counting), source)
+
+
+def test_bad_data_in_a_process_is_told_as_here(source, counting):
+    source.parts[4].unlink()
+    with pytest.raises(DataError, match=r"0004\.csv: cannot be read: No such file or directory"):
+        total(Workers(2), working(count_part, counting), source)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_an_interrupted_run_is_taken_up_and_ends_with_the_same_bytes(source, counting, here, told, n_processes):
+    kept = Path(told).with_name("out.counts")
+    with pytest.raises(KeyboardInterrupt):
+        total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
+    assert len(list(kept.iterdir())) == 4
+    assert sum(told_of(told).values()) == 4
+    resumed = Workers(n_processes, kept=kept, resume=True)
+    assert total(resumed, working(count_and_tell, told, counting), source) == here
+    assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
+    assert not kept.exists()
+
+
+def test_what_was_kept_of_a_changed_part_or_another_question_is_not_taken(tmp_path, source, counting, told):
+    kept = tmp_path / "out.counts"
+    for key, changed, again in (("key", False, 0), ("key", True, 1), ("another key", False, 4)):
+        with pytest.raises(KeyboardInterrupt):
+            total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
+        if changed:
+            source.parts[1].write_text(source.parts[1].read_text().replace("pill", "drip"))
+        for path in (tmp_path / "told").iterdir():
+            path.unlink()
+        expected = total(Workers(), working(count_part, counting), source)
+        resumed = Workers(kept=kept, resume=True)
+        assert total(resumed, working(count_and_tell, told, counting), source, key) == expected
+        assert sum(told_of(told).values()) == N_PARTS - 4 + again
+        for path in (tmp_path / "told").iterdir():
+            path.unlink()
+
+
+def test_without_resume_nothing_is_taken_and_a_broken_file_never_is(tmp_path, source, counting, here, told):
+    kept = tmp_path / "out.counts"
+    for resume, broken in ((False, False), (True, True)):
+        with pytest.raises(KeyboardInterrupt):
+            total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
+        for path in (tmp_path / "told").iterdir():
+            path.unlink()
+        if broken:
+            for path in kept.iterdir():
+                path.write_bytes(path.read_bytes()[:100])
+        again = Workers(kept=kept, resume=resume)
+        assert total(again, working(count_and_tell, told, counting), source) == here
+        assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
+        for path in (tmp_path / "told").iterdir():
+            path.unlink()
+
+
+@pytest.fixture
+def local_cluster():
+    distributed = pytest.importorskip("distributed")
+
+    def start(**options):
+        return distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, protocol="tcp://", **options
+        )
+
+    return start
+
+
+@CLUSTER
+def test_a_cluster_counts_the_same(source, counting, here, told, local_cluster):
+    with local_cluster(processes=False) as scheduler:
+        workers = Workers(cluster=scheduler.scheduler_address)
+        assert total(workers, working(count_and_tell, told, counting), source) == here
+        source.parts[4].unlink()
+        with pytest.raises(DataError, match=r"0004\.csv: cannot be read: No such file or directory"):
+            total(workers, working(count_part, counting), source)
+    assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
+
+
+@CLUSTER
+def test_a_worker_of_a_cluster_that_is_killed_costs_a_retry(source, counting, here, told, local_cluster):
+    with local_cluster(processes=True) as scheduler:
+        workers = Workers(cluster=scheduler.scheduler_address)
+        assert total(workers, working(die_at, "0003.csv", told, counting), source) == here
+    assert sorted(told_of(told)) == [f"{number:04}.csv" for number in range(N_PARTS)]
+
+
+@pytest.mark.parametrize("address", ["nowhere", "gopher://127.0.0.1:8786", "127.0.0.1:port", ""])
+def test_an_address_that_is_none_is_refused_at_once(address):
+    with pytest.raises(UsageError, match=r"--cluster must be an address such as tcp://10\.0\.0\.1:8786, got"):
+        next(cluster.on_cluster(address, count_part, []))
+
+
+@CLUSTER
+def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with socket.socket() as taken:  # nobody listens at its port
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        study = write_parts(tmp_path, log_rows(200), 2)
+        assert main(["compare", str(study), "--cluster", address, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"policysim: --cluster {address}: there is no Dask cluster: ")
+    assert not (tmp_path / "out").exists()
+
+
+class FoundVersions:
+    """A client whose workers answer this when they are asked for the version of the package."""
+
+    def __init__(self, found):
+        self._found = found
+
+    def run(self, *_, **__):
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({}, "has no workers: start some with dask worker tcp://here:1"),
+        ({"tcp://a": PackageNotFoundError("policysim")}, "the worker tcp://a has no package policysim: install"),
+        ({"tcp://a": "0.0.1"}, "the worker tcp://a has policysim 0.0.1, this is"),
+        ({"tcp://a": OSError("gone")}, "the worker tcp://a does not answer: gone"),
+    ],
+)
+def test_a_cluster_without_the_package_or_with_another_version_is_told(found, said):
+    with pytest.raises(UsageError, match=f"--cluster tcp://here:1: {said}"):
+        check_versions(FoundVersions(found), "tcp://here:1")
+
+
+def test_options_that_cannot_be(tmp_path, capsys):
+    study = str(write_parts(tmp_path, log_rows(200), 2))
+    for options, said in (
+        (["--workers", "0"], "--workers must be a whole number >= 1, got '0'"),
+        (["--workers", "2", "--cluster", "a:1"], "--workers does not go with --cluster, which has workers of its own"),
+        (["--resume"], "--resume only goes with --workers or --cluster"),
+    ):
+        assert main(["compare", study, *options]) == 2
+        assert capsys.readouterr().err == f"policysim: {said}\n"
+    for study, options in (("covid", []), ("covid", ["--horizon", "3"]), ("sock-groups", [])):
+        assert main(["compare", study, "--workers", "2", *options]) == 2
+        assert "--workers " in capsys.readouterr().err
+
+
+def test_sums_of_counts_do_not_overflow():
+    kinds = Kinds(0)
+    row = np.zeros((1, 5), dtype=np.int64)
+    for _ in range(3):
+        kinds.add(row, np.array([2**61]))
+    assert kinds.sorted()[1].tolist() == [3 * 2**61]

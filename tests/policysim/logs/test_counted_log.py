@@ -1,0 +1,269 @@
+"""Logs in many files, counted: the same numbers whatever the files, those of the rows, and what cannot be counted."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from parts_work import log_rows, write_parts
+
+from policysim.cli.main import main
+from policysim.files.bad_rows import DataError
+from policysim.files.parts import is_many, parts_of
+from policysim.files.workers import Workers
+from policysim.logs import counted_log
+from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
+from policysim.logs.load_log import load_log
+from policysim.logs.log_source import OUTCOME_MODELS, FollowUp
+from policysim.question import OutputError
+from policysim.question.protocol import UsageError
+from policysim.study.study_file import load_study
+
+FRAME = log_rows()
+
+
+def bits(log):
+    """All that is known of a log, as bytes."""
+    data = log.data
+    return [
+        *(part.tobytes() for part in (data.actions, data.rewards, data.propensities, data.counts, log.records)),
+        *(values.tobytes() for values in log.outcomes.values()),
+        (data.names, log.missing, log.n_read, log.n_untreated),
+    ]
+
+
+def counted(tmp_path, frame, n_parts, ending="csv", workers=None, **options):
+    return count_log(load_study(write_parts(tmp_path, frame, n_parts, ending, **options)).log, workers or Workers())
+
+
+@pytest.fixture(scope="module")
+def in_one_file(tmp_path_factory):
+    return counted(tmp_path_factory.mktemp("one"), FRAME, 1)
+
+
+@pytest.mark.parametrize(
+    ("n_parts", "ending"), [(1, "parquet"), (3, "csv"), (7, "parquet"), (16, "csv"), (1000, "csv")]
+)
+def test_the_same_rows_in_other_files_are_the_same_log_bit_for_bit(tmp_path, in_one_file, n_parts, ending):
+    assert bits(counted(tmp_path, FRAME, n_parts, ending)) == bits(in_one_file)
+
+
+def test_neither_the_order_of_the_rows_nor_the_size_of_batches_matters(tmp_path, in_one_file, monkeypatch):
+    monkeypatch.setattr(counted_log.Kinds, "FEW", 10)
+    mixed = FRAME.sample(frac=1, random_state=1)
+    assert bits(counted(tmp_path, mixed, 5)) == bits(in_one_file)
+
+
+def test_counts_are_those_of_the_rows(tmp_path, in_one_file):
+    source = load_study(write_parts(tmp_path, FRAME, 1)).log
+    log = load_log(source)
+
+    def rows(log):
+        data = log.data
+        return np.column_stack([log.records, data.actions, data.propensities, data.rewards])
+
+    kinds, counts = np.unique(rows(log).round(12), axis=0, return_counts=True)
+    mine = rows(in_one_file).round(12)
+    order = np.lexsort(mine.T[::-1])
+    assert np.array_equal(mine[order], kinds)
+    assert in_one_file.data.counts[order].tolist() == counts.tolist()
+    assert (log.missing, log.n_read, log.n_untreated) == (
+        in_one_file.missing,
+        in_one_file.n_read,
+        in_one_file.n_untreated,
+    )
+    assert log.data.n_patients == in_one_file.data.n_patients
+
+
+def test_rows_without_a_treatment_are_left_out_and_counted(tmp_path):
+    frame = FRAME.copy()
+    frame.loc[:9, "arm"] = None
+    log = counted(tmp_path, frame, 4)
+    assert log.n_untreated == 10
+    assert log.n_read == len(frame)
+
+
+def test_a_folder_a_pattern_and_a_list_are_the_same_log(tmp_path, in_one_file):
+    study = write_parts(tmp_path, FRAME, 3)
+    (tmp_path / "parts" / "_SUCCESS").touch()
+    (tmp_path / "parts" / ".hidden.csv").write_text("left by another tool")
+    names = ["parts/0000.csv", "parts/0001.csv", "parts/0002.csv"]
+    for said in ('"parts"', '"parts/*.csv"', str(names).replace("'", '"')):
+        study.write_text(study.read_text().replace('file = "parts"', f"file = {said}"))
+        source = load_study(study).log
+        assert [part.as_posix() for part in source.parts] == [(tmp_path / name).as_posix() for name in names]
+        assert bits(open_log(source)) == bits(in_one_file)
+        study.write_text(study.read_text().replace(f"file = {said}", 'file = "parts"'))
+
+
+def test_a_file_whose_name_has_the_signs_of_a_pattern_is_a_file(tmp_path):
+    odd = tmp_path / "trial[1].csv"
+    assert is_many(odd)
+    odd.touch()
+    assert not is_many(odd)
+    assert parts_of(odd) == (odd,)
+
+
+def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, capsys):
+    study = write_parts(tmp_path, FRAME, 2)
+    for said, found in (
+        (
+            '"empty"',
+            "study.toml:3: data.file: {0}/empty: there is no file in this folder that ends in .csv or .parquet",
+        ),
+        ('"parts/*.parquet"', "study.toml:3: data.file: {0}/parts/*.parquet: there is no file of this pattern"),
+        ('["parts/0000.csv", "parts/0000.csv"]', "study.toml:3: data.file[1]: names 'parts/0000.csv' twice"),
+        ('["parts/0000.csv", "parts/0007.csv"]', "study.toml:3: data.file[1]: there is no file {0}/parts/0007.csv"),
+        ("[]", "study.toml:3: data.file: must not be empty"),
+    ):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        other = tmp_path / "study.toml"
+        text = study.read_text()
+        other.write_text(text.replace('file = "parts"', f"file = {said}"))
+        assert main(["compare", str(other), "--out", str(tmp_path / "out")]) == 2
+        assert found.format(tmp_path.as_posix()) in capsys.readouterr().err
+        study.write_text(text)
+
+
+def test_bad_rows_of_all_files_are_told_together_with_their_lines(tmp_path):
+    frame = FRAME.copy()
+    frame["old"] = frame["old"].astype(object)
+    frame.loc[[3, 700], "old"] = "ancient"
+    frame.loc[900:930, "chance"] = 1.5
+    source = load_study(write_parts(tmp_path, frame, 3)).log
+    with pytest.raises(DataError) as refused:
+        count_log(source, Workers())
+    lines = str(refused.value).splitlines()
+    parts = (tmp_path / "parts").as_posix()
+    assert lines[0] == f"{parts}/0000.csv:5: row 4: old: must be one of 0, 1, got 'ancient'"
+    assert lines[1] == f"{parts}/0001.csv:302: row 301: old: must be one of 0, 1, got 'ancient'"
+    assert lines[2].startswith(f"{parts}/0002.csv:102: row 101: chance: must be a probability > 0 and <= 1")
+    assert len(lines) == 21
+    assert lines[-1] == "... and 13 more"
+
+
+def test_a_row_in_a_later_batch_is_named_by_its_place_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("policysim.files.columns_file.BATCH_ROWS", 100)
+    frame = FRAME.copy()
+    frame.loc[1100, "chance"] = 0.0
+    with pytest.raises(DataError, match=r"0000\.parquet: row 1101: chance: "):
+        counted(tmp_path, frame, 1, "parquet")
+
+
+def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, capsys):
+    study = write_parts(tmp_path, FRAME, 3)
+    part = tmp_path / "parts" / "0001.csv"
+    pd.read_csv(part).rename(columns={"age": "years"}).to_csv(part, index=False)
+    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert said == (
+        f"policysim: {part.as_posix()}: has no column 'age', which each file of the log needs; it has old, ill, "
+        "years, arm, chance, cured\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monkeypatch):
+    source = load_study(write_parts(tmp_path, FRAME, 3)).log
+    part = source.parts[1]
+    real = counted_log.count_part
+
+    def change(counting, path):
+        found = real(counting, path)
+        if path == part:
+            with part.open("a") as stream:
+                stream.write("\n")
+        return found
+
+    monkeypatch.setattr(counted_log, "count_part", change)
+    with pytest.raises(DataError, match=r"0001\.csv: was changed while it was read"):
+        count_log(source, Workers())
+    monkeypatch.undo()
+    part.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match=r"0001\.csv: must be UTF-8 text"):
+        count_log(source, Workers())
+    part.unlink()
+    with pytest.raises(DataError, match=r"0001\.csv: cannot be read: No such file or directory"):
+        count_log(source, Workers())
+
+
+def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch):
+    source = load_study(write_parts(tmp_path, FRAME, 3)).log
+    kept = tmp_path / "out.counts"
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("policysim.files.output.os.fsync", full)
+    with pytest.raises(OutputError, match=r"cannot write to .*out\.counts: No space left on device"):
+        count_log(source, Workers(kept=kept))
+    assert list(kept.iterdir()) == []
+
+
+def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(counted_log, "MOST_KINDS", 20)
+    with pytest.raises(DataError, match="there are more than 20 kinds of patients"):
+        counted(tmp_path, FRAME, 2)
+
+
+def test_a_log_of_few_rows_is_not_counted(tmp_path):
+    with pytest.raises(DataError, match="a log of fewer than 100 rows is not counted, got 99"):
+        counted(tmp_path, FRAME[:99], 2)
+
+
+def test_what_needs_rows_is_refused_before_anything_is_read(tmp_path):
+    source = load_study(write_parts(tmp_path, FRAME, 2)).log
+    require_countable(source)
+    for other, reason in (
+        (replace(source, files={"features": Path("a"), "actions": Path("b"), "outcomes": Path("c")}), "three files"),
+        (replace(source, follow_up=FollowUp("days", "death", 365.0)), "Kaplan and Meier"),
+        (replace(source, propensity="estimate"), "is fitted to rows"),
+        (replace(source, treatments=()), r"\[data.treatments\] must declare"),
+    ):
+        with pytest.raises(UsageError, match=f"this log cannot be counted .*{reason}"):
+            require_countable(other)
+    for model in OUTCOME_MODELS:
+        if model in counted_log.COUNTED_MODELS:
+            require_countable_model(model)
+        else:
+            with pytest.raises(UsageError, match=f"model = '{model}' is not possible: .*linear, logistic or constant"):
+                require_countable_model(model)
+
+
+def test_an_outcome_that_cannot_be_one_is_refused_as_among_rows(tmp_path, capsys):
+    frame = FRAME.assign(cured=FRAME["old"].astype(float))
+    study = write_parts(tmp_path, frame, 3)
+    assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
+    assert "the feature old decides it, so treatment cannot change it" in capsys.readouterr().err
+
+
+def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch, capsys, draw_only):
+    draw_only()
+    monkeypatch.chdir(tmp_path)
+    study = write_parts(tmp_path / "study", log_rows(400), 3)
+    asked = [
+        "compare",
+        str(study),
+        "--policy",
+        "uniform",
+        "--epsilon",
+        "1",
+        "--workers",
+        "2",
+        "--out",
+        str(study.parent),
+    ]
+    assert main(asked) == 0
+    manifest = json.loads((study.parent / "manifest.json").read_text())
+    assert manifest["command"] == ["compare", "study.toml", "--workers", "1", "--epsilon", "1", "--policy", "uniform"]
+    assert list(manifest["data"]) == ["3 files"]
+    assert main(["reproduce", str(study.parent / "manifest.json")]) == 0
+    part = study.parent / "parts" / "0001.csv"
+    part.write_text(part.read_text().replace("pill", "drip"))
+    capsys.readouterr()
+    assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
+    assert "/3 files: is not the data of" in capsys.readouterr().err

@@ -1,0 +1,102 @@
+"""Work on the parts of a log for tests, in a module that other processes can import; and a log in many files."""
+
+import functools
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from policysim.logs.counted_log import count_part
+
+ARMS = ("drip", "pill", "wait")
+STUDY = """title = "a log in files"
+[data]
+file = "parts"
+treatment = "arm"
+propensity = "{propensity}"
+outcome = {{ cured = 1.0 }}
+missing = "exclude"
+model = "{model}"
+[data.treatments]
+wait = "wait"
+pill = "pill"
+drip = "drip"
+[data.features]
+old = {{ levels = [0, 1] }}
+ill = {{ levels = ["no", "little", "very"] }}
+age = {{ cuts = [40, 60] }}
+"""
+
+
+def log_rows(n_rows=1200, seed=0):
+    """Rows of a trial: three features, an arm that depends on one of them, its probability, an outcome with gaps."""
+    rng = np.random.default_rng(seed)
+    old = rng.integers(2, size=n_rows)
+    chances = np.where(old[:, None] == 1, [0.5, 0.25, 0.25], [0.2, 0.3, 0.5])
+    arm = (rng.random(n_rows)[:, None] > chances.cumsum(axis=1)).sum(axis=1)
+    cured = (rng.random(n_rows) < 0.4 + 0.2 * old * (arm == 0) + 0.1 * (arm == 1)).astype(float)
+    cured[rng.random(n_rows) < 0.03] = np.nan
+    return pd.DataFrame(
+        {
+            "old": old,
+            "ill": np.array(["no", "little", "very"])[rng.integers(3, size=n_rows)],
+            "age": rng.integers(18, 95, size=n_rows),
+            "arm": np.array(ARMS)[arm],
+            "chance": chances[np.arange(n_rows), arm],
+            "cured": cured,
+        }
+    )
+
+
+def write_parts(folder, frame, n_parts, ending="csv", *, propensity="chance", model="linear"):
+    """The study of a log in so many files, in this folder; some of them are empty where there are more than rows."""
+    (folder / "parts").mkdir(parents=True)
+    for number, rows in enumerate(np.array_split(np.arange(len(frame)), n_parts)):
+        path, part = folder / "parts" / f"{number:04}.{ending}", frame.iloc[rows]
+        part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path)
+    study = folder / "study.toml"
+    study.write_text(STUDY.format(propensity=propensity, model=model))
+    return study
+
+
+def count_and_tell(told, counting, part):
+    """Count a part, and leave a file that says so."""
+    (Path(told) / f"{part.name}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    return count_part(counting, part)
+
+
+def die_at(name, told, counting, part):
+    """The same; but the first time that this part is asked for, the process that works on it is killed."""
+    mark = Path(told) / f"killed-{name}"
+    if part.name == name and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count_and_tell(told, counting, part)
+
+
+def always_die(counting, part):
+    """A part that no process survives."""
+    if part.name.startswith("0002"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count_part(counting, part)
+
+
+def stop_at(name, told, counting, part):
+    """Like somebody who presses Ctrl-C while this part is worked on."""
+    if part.name == name:
+        raise KeyboardInterrupt
+    return count_and_tell(told, counting, part)
+
+
+def told_of(told):
+    """How often each part was worked on."""
+    names = [path.name.partition("-")[0] for path in Path(told).iterdir() if not path.name.startswith("killed")]
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+def working(work, *arguments):
+    """Work with its first arguments, which can be pickled."""
+    return functools.partial(work, *arguments)
