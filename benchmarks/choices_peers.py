@@ -1,9 +1,8 @@
-"""OpenDP and diffprivlib, in an environment of their own: asked for a measure a line, they answer with its seconds.
+"""OpenDP and diffprivlib, in an environment of their own: `benchmarks/choices.py` starts this file there.
 
-diffprivlib does not import beside the scikit-learn that this project uses. `benchmarks/choices.py` starts this file.
+diffprivlib does not import beside the scikit-learn that this project uses.
 """
 
-import sys
 import time
 
 import numpy as np
@@ -22,16 +21,16 @@ terms = {"epsilon": EPSILON, "sensitivity": SENSITIVITY, "utility": SCORES}
 built = Exponential(**terms)
 
 CHOICES = {
-    "OpenDP, noisy max, exact": lambda: noisy_max(SCORES),
+    "OpenDP, noisy max, exact, built before": lambda: noisy_max(SCORES),
     "diffprivlib, floating point, built before": built.randomise,
     "diffprivlib, floating point, built and drawn": lambda: Exponential(**terms).randomise(),
     "OpenDP, randomised response": lambda: response(0),
 }
 
-if __name__ == "__main__":
-    for line in sys.stdin:
-        name, _, choices = line.strip().rpartition("\t")
-        start = time.perf_counter()
-        for _ in range(int(choices)):
-            CHOICES[name]()
-        print(time.perf_counter() - start, flush=True)
+
+def work(name, choices):
+    """Seconds of so many choices."""
+    start = time.perf_counter()
+    for _ in range(choices):
+        CHOICES[name]()
+    return time.perf_counter() - start
