@@ -58,7 +58,7 @@ def simulate(
     seed: int,
     progress: Progress = SILENT,
 ) -> Simulated:
-    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`): a billion take as long as a million.
+    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`), however many.
 
     Parameters
     ----------
