@@ -64,6 +64,7 @@ def rows(rounds: int = ROUNDS) -> list[dict[str, Any]]:
                 "seconds": median(each[place][0] for each in measured),
                 "processor_seconds": median(each[place][1] for each in measured),
                 "time_ratio": median(each[place][0] / each[base][0] for each in measured),
+                "processor_ratio": median(each[place][1] / each[base][1] for each in measured),
                 "memory_mib": median(each[place][2] for each in measured),
                 "memory_ratio": median(each[place][2] / each[base][2] for each in measured),
                 "base": BASE[command["drawn"]],
@@ -75,13 +76,13 @@ def rows(rounds: int = ROUNDS) -> list[dict[str, Any]]:
 def main() -> None:
     """Print the table."""
     print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}; medians of {ROUNDS} rounds\n")
-    print("| drawn | patients | time / base | memory / base | seconds | processor seconds | MiB |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    names = ("time / base", "processor time / base", "memory / base", "seconds", "processor seconds", "MiB")
+    print("| drawn | patients |", *(f"{name} |" for name in names))
+    print("|---|---:|" + "---:|" * len(names))
     for row in rows():
-        print(
-            f"| {row['what']} | {row['patients']:,} | {row['time_ratio']:.2f} | {row['memory_ratio']:.2f} | "
-            f"{row['seconds']:.2f} | {row['processor_seconds']:.2f} | {row['memory_mib']:,.0f} |"
-        )
+        ratios = (f"{row[name]:.2f}" for name in ("time_ratio", "processor_ratio", "memory_ratio"))
+        spent = (f"{row['seconds']:.2f}", f"{row['processor_seconds']:.2f}", f"{row['memory_mib']:,.0f}")
+        print("|", " | ".join([row["what"], f"{row['patients']:,}", *ratios, *spent]), "|")
     print(f"\nBase: {BASE['counts']:,} patients for counts, {BASE['rows']:,} for rows.")
 
 

@@ -123,15 +123,15 @@ class Crowd:
         One after the other, each by its share of what is left of the distribution.
         """
         everywhere = self.where
-        rows = chances[everywhere]
+        options = np.stack([column.take(everywhere) for column in chances.T])
         # Summed from its end: where nothing is behind an option, its share of the rest is exactly 1.
-        rest = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
-        last = rows.shape[1] - 1
-        for option in range(last + 1):
-            some = np.flatnonzero((rows[:, option] > 0) & (self.counts[everywhere] > 0))
+        rest = np.cumsum(options[::-1], axis=0)[::-1]
+        for option, (own, left) in enumerate(zip(options, rest, strict=True), 1):
+            some = np.flatnonzero((own > 0) & (self.counts.take(everywhere) > 0))
             found, where = Crowd.empty(self.shape, self), everywhere[some]
-            share = rows[some, option] / rest[some, option]
-            found.enter(where, self.leave(where, share, rng) if option < last else self.taken(where))
+            last = option == len(options)
+            chosen = self.taken(where) if last else self.leave(where, own[some] / left[some], rng)
+            found._put(where, chosen.counts, chosen.returns)
             yield found
 
     def _looked_at(self, where: IntArray | slice) -> Crowd:

@@ -19,8 +19,8 @@ def add(commands: Commands) -> None:
         "simulate",
         help="treat simulated patients; their mean return beside the exact value",
         description="The mean return of simulated patients with its 95 % interval, beside the exact value. They are "
-        "drawn as counts of patients who are alike, in a time that hardly depends on how many there are. Exit code 4 "
-        "if mean and value are more than five standard errors apart.",
+        "drawn as counts of patients who are alike, so that a billion take seconds. Exit code 4 if mean and value "
+        "are more than five standard errors apart.",
     )
     add_study(parser)
     parser.add_argument(

@@ -58,7 +58,7 @@ def simulate(
     seed: int,
     progress: Progress = SILENT,
 ) -> Simulated:
-    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`): a billion take as long as a million.
+    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`), however many.
 
     Parameters
     ----------
@@ -116,17 +116,17 @@ def _follow(
     # Of each schedule, who has it: the records that have patients, and these.
     groups = [(schedule, *_occupied(part)) for schedule, part in enumerate(crowd.shared(plan.probabilities, choosing))]
     for day in range(horizon):
-        merged: dict[bytes, Crowd] = {}
-        of: dict[bytes, int] = {}
-        for schedule, where, part in groups:
-            # Schedules that agree from now on are one.
-            rest = plan.schedules[..., schedule, day:].tobytes()
-            merged.setdefault(rest, Crowd.empty(crowd.shape, part)).enter(where, part)
-            of.setdefault(rest, schedule)
+        # Schedules that agree from now on are one.
+        alike: dict[bytes, list[tuple[int, IntArray, Crowd]]] = {}
+        for group in groups:
+            alike.setdefault(plan.schedules[..., group[0], day:].tobytes(), []).append(group)
         groups = []
-        for rest, everybody in merged.items():
-            evening = treat(_given(plan, everybody, of[rest], day), last=day == horizon - 1)
-            groups.append((of[rest], *_occupied(evening)))
+        for same in alike.values():
+            everybody = Crowd.empty(crowd.shape, same[0][2])
+            for _, where, part in same:
+                everybody.enter(where, part)
+            evening = treat(_given(plan, everybody, same[0][0], day), last=day == horizon - 1)
+            groups.append((same[0][0], *_occupied(evening)))
         progress.advance()
 
 
