@@ -144,13 +144,14 @@ def count_parts(
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     bad: dict[str, Arrays] = {}
-    total = Kinds(len(counting.columns.outcome))
+    total = Kinds(tuple(counting.columns.outcome))
     for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
         if found["n_bad"][0]:
             bad[str(found["part"][0])] = found
         elif not bad:
             total.add(found["kinds"], found["counts"])
-    _raise_if_bad([bad[str(part)] for part in sorted(map(str, parts)) if str(part) in bad])
+    # By what workers call them: on a cluster that is the whole path.
+    _raise_if_bad([bad[name] for name in sorted(bad)])
     kinds, counts = total.sorted()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
@@ -183,7 +184,7 @@ def count_part(counting: Counting, part: Path) -> Arrays:
         `part` (its name), `kinds` (m, 5 + n_outcomes) and `counts` (m,) as `Kinds.sorted`; `n_bad` (1,), `bad`, the
         first twenty lines about bad rows.
     """
-    bad, total, first = BadRows(), Kinds(len(counting.columns.outcome)), 0
+    bad, total, first = BadRows(), Kinds(tuple(counting.columns.outcome)), 0
     for frame in _frames(counting, part):
         table = _PartTable(part.as_posix(), frame, part, counting.header, first)
         first += len(frame)
@@ -257,15 +258,16 @@ class Kinds:
 
     Parameters
     ----------
-    n_outcomes : int
-        Behind the columns that every log has.
+    outcomes : sequence of str
+        Their columns are behind those that every log has.
     """
 
     # Rows are only made distinct where there are so many, or twice as many as distinct ones.
     FEW = 1 << 18
 
-    def __init__(self, n_outcomes: int) -> None:
-        self._kinds = [np.empty((0, N_OWN + n_outcomes), dtype=np.int64)]
+    def __init__(self, outcomes: Sequence[str]) -> None:
+        self._columns = ("record", "treatment", "propensity", "utility", "missing", *outcomes)
+        self._kinds = [np.empty((0, len(self._columns)), dtype=np.int64)]
         self._counts = [np.empty(0, dtype=np.int64)]
         self._n_rows = self._n_distinct = 0
 
@@ -288,9 +290,11 @@ class Kinds:
     def _settle(self) -> None:
         kinds, counts = _distinct(np.concatenate(self._kinds), np.concatenate(self._counts))
         if len(kinds) > MOST_KINDS:
+            sizes = [len(np.unique(column)) for column in kinds.T]
+            named = ", ".join(f"{name} {size:,}" for name, size in zip(self._columns, sizes, strict=True))
             raise DataError(
-                f"there are more than {MOST_KINDS:,} kinds of patients (record, treatment, propensity and outcomes): "
-                "round the propensities or outcomes that have most values, or declare coarser features"
+                f"there are more than {MOST_KINDS:,} kinds of patients; different values so far: {named}. Round those "
+                "of which there are most, or declare coarser features"
             )
         self._kinds, self._counts, self._n_rows = [kinds], [counts], len(kinds)
         self._n_distinct = len(kinds)
