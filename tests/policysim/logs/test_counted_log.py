@@ -206,7 +206,9 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(counted_log, "MOST_KINDS", 20)
-    with pytest.raises(DataError, match=r"more than 20 kinds of patients; .*: record \d+, treatment 3, propensity 5, utility"):
+    with pytest.raises(
+        DataError, match=r"more than 20 kinds of patients; .*: record \d+, treatment 3, propensity 4, utility"
+    ):
         counted(tmp_path, FRAME, 2)
 
 
