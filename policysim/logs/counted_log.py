@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -191,6 +191,8 @@ def count_part(counting: Counting, part: Path) -> Arrays:
         kinds = _kinds(counting, table, bad)
         if kinds is not None:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
+        # Where a bad row is stays known, but not the rows themselves.
+        bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
     try:
         bad.raise_if_any()
         said: list[str] = []

@@ -207,6 +207,26 @@ def test_bad_rows_that_a_cluster_finds_are_told_with_their_whole_path(tmp_path, 
     assert said[-1] == "policysim: ... and 280 more"
 
 
+def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, capsys, source):
+    asked = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
+    done = []
+
+    def stop(counting, part):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(part)
+        return count_part(counting, part)
+
+    monkeypatch.setattr("policysim.logs.counted_log.count_part", stop)
+    assert main(asked) == 130
+    assert capsys.readouterr().err == (
+        "policysim: interrupted; no result was written; with --resume the same command takes the files that were "
+        "counted\n"
+    )
+    assert len(list((tmp_path / "out.counts").iterdir())) == 3
+    assert not (tmp_path / "out").exists()
+
+
 def test_another_file_in_the_folder_of_what_is_kept_stays(tmp_path, source, counting, here):
     kept = tmp_path / "out.counts"
     kept.mkdir()
