@@ -207,7 +207,8 @@ def test_bad_rows_that_a_cluster_finds_are_told_with_their_whole_path(tmp_path, 
     assert said[-1] == "policysim: ... and 280 more"
 
 
-def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, capsys, source):
+@pytest.mark.usefixtures("source")
+def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, capsys):
     asked = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
     done = []
 
