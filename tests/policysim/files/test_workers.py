@@ -13,7 +13,8 @@ from policysim.files import cluster
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import check_versions
 from policysim.files.workers import Workers
-from policysim.logs.counted_log import Counting, Kinds, columns_of, count_part
+from policysim.logs.counted_log import Counting, columns_of, count_part
+from policysim.logs.kinds import Kinds
 from policysim.question.protocol import UsageError
 from policysim.study.study_file import load_study
 
