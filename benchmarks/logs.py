@@ -3,6 +3,7 @@
     python benchmarks/logs.py                       two million rows, in a minute
     python benchmarks/logs.py --rows 100000000      100 million, in 100 files of Parquet, about 250 MB
     python benchmarks/logs.py --ending csv
+    python benchmarks/logs.py --stages              one file of a million rows: what each stage takes (SCALE.md)
 
 Prints a Markdown table. Rows are simulated: seven features, three arms by lot, an outcome of 0 and 1. Memory is the
 largest resident set of any process that took part, those of a pool one by one.
@@ -15,12 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
+
+from policysim.files.parts import file_digest
+from policysim.logs.counted_log import Counting, columns_of, count_part
+from policysim.logs.kinds import Kinds
+from policysim.study.study_file import load_study
 
 ARMS = ("wait", "pill", "drip")
 LEVELS = {"age": 6, "sex": 2, "severity": 4, "diabetes": 2, "smoker": 3, "region": 8, "year": 5}
@@ -112,14 +119,59 @@ def rows(n_rows: int = 2_000_000, n_files: int = 100, ending: str = "parquet") -
     return found
 
 
+def stages(ending: str = "parquet") -> list[dict[str, object]]:
+    """What is done with one file of a million rows, and what is sent of it: the fastest of five."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, 1_000_000, 1, ending)
+        source = load_study(folder / "study.toml").log
+        (part,) = source.parts
+        counting = Counting(source.features, columns_of(source), source.joined, source.header)
+        found = count_part(counting, part)
+        sent = sum(array.nbytes for array in found.values())
+
+        def add() -> None:
+            total = Kinds(["cured"])
+            total.add(found["kinds"], found["counts"])
+            for _ in range(10):
+                total.add(found["kinds"], found["counts"])
+            total.sorted()
+
+        return [
+            {
+                "stage": f"read, check and count a file of {part.stat().st_size / 1e6:.1f} MB, where it is worked on",
+                "ms": _fastest(lambda: count_part(counting, part)),
+            },
+            {
+                "stage": f"add {len(found['counts']):,} kinds ({sent / 1e6:.1f} MB) to the sum, where the command runs",
+                "ms": _fastest(add) / 11,
+            },
+            {
+                "stage": "SHA-256 of the file for the manifest, where the command runs",
+                "ms": _fastest(lambda: file_digest(part)),
+            },
+        ]
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    """Milliseconds."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return 1000 * min(times)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument("--ending", choices=("parquet", "csv"), default="parquet")
+    parser.add_argument("--stages", action="store_true")
     chosen = parser.parse_args()
-    table = rows(chosen.rows, chosen.files, chosen.ending)
+    table = stages(chosen.ending) if chosen.stages else rows(chosen.rows, chosen.files, chosen.ending)
     print("| " + " | ".join(table[0]) + " |")
     print("|" + "---|" * len(table[0]))
     for row in table:

@@ -54,6 +54,7 @@ COMMANDS = {
 }
 ADD = tuple(command.add for command in COMMANDS.values())
 OURS = ("envs", "policies", "policysim")
+KEPT = "no result was written; with --resume the same command takes the files that were counted"
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -79,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(chosen)
     except KeyboardInterrupt:
-        sys.stderr.write("policysim: interrupted; nothing was written\n")
+        counts = any(getattr(chosen, name, None) for name in ("workers", "cluster"))
+        sys.stderr.write(f"policysim: interrupted; {KEPT if counts else 'nothing was written'}\n")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output is gone; end quietly, as other tools do, and leave nothing to flush at exit.

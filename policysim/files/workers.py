@@ -10,7 +10,7 @@ import functools
 import hashlib
 import io
 import multiprocessing
-import shutil
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -34,6 +34,8 @@ Work: TypeAlias = Callable[[Path], Arrays]
 
 # So often a part is given to a new process after it, or one beside it, ended the last.
 MOST_ATTEMPTS = 3
+# Of what is kept: a SHA-256.
+NAME = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,12 @@ class Kept:
         write_files(self._folder, {self._name(part): content.getvalue()})
 
     def remove(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove what is kept, and the folder unless something else is in it."""
+        with suppress(OSError):
+            for path in self._folder.glob("*.npz"):
+                if NAME.fullmatch(path.stem):
+                    path.unlink()
+            self._folder.rmdir()
 
     def _name(self, part: Path) -> str:
         told = "\n".join(map(str, (self._key, *_stamp(part))))

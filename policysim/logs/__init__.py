@@ -7,6 +7,7 @@ treatments      which treatment each row got, how probable it was (known or esti
 outcomes        which columns are outcomes, and how they are read
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan and Meier
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory
+kinds           the counts themselves, to which more are added
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from policysim.files.bad_rows import SHOWN, BadRows, DataError
 from policysim.files.columns_file import check_separated, open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
+from policysim.logs.kinds import OWN, Kinds
 from policysim.logs.load_log import (
     Columns,
     Log,
@@ -41,14 +42,12 @@ from policysim.question.protocol import SILENT, Progress, UsageError
 with optional():
     import pyarrow as pa
 
-# Kinds of patients that fit into the memory of a small machine, several times over.
-MOST_KINDS = 4_000_000
 # Of fewer patients a fold that is drawn patient by patient may be empty.
 FEWEST_PATIENTS = 100
 # Outcome models that are fitted to counts as to rows.
 COUNTED_MODELS = (LINEAR, LOGISTIC, CONSTANT)
-# How the columns of `kinds` begin: record, treatment, propensity, reward, whether an outcome is missing; then outcomes.
-N_OWN = 5
+# How many columns `Kinds` has before those of outcomes.
+N_OWN = len(OWN)
 MODEL = (
     "a log is counted where it is in many files, or with --workers or --cluster, and trees are grown on rows: use "
     f"{', '.join(COUNTED_MODELS[:-1])} or {COUNTED_MODELS[-1]}"
@@ -144,13 +143,14 @@ def count_parts(
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     bad: dict[str, Arrays] = {}
-    total = Kinds(len(counting.columns.outcome))
+    total = Kinds(tuple(counting.columns.outcome))
     for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
         if found["n_bad"][0]:
             bad[str(found["part"][0])] = found
         elif not bad:
             total.add(found["kinds"], found["counts"])
-    _raise_if_bad([bad[str(part)] for part in sorted(map(str, parts)) if str(part) in bad])
+    # By what workers call them: on a cluster that is the whole path.
+    _raise_if_bad([bad[name] for name in sorted(bad)])
     kinds, counts = total.sorted()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
@@ -183,13 +183,15 @@ def count_part(counting: Counting, part: Path) -> Arrays:
         `part` (its name), `kinds` (m, 5 + n_outcomes) and `counts` (m,) as `Kinds.sorted`; `n_bad` (1,), `bad`, the
         first twenty lines about bad rows.
     """
-    bad, total, first = BadRows(), Kinds(len(counting.columns.outcome)), 0
+    bad, total, first = BadRows(), Kinds(tuple(counting.columns.outcome)), 0
     for frame in _frames(counting, part):
         table = _PartTable(part.as_posix(), frame, part, counting.header, first)
         first += len(frame)
         kinds = _kinds(counting, table, bad)
         if kinds is not None:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
+        # Where a bad row is stays known, but not the rows themselves.
+        bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
     try:
         bad.raise_if_any()
         said: list[str] = []
@@ -250,70 +252,6 @@ def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
     return kinds
-
-
-class Kinds:
-    """Distinct rows of whole numbers with their counts, to which more are added.
-
-    Parameters
-    ----------
-    n_outcomes : int
-        Behind the columns that every log has.
-    """
-
-    # Rows are only made distinct where there are so many, or twice as many as distinct ones.
-    FEW = 1 << 18
-
-    def __init__(self, n_outcomes: int) -> None:
-        self._kinds = [np.empty((0, N_OWN + n_outcomes), dtype=np.int64)]
-        self._counts = [np.empty(0, dtype=np.int64)]
-        self._n_rows = self._n_distinct = 0
-
-    def add(self, kinds: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Add rows, (m, n_columns), and how often there is each, (m,)."""
-        if len(kinds) > 1:
-            kinds, counts = _distinct(kinds, counts)
-        self._kinds.append(kinds)
-        self._counts.append(counts)
-        self._n_rows += len(kinds)
-        if self._n_rows > max(self.FEW, 2 * self._n_distinct):
-            self._settle()
-
-    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The distinct rows in order, and their counts."""
-        self._settle()
-        order = np.lexsort(self._kinds[0].T[::-1])
-        return self._kinds[0][order], self._counts[0][order]
-
-    def _settle(self) -> None:
-        kinds, counts = _distinct(np.concatenate(self._kinds), np.concatenate(self._counts))
-        if len(kinds) > MOST_KINDS:
-            raise DataError(
-                f"there are more than {MOST_KINDS:,} kinds of patients (record, treatment, propensity and outcomes): "
-                "round the propensities or outcomes that have most values, or declare coarser features"
-            )
-        self._kinds, self._counts, self._n_rows = [kinds], [counts], len(kinds)
-        self._n_distinct = len(kinds)
-
-
-def _distinct(kinds: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows, and the sums of their counts."""
-    codes = np.zeros(len(kinds), dtype=np.int64)
-    n_codes = 1
-    for column in kinds.T:
-        own, values = pd.factorize(column)
-        if len(values) > 1:
-            codes = codes * len(values) + own
-            n_codes *= len(values)
-        if n_codes >= 1 << 31:  # numbered anew, so that the product never overflows
-            codes, found = pd.factorize(codes)
-            n_codes = len(found)
-    codes, found = pd.factorize(codes)
-    first = np.empty(len(found), dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    sums = np.zeros(len(found), dtype=np.int64)
-    np.add.at(sums, codes, counts)
-    return kinds[first], sums
 
 
 def _raise_if_bad(found: Iterable[Arrays]) -> None:

@@ -13,7 +13,8 @@ from policysim.files import cluster
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import check_versions
 from policysim.files.workers import Workers
-from policysim.logs.counted_log import Counting, Kinds, columns_of, count_part
+from policysim.logs.counted_log import Counting, columns_of, count_part
+from policysim.logs.kinds import Kinds
 from policysim.question.protocol import UsageError
 from policysim.study.study_file import load_study
 
@@ -43,7 +44,7 @@ def counting(source):
 
 def total(workers, work, source, key="key"):
     """The kinds of patients of all parts and their counts, as bytes."""
-    kinds = Kinds(1)
+    kinds = Kinds(["cured"])
     for found in workers.map(work, source.parts, key):
         kinds.add(found["kinds"], found["counts"])
     return [part.tobytes() for part in kinds.sorted()]
@@ -196,6 +197,46 @@ def test_a_cluster_without_the_package_or_with_another_version_is_told(found, sa
         check_versions(FoundVersions(found), "tcp://here:1")
 
 
+@CLUSTER
+def test_bad_rows_that_a_cluster_finds_are_told_with_their_whole_path(tmp_path, monkeypatch, capsys, local_cluster):
+    monkeypatch.chdir(tmp_path)
+    write_parts(tmp_path, log_rows(300).assign(chance=1.5), 3)
+    with local_cluster(processes=False) as scheduler:
+        assert main(["compare", "study.toml", "--cluster", scheduler.scheduler_address]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"policysim: {tmp_path.as_posix()}/parts/0000.csv:2: row 1: chance: must be ")
+    assert said[-1] == "policysim: ... and 280 more"
+
+
+@pytest.mark.usefixtures("source")
+def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, capsys):
+    asked = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
+    done = []
+
+    def stop(counting, part):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(part)
+        return count_part(counting, part)
+
+    monkeypatch.setattr("policysim.logs.counted_log.count_part", stop)
+    assert main(asked) == 130
+    assert capsys.readouterr().err == (
+        "policysim: interrupted; no result was written; with --resume the same command takes the files that were "
+        "counted\n"
+    )
+    assert len(list((tmp_path / "out.counts").iterdir())) == 3
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_file_in_the_folder_of_what_is_kept_stays(tmp_path, source, counting, here):
+    kept = tmp_path / "out.counts"
+    kept.mkdir()
+    (kept / "mine.npz").touch()
+    assert total(Workers(kept=kept), working(count_part, counting), source) == here
+    assert [path.name for path in kept.iterdir()] == ["mine.npz"]
+
+
 def test_options_that_cannot_be(tmp_path, capsys):
     study = str(write_parts(tmp_path, log_rows(200), 2))
     for options, said in (
@@ -211,7 +252,7 @@ def test_options_that_cannot_be(tmp_path, capsys):
 
 
 def test_sums_of_counts_do_not_overflow():
-    kinds = Kinds(0)
+    kinds = Kinds([])
     row = np.zeros((1, 5), dtype=np.int64)
     for _ in range(3):
         kinds.add(row, np.array([2**61]))

@@ -15,8 +15,9 @@ from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.parts import is_many, parts_of
 from policysim.files.workers import Workers
-from policysim.logs import counted_log
+from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
+from policysim.logs.kinds import Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, FollowUp
 from policysim.question import OutputError
@@ -53,7 +54,7 @@ def test_the_same_rows_in_other_files_are_the_same_log_bit_for_bit(tmp_path, in_
 
 
 def test_neither_the_order_of_the_rows_nor_the_size_of_batches_matters(tmp_path, in_one_file, monkeypatch):
-    monkeypatch.setattr(counted_log.Kinds, "FEW", 10)
+    monkeypatch.setattr(Kinds, "FEW", 10)
     mixed = FRAME.sample(frac=1, random_state=1)
     assert bits(counted(tmp_path, mixed, 5)) == bits(in_one_file)
 
@@ -205,8 +206,10 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
 
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(counted_log, "MOST_KINDS", 20)
-    with pytest.raises(DataError, match="there are more than 20 kinds of patients"):
+    monkeypatch.setattr(kinds, "MOST_KINDS", 20)
+    with pytest.raises(
+        DataError, match=r"more than 20 kinds of patients; .*: record \d+, treatment 3, propensity 4, utility"
+    ):
         counted(tmp_path, FRAME, 2)
 
 
