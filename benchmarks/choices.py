@@ -65,7 +65,7 @@ def by_source_loop(scores, sensitivity, choices):
 
 
 def bulk():
-    """Choices for covid's 1,310,720 records, exponential mechanism at epsilon 1: (choices, work) of each way by name."""
+    """Choices for covid under the exponential mechanism at epsilon 1: (choices, work) of each way by name."""
     problem = ps.build_problem(ps.load_study("covid"))
     table = ps.make_policy("exponential", epsilon=EPSILON).probabilities(problem)
     distinct = distinct_rows(problem)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from policysim.files.parts import file_digest
+from policysim.files.many_files import file_digest
 from policysim.logs.counted_log import Counting, columns_of, count_part
 from policysim.logs.kinds import Kinds
 from policysim.study.study_file import load_study

@@ -142,7 +142,7 @@ def _check_together(chosen: argparse.Namespace) -> None:
 
 def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
-    from policysim.files.parts import ENDINGS, is_many
+    from policysim.files.many_files import ENDINGS, is_many
     from policysim.question.protocol import UsageError
     from policysim.study.declared import LoggedStudy
     from policysim.study.study_file import STUDY, load_study, study_names

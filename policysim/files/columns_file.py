@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.parts import ENDINGS
+from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 

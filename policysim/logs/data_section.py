@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envs.toml_reader import FINITE, Table, is_number, unknown
 from policysim.files.bad_rows import DataError, level_key
-from policysim.files.parts import ENDINGS, is_many, parts_of
+from policysim.files.many_files import ENDINGS, is_many, parts_of
 from policysim.logs.log_source import (
     ACTIONS,
     CHECK,

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.toml_reader import InputFileError, peek
-from policysim.files.parts import is_many, parts_of
+from policysim.files.many_files import is_many, parts_of
 from policysim.report.deliver import MANIFEST
 from policysim.study.study_file import STUDY
 

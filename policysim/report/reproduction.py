@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
-from policysim.files.parts import file_digest, parts_digest
+from policysim.files.many_files import file_digest, parts_digest
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.report.deliver import FigureFiles, digest, folder_files, manifest_of
 from policysim.report.differences import (

@@ -21,7 +21,7 @@ from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
-from policysim.files.parts import file_digest, parts_digest
+from policysim.files.many_files import file_digest, parts_digest
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.stated_bounds import bounds_in_words, counted_outcomes
 

@@ -14,7 +14,7 @@ from envs.records import Feature, RecordSpace
 from policies.arrays import FloatArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.files.parts import parts_of
+from policysim.files.many_files import parts_of
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import Counting, count_parts, open_log
 from policysim.logs.load_log import Columns

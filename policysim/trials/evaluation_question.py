@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from policysim.files.parts import is_many
+from policysim.files.many_files import is_many
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, WORST

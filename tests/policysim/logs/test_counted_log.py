@@ -13,7 +13,7 @@ from parts_work import log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.files.parts import is_many, parts_of
+from policysim.files.many_files import is_many, parts_of
 from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model

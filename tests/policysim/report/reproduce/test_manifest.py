@@ -11,7 +11,7 @@ from small_studies import write_small_study
 from policysim.cli import compare_command
 from policysim.cli.compare_command import study_command
 from policysim.cli.parser import parse
-from policysim.files.parts import file_digest
+from policysim.files.many_files import file_digest
 from policysim.question.answer import Answer
 from policysim.report.deliver import folder_files
 from policysim.study.study_file import load_study
