@@ -1,5 +1,5 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
-# make docs: the site, into docs/_build.
+# make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
 # All share one virtual environment.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report reports test lint docs clean
+.PHONY: report reports test lint docs benchmark clean
 
 report: $(VENV)/.installed
 	$(BIN)/policysim compare covid --price-list --out reports/covid
@@ -25,6 +25,10 @@ test: $(VENV)/.installed-test
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs docs/_build
+
+# Wants a quiet machine, and installs the peers into environments of their own, which are deleted in the end.
+benchmark: $(VENV)/.installed
+	$(BIN)/python benchmarks/results.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

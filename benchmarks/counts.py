@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from side_by_side import machine, markdown
+
 ROUNDS = 3
 COUNTED, LOGGED = (10**4, 10**5, 10**6, 10**7, 10**8, 10**9), (10**5, 10**6, 10**7)
 # What the others of its kind are compared with.
@@ -45,45 +47,38 @@ def run(command: dict[str, Any]) -> tuple[float, float, float]:
     return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
-def rows(rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """A row a command: medians of some rounds, and the median of what each round says beside its own base."""
-    with tempfile.TemporaryDirectory() as folder:
-        asked = commands(Path(folder))
-        measured = [[run(command) for command in asked] for _ in range(rounds)]
-    table = []
+def tables(folder: Path, rounds: int = ROUNDS) -> list[str]:
+    """What the table says, and the table in Markdown.
+
+    A row a command: medians of some rounds, and the median of what each round says beside its own base.
+    """
+    asked = commands(folder)
+    measured = [[run(command) for command in asked] for _ in range(rounds)]
+    found = []
     for place, command in enumerate(asked):
         base = next(
             number
             for number, other in enumerate(asked)
             if other["name"] == command["name"] and other["patients"] == BASE[command["drawn"]]
         )
-        table.append(
-            {
-                "what": f"{command['drawn']}, {command['name']}",
-                "patients": command["patients"],
-                "seconds": median(each[place][0] for each in measured),
-                "processor_seconds": median(each[place][1] for each in measured),
-                "time_ratio": median(each[place][0] / each[base][0] for each in measured),
-                "processor_ratio": median(each[place][1] / each[base][1] for each in measured),
-                "memory_mib": median(each[place][2] for each in measured),
-                "memory_ratio": median(each[place][2] / each[base][2] for each in measured),
-                "base": BASE[command["drawn"]],
-            }
-        )
-    return table
+        beside = (median(each[place][part] / each[base][part] for each in measured) for part in range(3))
+        spent = [median(each[place][part] for each in measured) for part in range(3)]
+        row = {"drawn": f"{command['drawn']}, {command['name']}", "patients": f"{command['patients']:,}"}
+        names = ("time / base", "processor time / base", "memory / base")
+        row |= {name: f"{ratio:.2f}" for name, ratio in zip(names, beside, strict=True)}
+        row |= {"seconds": f"{spent[0]:.2f}", "processor seconds": f"{spent[1]:.2f}", "MiB": f"{spent[2]:,.0f}"}
+        found.append(row)
+    told = (
+        f"`policysim simulate covid`, whole commands, medians of {rounds} rounds. Base: {BASE['counts']:,} patients for "
+        f"counts, {BASE['rows']:,} for rows of a log."
+    )
+    return [told, markdown(found)]
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}; medians of {ROUNDS} rounds\n")
-    names = ("time / base", "processor time / base", "memory / base", "seconds", "processor seconds", "MiB")
-    print("| drawn | patients |", *(f"{name} |" for name in names))
-    print("|---|---:|" + "---:|" * len(names))
-    for row in rows():
-        ratios = (f"{row[name]:.2f}" for name in ("time_ratio", "processor_ratio", "memory_ratio"))
-        spent = (f"{row['seconds']:.2f}", f"{row['processor_seconds']:.2f}", f"{row['memory_mib']:,.0f}")
-        print("|", " | ".join([row["what"], f"{row['patients']:,}", *ratios, *spent]), "|")
-    print(f"\nBase: {BASE['counts']:,} patients for counts, {BASE['rows']:,} for rows.")
+    with tempfile.TemporaryDirectory() as folder:
+        print(machine(), *tables(Path(folder)), sep="\n\n")
 
 
 if __name__ == "__main__":
