@@ -69,8 +69,8 @@ def tables(folder: Path, rounds: int = ROUNDS) -> list[str]:
         row |= {"seconds": f"{spent[0]:.2f}", "processor seconds": f"{spent[1]:.2f}", "MiB": f"{spent[2]:,.0f}"}
         found.append(row)
     told = (
-        f"`policysim simulate covid`, whole commands, medians of {rounds} rounds. Base: {BASE['counts']:,} patients for "
-        f"counts, {BASE['rows']:,} for rows of a log."
+        f"`policysim simulate covid`, whole commands, medians of {rounds} rounds. "
+        f"Base: {BASE['counts']:,} patients for counts, {BASE['rows']:,} for rows of a log."
     )
     return [told, markdown(found)]
 
