@@ -225,10 +225,9 @@ class Pass:
         self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
         self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
-        most = threads or processors()
-        self._edges = [n * part // most for part in range(most + 1)]
-        if threads is None and n < 2 * PLACES_PER_THREAD:
-            self._edges = [0, n]
+        parts = threads or max(1, min(processors(), n // PLACES_PER_THREAD))
+        edges = [n * part // parts for part in range(parts + 1)]
+        self._parts = list(zip(edges, edges[1:], strict=False))
         self._look_up(np.arange(n), codes)
 
     def codes(self) -> CodeArray:
@@ -256,7 +255,7 @@ class Pass:
         """Admit patients drawn from the cohort to some places."""
         chosen = np.zeros(len(self.places.over), dtype=np.bool_)
         chosen[who] = True
-        self._share(_kernel().admit, time, _words(key), chosen, self._tables, self.places)
+        self._share(_kernel().admit, time, key, chosen, self._tables, self.places)
 
     def admit_given(self, who: IntArray, codes: CodeArray) -> None:
         """Admit patients with these level codes, (m or 1, n_features), to some places."""
@@ -274,20 +273,15 @@ class Pass:
         rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
         seen = self._empty()
         given = self._tables, self.places, seen, rewards, treated, outcomes
-        self._share(_kernel().treat, time, _words(key), actions, next_step, *given)
+        self._share(_kernel().treat, time, key, actions, next_step, *given)
         return seen, rewards, treated, outcomes.view(np.bool_)
 
     def _share(self, work: Callable[..., None], *given: Any) -> None:
         """Do some work on all places, in threads."""
-        parts = list(zip(self._edges, self._edges[1:], strict=False))
-        others = [_pool().submit(work, *part, *given) for part in parts[1:]]
-        work(*parts[0], *given)
+        others = [_pool().submit(work, *part, *given) for part in self._parts[1:]]
+        work(*self._parts[0], *given)
         for other in others:
             other.result()
-
-
-def _words(key: Key) -> NDArray[np.uint32]:
-    return np.array(key, dtype=np.uint32)
 
 
 def processors() -> int:

@@ -167,8 +167,9 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
 
     def _change_to_pass(self) -> None:
         """Go on with compiled code, if it pays from now on."""
-        worth = WORTH_FETCHING if is_compiled() else WORTH_COMPILING
-        if self._pass is None and self._may_compile and (self._compiled or self._treated >= worth):
+        if self._pass is not None or not self._may_compile:
+            return
+        if self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING):
             self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
             self._days, self._over = self._pass.places.days, self._pass.places.over
 

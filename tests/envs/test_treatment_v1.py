@@ -105,7 +105,7 @@ def test_threads_change_nothing(threads, monkeypatch):
     one, two = pair("covid", "NextStep", 5, 2_000)
     monkeypatch.setattr(module, "Pass", lambda *given: Pass(*given, threads))
     assert_same_stays(one, two, steps=6)
-    assert len(one._pass._edges) == threads + 1
+    assert len(one._pass._parts) == threads
 
 
 @pytest.mark.parametrize("mode", MODES)
