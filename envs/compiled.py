@@ -30,6 +30,8 @@ from envs.utility import Payoff
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
 MOST_OUTCOMES = 30
+# Wards and utilities in use at a time.
+TABLES_KEPT = 8
 Int32Array = NDArray[np.int32]
 
 
@@ -110,7 +112,12 @@ class _Groups:
 
 
 def tables_of(ward: Ward, payoff: Payoff) -> Tables:
-    """A ward's numbers, and what its outcomes are worth."""
+    """A ward's numbers, and what its outcomes are worth; environments that have the same ones share them."""
+    return _tables_of(ward, payoff.weights.tobytes(), payoff.costs.tobytes(), payoff.costs.shape)
+
+
+@lru_cache(maxsize=TABLES_KEPT)
+def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[int, ...]) -> Tables:
     course, space = ward.course, ward.scenario.space
     shape, flag_axes = np.array(space.shape), ward.flag_axes
     n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
@@ -125,7 +132,7 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
     exponents = exponents_of(course)
     tables += [groups.add(grid) for grids, _ in exponents for grid in grids]
-    tables.append(groups.add(payoff.costs))
+    tables.append(groups.add(np.frombuffer(costs).reshape(shape_of_costs)))
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
@@ -151,7 +158,7 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         (bits @ strides[flag_axes]).T.astype(np.int32, order="C"),
         np.array([key[2] for key in groups.keys]),
         np.stack([_sums(kappa) for _, kappa in exponents]),
-        _sums(payoff.weights)[np.newaxis],
+        _sums(np.frombuffer(weights))[np.newaxis],
         ward.observe(codes, 0),
         ward.observe((bits @ np.eye(len(shape), dtype=int)[flag_axes]).astype(np.int16), 0),
         sampler.guide,
@@ -162,6 +169,14 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         n_flags,
         ward.horizon,
     )
+
+
+def parts_of(ward: Ward, codes: CodeArray) -> tuple[IntArray, IntArray]:
+    """Fixed and flags, (m,) each, of the records with these level codes, (m, n_features)."""
+    shape, columns, rows = np.array(ward.scenario.space.shape), ward.flag_axes, codes.astype(np.intp)
+    flags: IntArray = rows[:, columns] @ (1 << np.arange(len(columns)))
+    rows[:, columns], shape[columns] = 0, 1
+    return np.ravel_multi_index(tuple(rows.T), tuple(shape)), flags
 
 
 def _bits(numbers: IntArray, n_bits: int) -> IntArray:
@@ -223,12 +238,12 @@ class Pass:
         self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
     ) -> None:
         self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
-        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy())
+        fixed, flags = parts_of(ward, codes)
+        self.places = Places(fixed.astype(np.int32), flags.astype(np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
         parts = threads or max(1, min(processors(), n // PLACES_PER_THREAD))
         edges = [n * part // parts for part in range(parts + 1)]
         self._parts = list(zip(edges, edges[1:], strict=False))
-        self._look_up(np.arange(n), codes)
 
     def codes(self) -> CodeArray:
         """Level codes of the patients, (n, n_features)."""
@@ -243,14 +258,6 @@ class Pass:
     def _empty(self) -> CodeArray:
         return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)
 
-    def _look_up(self, who: IntArray, codes: CodeArray) -> None:
-        """Split the records with these level codes, (m or 1, n_features), in two, for some places."""
-        shape, columns = np.array(self._ward.scenario.space.shape), self._ward.flag_axes
-        rows = codes.astype(np.int64)
-        self.places.flags[who] = rows[:, columns] @ (1 << np.arange(len(columns)))
-        rows[:, columns], shape[columns] = 0, 1
-        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(shape))
-
     def admit(self, time: int, key: Key, who: IntArray) -> None:
         """Admit patients drawn from the cohort to some places."""
         chosen = np.zeros(len(self.places.over), dtype=np.bool_)
@@ -260,7 +267,7 @@ class Pass:
     def admit_given(self, who: IntArray, codes: CodeArray) -> None:
         """Admit patients with these level codes, (m or 1, n_features), to some places."""
         self.places.days[who], self.places.over[who] = 0, False
-        self._look_up(who, codes)
+        self.places.fixed[who], self.places.flags[who] = parts_of(self._ward, codes)
 
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool

@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
 from envs import philox
 from envs.cohort import FloatArray
 from envs.compiled import Pass, is_compiled, why_not
 from envs.dynamics import BoolArray, CodeArray
+from envs.one_patient import OnePatient
 from envs.records import IntArray
-from envs.treatment import TreatmentEnv
+from envs.treatment import THE_PATIENT, TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 
 # So many days of patients take NumPy as long as compiling the kernel: seconds, once on a machine.
@@ -25,8 +27,6 @@ WORTH_COMPILING = 1 << 23
 # And so many as fetching what has been compiled before.
 WORTH_FETCHING = 1 << 20
 
-
-ONE_PLACE = np.zeros(1, dtype=np.intp)
 
 
 class TreatmentEnvV1(TreatmentEnv):
@@ -49,7 +49,8 @@ class TreatmentEnvV1(TreatmentEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
-        self._counter = philox.Counter()
+        self._counter, self._patient = philox.Counter(), OnePatient(self._ward, self._payoff)
+        self._n_actions, self._begun = len(self._ward.scenario.actions), False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -57,14 +58,42 @@ class TreatmentEnvV1(TreatmentEnv):
         """Admit a patient; see version 0."""
         super(TreatmentEnv, self).reset(seed=seed)
         self._counter.tick(self.np_random)
-        return super().reset(options=options)
+        given = self._ward.arrivals.given(options) if options else None
+        if given is None:
+            self._patient.admit(self._counter)
+        else:
+            self._patient.admit_given(given)
+        self._days, self._over, self._begun = 0, False, True
+        seen = self._patient.observe(0)
+        info: dict[str, Any] = {"day": 0}
+        if self._history or self._ward.forbids:
+            self._codes = seen[np.newaxis, : len(self._ward.scenario.space.shape)].copy()
+            info |= self._mask(self._codes)
+        if self._history:
+            self._history.admit(THE_PATIENT, self._codes)
+        return seen, info
 
-    def _draw_arrival(self) -> FloatArray:
-        return philox.arrivals(self._counter.key, ONE_PLACE, self._counter.time)
-
-    def _draw_day(self) -> FloatArray:
+    def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
+        """Treat the patient for a day; see version 0."""
+        if self._over or not self._begun:
+            raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
+        if type(action) is not int or not 0 <= action < self._n_actions:
+            action = self._treatment(action)
+        if self._ward.forbids:
+            self._ward.check_allowed(self._codes, np.array([action]), "action")
         self._counter.tick(self.np_random)
-        return philox.days(self._counter.key, ONE_PLACE, self._counter.time, self._ward.n_draws).T
+        self._days += 1
+        last = self._days == self._ward.horizon
+        reward, outcomes, self._over = self._patient.treat(self._counter, action, last=last)
+        seen = self._patient.observe(self._days)
+        info = {"day": self._days, "outcome": dict(zip(self._ward.scenario.outcomes, outcomes, strict=True))}
+        if self._history or self._ward.forbids:
+            self._codes = seen[np.newaxis, : len(self._ward.scenario.space.shape)].copy()
+            info |= self._mask(self._codes)
+        if self._history:
+            happened, over = np.array([outcomes]), np.array([self._over])
+            self._history.note(THE_PATIENT, np.array([action]), happened, self._codes, over)
+        return seen, reward, self._over, False, info
 
 
 class TreatmentVectorEnvV1(TreatmentVectorEnv):
