@@ -88,12 +88,18 @@ def icu_sepsis() -> Iterator[Callable[[], float] | None]:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / ("Scripts" if os.name == "nt" else "bin") / "python"
-        installed = subprocess.run([python, "-m", "pip", "install", "-q", "icu-sepsis"], capture_output=True, check=False)
+        installed = subprocess.run(
+            [python, "-m", "pip", "install", "-q", "icu-sepsis"], capture_output=True, check=False
+        )
         if installed.returncode:
             yield None
             return
         with subprocess.Popen(
-            [python, "-c", ICU_SEPSIS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-c", ICU_SEPSIS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         ) as process:
 
             def work() -> float:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +140,7 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
     of_level[flag_axes] = 0
     of_flag = np.zeros(len(shape), dtype=int)
     of_flag[flag_axes] = 1 << np.arange(n_flags)
-    codes = np.indices(steady, dtype=np.int16).reshape(len(shape), -1).T
+    codes = np.indices(tuple(steady.tolist()), dtype=np.int16).reshape(len(shape), -1).T
     bits = _bits(np.arange(1 << n_flags), n_flags)
     strides = np.zeros((len(shape), len(groups.keys)), dtype=int)
     for group, (axes, steps, _) in enumerate(groups.keys):
@@ -235,7 +236,14 @@ class Pass:
     """
 
     def __init__(
-        self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
+        self,
+        ward: Ward,
+        payoff: Payoff,
+        *,
+        codes: CodeArray,
+        days: IntArray,
+        over: BoolArray,
+        threads: int | None = None,
     ) -> None:
         self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
         fixed, flags = parts_of(ward, codes)
@@ -243,7 +251,7 @@ class Pass:
         self._n_outcomes = ward.n_draws
         parts = threads or max(1, min(processors(), n // PLACES_PER_THREAD))
         edges = [n * part // parts for part in range(parts + 1)]
-        self._parts = list(zip(edges, edges[1:], strict=False))
+        self._parts = list(pairwise(edges))
 
     def codes(self) -> CodeArray:
         """Level codes of the patients, (n, n_features)."""
@@ -272,7 +280,7 @@ class Pass:
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool
     ) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray]:
-        """A day of treatment: observations (n, n_columns), rewards (n,), who was treated (n,), outcomes (n_outcomes, n).
+        """A day of treatment: observations, rewards, who was treated, all (n, ...), and outcomes, (n_outcomes, n).
 
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """

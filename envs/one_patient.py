@@ -5,6 +5,7 @@ It reads the tables of the compiled pass (`envs.compiled.Tables`), and does the 
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from envs.utility import Payoff
 
 # Numbers are drawn for so many times at once, the more the longer the environment is used.
 FIRST_TIMES, MOST_TIMES = 32, 4_096
+# Far more than the error of the exponential.
+ROUNDING = 1e-9
 
 
 class OnePatient:
@@ -50,6 +53,9 @@ class OnePatient:
             (level[0], slope[0], level[1], _sums(danger, every).tolist())
             for level, slope, danger in zip(hazards[::2], hazards[1::2], t.danger, strict=True)
         ]
+        # What the two parts of the record add to a place in the tables of each group.
+        self._places = [(of.item, flag_of.item) for of, flag_of in zip(t.of_fixed, t.of_flags, strict=True)]
+        self._bits = [1 << flag for flag in range(n_flags)]
         self._cost, self._harm, self._of_action = tables[-1], t.harm[0].tolist(), t.of_action.tolist()
         # P(absent in the evening) of each flag, by action and flags, where nothing else matters.
         plain = bool((t.group[:n_flags] < 0).all())
@@ -84,14 +90,16 @@ class OnePatient:
         t, fixed, flags, drawn = self._tables, self.fixed, self.flags, self._drawn(counter)
         uniforms = self._days[drawn]
         of_action, value = self._of_action, t.values.item
-        at = [t.of_fixed.item(group, fixed) + t.of_flags.item(group, flags) for group in range(len(of_action))]
+        at = [of(fixed) + flag_of(flags) for of, flag_of in self._places]
         absent = self._absences_of(action, flags, at)
         outcomes = [uniform >= limit for uniform, limit in zip(uniforms, absent, strict=False)]
-        evening = happened = sum([1 << flag for flag, there in enumerate(outcomes) if there])
+        evening = happened = sum(compress(self._bits, outcomes))
         for level, slope, group, danger in self._hazards:
             place = at[group] + action * of_action[group]
             exponent = value(slope + place) * danger[evening] + value(level + place)
-            came = uniforms[len(outcomes)] >= exp_of(exponent)
+            uniform = uniforms[len(outcomes)]
+            # e^x is at least 1 + x, which settles most.
+            came = uniform >= 1.0 + exponent - ROUNDING and uniform >= exp_of(exponent)
             happened |= came << len(outcomes)
             outcomes.append(came)
         begin, group = self._cost
@@ -102,9 +110,9 @@ class OnePatient:
         over = last or outcomes[-1] or (evening == 0 and t.n_flags > 0)
         self.flags = evening
         if not over:
-            places = [t.of_fixed.item(group, fixed) + t.of_flags.item(group, evening) for group in range(len(of_action))]
+            at = [of(fixed) + flag_of(evening) for of, flag_of in self._places]
             for flag, begin, group in self._nights:
-                if not outcomes[flag] and uniforms[flag] >= value(begin + places[group]) * absent[flag]:
+                if not outcomes[flag] and uniforms[flag] >= value(begin + at[group]) * absent[flag]:
                     self.flags |= 1 << flag
         return reward, outcomes, over
 
@@ -151,7 +159,8 @@ def exp_of(exponent: float) -> float:
     rest = max(exponent, LEAST_EXPONENT)
     step = int(rest * -STEPS)
     rest += step * (1 / STEPS)
-    return (1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))) * POWERS.item(step)
+    series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))
+    return series * float(POWERS[step])
 
 
 def _sums(parts: FloatArray, flags: IntArray) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from envs import philox
 from envs.cohort import FloatArray
@@ -28,13 +29,12 @@ WORTH_COMPILING = 1 << 23
 WORTH_FETCHING = 1 << 20
 
 
-
 class TreatmentEnvV1(TreatmentEnv):
     """Treatment of one patient, once or day by day: version 1.
 
     ## Description
-    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`; the patients are as many and as ill, but others for
-    the same seed: those of the vector environment's first place.
+    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`: the same chances, but for the same seed another
+    patient, the one in the vector environment's first place.
 
     ## Version History
     - v1: random numbers by counting.
@@ -65,13 +65,9 @@ class TreatmentEnvV1(TreatmentEnv):
             self._patient.admit_given(given)
         self._days, self._over, self._begun = 0, False, True
         seen = self._patient.observe(0)
-        info: dict[str, Any] = {"day": 0}
-        if self._history or self._ward.forbids:
-            self._codes = seen[np.newaxis, : len(self._ward.scenario.space.shape)].copy()
-            info |= self._mask(self._codes)
         if self._history:
-            self._history.admit(THE_PATIENT, self._codes)
-        return seen, info
+            self._history.admit(THE_PATIENT, self._record())
+        return seen, {"day": 0, **self._allowed()}
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
         """Treat the patient for a day; see version 0."""
@@ -80,28 +76,39 @@ class TreatmentEnvV1(TreatmentEnv):
         if type(action) is not int or not 0 <= action < self._n_actions:
             action = self._treatment(action)
         if self._ward.forbids:
-            self._ward.check_allowed(self._codes, np.array([action]), "action")
+            self._ward.check_allowed(self._record(), np.array([action]), "action")
         self._counter.tick(self.np_random)
         self._days += 1
         last = self._days == self._ward.horizon
         reward, outcomes, self._over = self._patient.treat(self._counter, action, last=last)
-        seen = self._patient.observe(self._days)
-        info = {"day": self._days, "outcome": dict(zip(self._ward.scenario.outcomes, outcomes, strict=True))}
-        if self._history or self._ward.forbids:
-            self._codes = seen[np.newaxis, : len(self._ward.scenario.space.shape)].copy()
-            info |= self._mask(self._codes)
         if self._history:
             happened, over = np.array([outcomes]), np.array([self._over])
-            self._history.note(THE_PATIENT, np.array([action]), happened, self._codes, over)
-        return seen, reward, self._over, False, info
+            self._history.note(THE_PATIENT, np.array([action]), happened, self._record(), over)
+        info = {"day": self._days, "outcome": dict(zip(self._ward.scenario.outcomes, outcomes, strict=True))}
+        if self._ward.forbids:
+            info |= self._allowed()
+        return self._patient.observe(self._days), reward, self._over, False, info
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """The patient's chart, as the render mode says."""
+        self._codes = self._record() if self._begun else None
+        return super().render()
+
+    def _record(self) -> CodeArray:
+        """Level codes of the patient, (1, n_features)."""
+        return self._patient.observe(self._days)[np.newaxis, : len(self._ward.scenario.space.shape)]
+
+    def _allowed(self) -> dict[str, Any]:
+        """Which treatments the patient may get, where any is contraindicated for anybody."""
+        return self._mask(self._record()) if self._ward.forbids else {}
 
 
 class TreatmentVectorEnvV1(TreatmentVectorEnv):
     """Treatment of many patients at once, compiled, in threads.
 
     ## Description
-    As `policysim/Treatment-v0`, see `envs.treatment_vector.TreatmentVectorEnv`; the patients are as many and as ill, but
-    others for the same seed.
+    As `policysim/Treatment-v0`, see `envs.treatment_vector.TreatmentVectorEnv`: the same chances, but for the same seed
+    other patients.
 
     ## Arguments
     ```python
@@ -199,7 +206,7 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         if self._pass is not None or not self._may_compile:
             return
         if self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING):
-            self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
+            self._pass = Pass(self._ward, self._payoff, codes=self._codes, days=self._days, over=self._over)
             self._days, self._over = self._pass.places.days, self._pass.places.over
 
     @property

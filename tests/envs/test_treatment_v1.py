@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -104,7 +105,7 @@ def test_they_do_in_any_scenario(text, tmp_path_factory):
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 40])
 def test_threads_change_nothing(threads, monkeypatch):
     one, two = pair("covid", "NextStep", 5, 2_000)
-    monkeypatch.setattr(module, "Pass", lambda *given: Pass(*given, threads))
+    monkeypatch.setattr(module, "Pass", partial(Pass, threads=threads))
     assert_same_stays(one, two, steps=6)
     assert len(one._pass._parts) == threads
 
@@ -386,5 +387,6 @@ def test_a_pass_holds_the_patients_that_it_was_given():
     ward = ward_of("covid", 3)
     codes = ward.arrivals.admit(np.random.default_rng(0).random(500))
     days = np.arange(500) % 3
-    compiled = Pass(ward, Payoff(ward.scenario, utility_of(ward.scenario, None)), codes, days, days == 2)
+    payoff = Payoff(ward.scenario, utility_of(ward.scenario, None))
+    compiled = Pass(ward, payoff, codes=codes, days=days, over=days == 2)
     assert np.array_equal(compiled.observe(), ward.observe(codes, days))
