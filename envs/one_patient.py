@@ -47,7 +47,10 @@ class OnePatient:
         t = self._tables
         tables = list(zip(t.start.tolist(), t.group.tolist(), strict=True))
         self._absences, nights, hazards = tables[:n_flags], tables[n_flags : 2 * n_flags], tables[2 * n_flags : -1]
-        self._nights = [(flag, *table) for flag, table in enumerate(nights) if table[1] >= 0]
+        self._nights: dict[int, list[tuple[int, int]]] = {}
+        for flag, (begin, group) in enumerate(nights):
+            if group >= 0:
+                self._nights.setdefault(group, []).append((flag, begin))
         every = np.arange(1 << n_flags)
         self._hazards = [
             (level[0], slope[0], level[1], _sums(danger, every).tolist())
@@ -57,9 +60,9 @@ class OnePatient:
         self._places = [(of.item, flag_of.item) for of, flag_of in zip(t.of_fixed, t.of_flags, strict=True)]
         self._bits = [1 << flag for flag in range(n_flags)]
         self._cost, self._harm, self._of_action = tables[-1], t.harm[0].tolist(), t.of_action.tolist()
-        # P(absent in the evening) of each flag, by action and flags, where nothing else matters.
-        plain = bool((t.group[:n_flags] < 0).all())
-        self._absent: dict[tuple[int, int], list[float]] | None = {} if plain else None
+        # P(absent in the evening) of each flag, by action and flags, kept where nothing else matters.
+        self._plain = bool((t.group[:n_flags] < 0).all())
+        self._absent: dict[tuple[int, int], list[float]] = {}
         self._key: Key | None = None
         self._start, self._n_times = 0, FIRST_TIMES
         self._arrivals: list[list[int]] = []
@@ -90,12 +93,12 @@ class OnePatient:
         t, fixed, flags, drawn = self._tables, self.fixed, self.flags, self._drawn(counter)
         uniforms = self._days[drawn]
         of_action, value = self._of_action, t.values.item
-        at = [of(fixed) + flag_of(flags) for of, flag_of in self._places]
-        absent = self._absences_of(action, flags, at)
+        absent = self._absent.get((action, flags)) or self._absences_of(action, flags)
         outcomes = [uniform >= limit for uniform, limit in zip(uniforms, absent, strict=False)]
         evening = happened = sum(compress(self._bits, outcomes))
         for level, slope, group, danger in self._hazards:
-            place = at[group] + action * of_action[group]
+            of, flag_of = self._places[group]
+            place = of(fixed) + flag_of(flags) + action * of_action[group]
             exponent = value(slope + place) * danger[evening] + value(level + place)
             uniform = uniforms[len(outcomes)]
             # e^x is at least 1 + x, which settles most.
@@ -106,26 +109,28 @@ class OnePatient:
         harm = 0.0
         for part, sums in enumerate(self._harm):
             harm += sums[(happened >> (FLAGS_AT_ONCE * part)) & ((1 << FLAGS_AT_ONCE) - 1)]
-        reward = 0.0 - (value(begin + at[group] + action * of_action[group]) + harm)
+        of, flag_of = self._places[group]
+        reward = 0.0 - (value(begin + of(fixed) + flag_of(flags) + action * of_action[group]) + harm)
         over = last or outcomes[-1] or (evening == 0 and t.n_flags > 0)
         self.flags = evening
         if not over:
-            at = [of(fixed) + flag_of(evening) for of, flag_of in self._places]
-            for flag, begin, group in self._nights:
-                if not outcomes[flag] and uniforms[flag] >= value(begin + at[group]) * absent[flag]:
-                    self.flags |= 1 << flag
+            for group, flags_of_group in self._nights.items():
+                of, flag_of = self._places[group]
+                place = of(fixed) + flag_of(evening)
+                for flag, begin in flags_of_group:
+                    if not outcomes[flag] and uniforms[flag] >= value(begin + place) * absent[flag]:
+                        self.flags |= 1 << flag
         return reward, outcomes, over
 
-    def _absences_of(self, action: int, flags: int, at: list[int]) -> list[float]:
-        """P(absent in the evening) of each flag, given the places in the tables of each group."""
-        if self._absent is not None and (action, flags) in self._absent:
-            return self._absent[action, flags]
-        places = [place + action * stride for place, stride in zip(at, self._of_action, strict=True)]
+    def _absences_of(self, action: int, flags: int) -> list[float]:
+        """P(absent in the evening) of each flag."""
+        strides = zip(self._places, self._of_action, strict=True)
+        at = [of(self.fixed) + flag_of(flags) + action * stride for (of, flag_of), stride in strides]
         found = [
-            self._tables.values.item(begin + (places[group] if group >= 0 else 2 * action + ((flags >> flag) & 1)))
+            self._tables.values.item(begin + (at[group] if group >= 0 else 2 * action + ((flags >> flag) & 1)))
             for flag, (begin, group) in enumerate(self._absences)
         ]
-        if self._absent is not None:
+        if self._plain:
             self._absent[action, flags] = found
         return found
 

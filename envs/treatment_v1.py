@@ -50,7 +50,8 @@ class TreatmentEnvV1(TreatmentEnv):
     ) -> None:
         super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
         self._counter, self._patient = philox.Counter(), OnePatient(self._ward, self._payoff)
-        self._n_actions, self._begun = len(self._ward.scenario.actions), False
+        self._n_actions, self._outcomes = len(self._ward.scenario.actions), self._ward.scenario.outcomes
+        self._begun = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -84,7 +85,7 @@ class TreatmentEnvV1(TreatmentEnv):
         if self._history:
             happened, over = np.array([outcomes]), np.array([self._over])
             self._history.note(THE_PATIENT, np.array([action]), happened, self._record(), over)
-        info = {"day": self._days, "outcome": dict(zip(self._ward.scenario.outcomes, outcomes, strict=True))}
+        info = {"day": self._days, "outcome": dict(zip(self._outcomes, outcomes, strict=True))}
         if self._ward.forbids:
             info |= self._allowed()
         return self._patient.observe(self._days), reward, self._over, False, info
