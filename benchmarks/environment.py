@@ -32,7 +32,7 @@ import sys, time, warnings
 warnings.simplefilter("ignore")
 import gymnasium, icu_sepsis
 env = gymnasium.make("Sepsis/ICU-Sepsis-v2").unwrapped
-actions = [int(env.action_space.sample()) for _ in range(1000)]
+actions = [env.action_space.sample() for _ in range(1000)]
 env.reset(seed=0)
 for line in sys.stdin:
     start = time.perf_counter()
@@ -95,7 +95,7 @@ def icu_sepsis() -> Iterator[Callable[[], float] | None]:
             yield None
             return
         with subprocess.Popen(
-            [python, "-c", ICU_SEPSIS],
+            [python, "-I", "-c", ICU_SEPSIS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
