@@ -14,6 +14,7 @@ treatment, treatment_vector  the Gymnasium environments, of one patient and of m
 treatment_v1   both with random numbers by counting, which are drawn in any order
 philox         such numbers
 compiled, kernel  many patients treated by compiled code, in threads
+one_patient    one in plain Python
 chart, chart_image   a patient's chart, as text and drawn
 scenario_file  reads scenarios/*.toml, with every mistake by line
 features_file, treatments_file, hazards_file   its features and conditions, its treatments, its death and events

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from envs.utility import Payoff
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
 MOST_OUTCOMES = 30
+# Wards and utilities in use at a time.
+TABLES_KEPT = 8
 Int32Array = NDArray[np.int32]
 
 
@@ -110,7 +113,12 @@ class _Groups:
 
 
 def tables_of(ward: Ward, payoff: Payoff) -> Tables:
-    """A ward's numbers, and what its outcomes are worth."""
+    """A ward's numbers, and what its outcomes are worth; environments that have the same ones share them."""
+    return _tables_of(ward, payoff.weights.tobytes(), payoff.costs.tobytes(), payoff.costs.shape)
+
+
+@lru_cache(maxsize=TABLES_KEPT)
+def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[int, ...]) -> Tables:
     course, space = ward.course, ward.scenario.space
     shape, flag_axes = np.array(space.shape), ward.flag_axes
     n_actions, n_flags, groups = len(ward.scenario.actions), len(flag_axes), _Groups()
@@ -125,14 +133,14 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
     tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
     exponents = exponents_of(course)
     tables += [groups.add(grid) for grids, _ in exponents for grid in grids]
-    tables.append(groups.add(payoff.costs))
+    tables.append(groups.add(np.frombuffer(costs).reshape(shape_of_costs)))
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
     of_level[flag_axes] = 0
     of_flag = np.zeros(len(shape), dtype=int)
     of_flag[flag_axes] = 1 << np.arange(n_flags)
-    codes = np.indices(steady, dtype=np.int16).reshape(len(shape), -1).T
+    codes = np.indices(tuple(steady.tolist()), dtype=np.int16).reshape(len(shape), -1).T
     bits = _bits(np.arange(1 << n_flags), n_flags)
     strides = np.zeros((len(shape), len(groups.keys)), dtype=int)
     for group, (axes, steps, _) in enumerate(groups.keys):
@@ -151,7 +159,7 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         (bits @ strides[flag_axes]).T.astype(np.int32, order="C"),
         np.array([key[2] for key in groups.keys]),
         np.stack([_sums(kappa) for _, kappa in exponents]),
-        _sums(payoff.weights)[np.newaxis],
+        _sums(np.frombuffer(weights))[np.newaxis],
         ward.observe(codes, 0),
         ward.observe((bits @ np.eye(len(shape), dtype=int)[flag_axes]).astype(np.int16), 0),
         sampler.guide,
@@ -162,6 +170,14 @@ def tables_of(ward: Ward, payoff: Payoff) -> Tables:
         n_flags,
         ward.horizon,
     )
+
+
+def parts_of(ward: Ward, codes: CodeArray) -> tuple[IntArray, IntArray]:
+    """Fixed and flags, (m,) each, of the records with these level codes, (m, n_features)."""
+    shape, columns, rows = np.array(ward.scenario.space.shape), ward.flag_axes, codes.astype(np.intp)
+    flags: IntArray = rows[:, columns] @ (1 << np.arange(len(columns)))
+    rows[:, columns], shape[columns] = 0, 1
+    return np.ravel_multi_index(tuple(rows.T), tuple(shape)), flags
 
 
 def _bits(numbers: IntArray, n_bits: int) -> IntArray:
@@ -220,16 +236,22 @@ class Pass:
     """
 
     def __init__(
-        self, ward: Ward, payoff: Payoff, codes: CodeArray, days: IntArray, over: BoolArray, threads: int | None = None
+        self,
+        ward: Ward,
+        payoff: Payoff,
+        *,
+        codes: CodeArray,
+        days: IntArray,
+        over: BoolArray,
+        threads: int | None = None,
     ) -> None:
         self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
-        self.places = Places(np.empty(n, np.int32), np.empty(n, np.int32), days.astype(np.int64), over.copy())
+        fixed, flags = parts_of(ward, codes)
+        self.places = Places(fixed.astype(np.int32), flags.astype(np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
-        most = threads or processors()
-        self._edges = [n * part // most for part in range(most + 1)]
-        if threads is None and n < 2 * PLACES_PER_THREAD:
-            self._edges = [0, n]
-        self._look_up(np.arange(n), codes)
+        parts = threads or max(1, min(processors(), n // PLACES_PER_THREAD))
+        edges = [n * part // parts for part in range(parts + 1)]
+        self._parts = list(pairwise(edges))
 
     def codes(self) -> CodeArray:
         """Level codes of the patients, (n, n_features)."""
@@ -244,29 +266,21 @@ class Pass:
     def _empty(self) -> CodeArray:
         return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)
 
-    def _look_up(self, who: IntArray, codes: CodeArray) -> None:
-        """Split the records with these level codes, (m or 1, n_features), in two, for some places."""
-        shape, columns = np.array(self._ward.scenario.space.shape), self._ward.flag_axes
-        rows = codes.astype(np.int64)
-        self.places.flags[who] = rows[:, columns] @ (1 << np.arange(len(columns)))
-        rows[:, columns], shape[columns] = 0, 1
-        self.places.fixed[who] = np.ravel_multi_index(tuple(rows.T), tuple(shape))
-
     def admit(self, time: int, key: Key, who: IntArray) -> None:
         """Admit patients drawn from the cohort to some places."""
         chosen = np.zeros(len(self.places.over), dtype=np.bool_)
         chosen[who] = True
-        self._share(_kernel().admit, time, _words(key), chosen, self._tables, self.places)
+        self._share(_kernel().admit, time, key, chosen, self._tables, self.places)
 
     def admit_given(self, who: IntArray, codes: CodeArray) -> None:
         """Admit patients with these level codes, (m or 1, n_features), to some places."""
         self.places.days[who], self.places.over[who] = 0, False
-        self._look_up(who, codes)
+        self.places.fixed[who], self.places.flags[who] = parts_of(self._ward, codes)
 
     def treat(
         self, time: int, key: Key, actions: IntArray, *, next_step: bool
     ) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray]:
-        """A day of treatment: observations (n, n_columns), rewards (n,), who was treated (n,), outcomes (n_outcomes, n).
+        """A day of treatment: observations, rewards, who was treated, all (n, ...), and outcomes, (n_outcomes, n).
 
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """
@@ -274,20 +288,15 @@ class Pass:
         rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
         seen = self._empty()
         given = self._tables, self.places, seen, rewards, treated, outcomes
-        self._share(_kernel().treat, time, _words(key), actions, next_step, *given)
+        self._share(_kernel().treat, time, key, actions, next_step, *given)
         return seen, rewards, treated, outcomes.view(np.bool_)
 
     def _share(self, work: Callable[..., None], *given: Any) -> None:
         """Do some work on all places, in threads."""
-        parts = list(zip(self._edges, self._edges[1:], strict=False))
-        others = [_pool().submit(work, *part, *given) for part in parts[1:]]
-        work(*parts[0], *given)
+        others = [_pool().submit(work, *part, *given) for part in self._parts[1:]]
+        work(*self._parts[0], *given)
         for other in others:
             other.result()
-
-
-def _words(key: Key) -> NDArray[np.uint32]:
-    return np.array(key, dtype=np.uint32)
 
 
 def processors() -> int:

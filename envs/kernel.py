@@ -3,7 +3,14 @@
 It does what `Ward.treat`, `Payoff`, `Arrivals.admit` and `envs.philox` do, in the same order of operations on the same
 numbers, so that the trajectories are the same, bit by bit. Nothing but `envs.compiled` imports this module, as numba
 takes a second to import, and these functions take seconds to compile, which is kept for the next time.
+
+`t` is `envs.compiled.Tables` and `p` is `envs.compiled.Places`; arrays are filled in place.
 """
+
+# What has been compiled is kept until this file changes, with its copy of POWERS: a change of those touches this file.
+# Compiled functions have the types of what they are called with, and calls between them cost nothing only by position.
+# mypy: ignore-errors
+# ruff: noqa: PLR0912, PLR0915, PLR0917
 
 from __future__ import annotations
 

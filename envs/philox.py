@@ -69,8 +69,8 @@ def days(key: Key, places: IntArray, times: ArrayLike, n_draws: int) -> FloatArr
 class Counter:
     """The key and the time of an environment: what all its random numbers come from.
 
-    The key comes from the environment's generator, each time that the generator is a new one: after a reset with a seed.
-    The time is the number of resets and steps since then.
+    The key comes from the environment's generator whenever that is a new one: after a reset with a seed. The time is
+    the number of resets and steps since then.
     """
 
     def __init__(self) -> None:

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from envs import philox
 from envs.cohort import FloatArray
 from envs.compiled import Pass, is_compiled, why_not
 from envs.dynamics import BoolArray, CodeArray
+from envs.one_patient import OnePatient
 from envs.records import IntArray
-from envs.treatment import TreatmentEnv
+from envs.treatment import THE_PATIENT, TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 
 # So many days of patients take NumPy as long as compiling the kernel: seconds, once on a machine.
@@ -26,15 +29,12 @@ WORTH_COMPILING = 1 << 23
 WORTH_FETCHING = 1 << 20
 
 
-ONE_PLACE = np.zeros(1, dtype=np.intp)
-
-
 class TreatmentEnvV1(TreatmentEnv):
     """Treatment of one patient, once or day by day: version 1.
 
     ## Description
-    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`; the patients are as many and as ill, but others for
-    the same seed: those of the vector environment's first place.
+    As `policysim/Treatment-v0`, see `envs.treatment.TreatmentEnv`: the same chances, but for the same seed another
+    patient, the one in the vector environment's first place.
 
     ## Version History
     - v1: random numbers by counting.
@@ -49,7 +49,9 @@ class TreatmentEnvV1(TreatmentEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
-        self._counter = philox.Counter()
+        self._counter, self._patient = philox.Counter(), OnePatient(self._ward, self._payoff)
+        self._n_actions, self._outcomes = len(self._ward.scenario.actions), self._ward.scenario.outcomes
+        self._begun = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -57,22 +59,57 @@ class TreatmentEnvV1(TreatmentEnv):
         """Admit a patient; see version 0."""
         super(TreatmentEnv, self).reset(seed=seed)
         self._counter.tick(self.np_random)
-        return super().reset(options=options)
+        given = self._ward.arrivals.given(options) if options else None
+        if given is None:
+            self._patient.admit(self._counter)
+        else:
+            self._patient.admit_given(given)
+        self._days, self._over, self._begun = 0, False, True
+        seen = self._patient.observe(0)
+        if self._history:
+            self._history.admit(THE_PATIENT, self._record())
+        return seen, {"day": 0, **self._allowed()}
 
-    def _draw_arrival(self) -> FloatArray:
-        return philox.arrivals(self._counter.key, ONE_PLACE, self._counter.time)
-
-    def _draw_day(self) -> FloatArray:
+    def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
+        """Treat the patient for a day; see version 0."""
+        if self._over or not self._begun:
+            raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
+        if type(action) is not int or not 0 <= action < self._n_actions:
+            action = self._treatment(action)
+        if self._ward.forbids:
+            self._ward.check_allowed(self._record(), np.array([action]), "action")
         self._counter.tick(self.np_random)
-        return philox.days(self._counter.key, ONE_PLACE, self._counter.time, self._ward.n_draws).T
+        self._days += 1
+        last = self._days == self._ward.horizon
+        reward, outcomes, self._over = self._patient.treat(self._counter, action, last=last)
+        if self._history:
+            happened, over = np.array([outcomes]), np.array([self._over])
+            self._history.note(THE_PATIENT, np.array([action]), happened, self._record(), over)
+        info = {"day": self._days, "outcome": dict(zip(self._outcomes, outcomes, strict=True))}
+        if self._ward.forbids:
+            info |= self._allowed()
+        return self._patient.observe(self._days), reward, self._over, False, info
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """The patient's chart, as the render mode says."""
+        self._codes = self._record() if self._begun else None
+        return super().render()
+
+    def _record(self) -> CodeArray:
+        """Level codes of the patient, (1, n_features)."""
+        return self._patient.observe(self._days)[np.newaxis, : len(self._ward.scenario.space.shape)]
+
+    def _allowed(self) -> dict[str, Any]:
+        """Which treatments the patient may get, where any is contraindicated for anybody."""
+        return self._mask(self._record()) if self._ward.forbids else {}
 
 
 class TreatmentVectorEnvV1(TreatmentVectorEnv):
     """Treatment of many patients at once, compiled, in threads.
 
     ## Description
-    As `policysim/Treatment-v0`, see `envs.treatment_vector.TreatmentVectorEnv`; the patients are as many and as ill, but
-    others for the same seed.
+    As `policysim/Treatment-v0`, see `envs.treatment_vector.TreatmentVectorEnv`: the same chances, but for the same seed
+    other patients.
 
     ## Arguments
     ```python
@@ -167,9 +204,10 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
 
     def _change_to_pass(self) -> None:
         """Go on with compiled code, if it pays from now on."""
-        worth = WORTH_FETCHING if is_compiled() else WORTH_COMPILING
-        if self._pass is None and self._may_compile and (self._compiled or self._treated >= worth):
-            self._pass = Pass(self._ward, self._payoff, self._codes, self._days, self._over)
+        if self._pass is not None or not self._may_compile:
+            return
+        if self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING):
+            self._pass = Pass(self._ward, self._payoff, codes=self._codes, days=self._days, over=self._over)
             self._days, self._over = self._pass.places.days, self._pass.places.over
 
     @property

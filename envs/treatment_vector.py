@@ -84,11 +84,14 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         self.single_observation_space = self._ward.observation_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._history = History(self._ward.scenario, horizon, self.num_envs) if render_mode else None
+        names = self._ward.scenario.outcomes
+        self._told = (*names, *(f"_{name}" for name in names))
         n_features = len(self._ward.scenario.space.shape)
         self._codes: CodeArray = np.zeros((self.num_envs, n_features), dtype=np.int16, order="F")
         self._days = np.zeros(self.num_envs, dtype=np.int64)
         self._over = np.ones(self.num_envs, dtype=np.bool_)
         self._admitted = np.zeros(self.num_envs, dtype=np.bool_)
+        self._full, self._everyone = False, np.ones(self.num_envs, dtype=np.bool_)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -102,10 +105,10 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         """
         super().reset(seed=seed)
         others = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
-        everyone = np.ones(self.num_envs, dtype=np.bool_)
-        who = self._mask(options["reset_mask"]) if options and "reset_mask" in options else everyone
+        who = self._mask(options["reset_mask"]) if options and "reset_mask" in options else self._everyone
         self._admit(np.flatnonzero(who), self._ward.arrivals.given(others))
         self._admitted |= who
+        self._full = bool(self._admitted.all())
         return self._observation(), self._state(who)
 
     def step(self, actions: ArrayLike) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
@@ -118,10 +121,11 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         ResetNeeded
             Before every patient has been admitted once.
         """
-        if not self._admitted.all():
+        if not self._full:
             raise ResetNeeded("there are no patients yet: call reset() before step().")
         treatments = self._treatments(actions)
-        self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
+        if self._ward.forbids:
+            self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
         rewards, treated, outcomes = self._turn(treatments)
         if self._history:
             who, others = np.flatnonzero(treated), np.flatnonzero(~treated)
@@ -132,8 +136,8 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if self._mode is AutoresetMode.SAME_STEP:
             infos, treated = self._farewell(outcomes), ~terminations
             self._admit(np.flatnonzero(terminations))
-        infos |= self._information(np.ones_like(treated), treated, outcomes)
-        return self._observation(), rewards, terminations, np.zeros_like(terminations), infos
+        infos |= self._information(self._everyone, treated, outcomes)
+        return self._observation(), rewards, terminations, np.zeros(self.num_envs, dtype=np.bool_), infos
 
     def _turn(self, treatments: IntArray) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Treat those whose stay goes on; where it has ended, admit others if the autoreset mode is the next step.
@@ -164,7 +168,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if self._history is None:
             gymnasium.logger.warn("render() draws nothing without a render_mode: make_vec(..., render_mode='ansi').")
             return None
-        if not self._admitted.all():
+        if not self._full:
             raise ResetNeeded("there are no patients yet: call reset() before render().")
         return tuple(draw(self._history, patient, self.render_mode) for patient in range(self.num_envs))
 
@@ -205,16 +209,18 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         """The day for those who are told it, the outcomes for those treated, and who that is, as new arrays."""
         infos = self._state(told)
         if treated.any():
-            names = self._ward.scenario.outcomes
             happened = outcomes.T & treated if self._mode is AutoresetMode.SAME_STEP else outcomes.T
-            *whose, infos["_outcome"] = np.tile(treated, (len(names) + 1, 1))
-            infos["outcome"] = dict(zip(names, happened, strict=True))
-            infos["outcome"] |= dict(zip((f"_{name}" for name in names), whose, strict=True))
+            whose = np.empty((len(happened) + 1, self.num_envs), dtype=np.bool_)
+            whose[:] = treated
+            infos["outcome"] = dict(zip(self._told, (*happened, *whose[1:]), strict=True))
+            infos["_outcome"] = whose[0]
         return infos
 
     def _state(self, told: BoolArray) -> dict[str, Any]:
         """The day and the allowed treatments, for those who are told them."""
-        infos: dict[str, Any] = {"day": self._days * told, "_day": told.copy()}
+        infos: dict[str, Any] = {"day": self._days.copy(), "_day": told.copy()}
+        if told is not self._everyone:
+            infos["day"] *= told
         if self._ward.forbids:
             mask = self._ward.action_mask(self._codes) * told[:, np.newaxis]
             infos |= {"action_mask": mask, "_action_mask": told.copy()}

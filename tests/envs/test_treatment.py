@@ -50,9 +50,10 @@ def test_gymnasiums_checker_has_nothing_to_say(horizon, render_mode):
 
 @pytest.mark.parametrize("horizon", [1, 14])
 def test_gymnasiums_checker_says_of_the_wrapped_one_only_that_it_is_wrapped(horizon):
+    env = gymnasium.make(ID, horizon=horizon)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        check_env(gymnasium.make(ID, horizon=horizon))
+        check_env(env)
     assert len(said) == 1
     assert "is different from the unwrapped version" in str(said[0].message)
 
