@@ -92,7 +92,8 @@ def _policies(findings: Findings) -> Markup:
     elif better in (0, len(kept)):
         said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms {'are' if better else 'is'} worth more"
     else:
-        said = f"{'one' if better == 1 else better} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
+        some = "one" if better == 1 else better
+        said = f"{some} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
     return Markup("At ε = {}, {} than one treatment for all").format(plain(findings.epsilon), said)
 
 
