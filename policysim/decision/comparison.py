@@ -105,8 +105,8 @@ def compare_problem(
           is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
           still, but pages and screens do not print it (`policysim.study.sweep.Gain`)
         - `best_action_rate`: probability of the best action
-        - `worse_than_untreated`: probability of an action worse than the first, which is no treatment, where that is
-          allowed
+        - `worse_than_untreated`, `better_than_untreated`: probability of an action that is worse, or better, than the
+          first, which is no treatment, where that is allowed
         - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
           and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
         - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy

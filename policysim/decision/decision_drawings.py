@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
 from envs.scenario import Scenario
-from policies.reference import BestFixed
+from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.figures.card import Curves, card
+from policysim.figures.icons import WORDS as ICON_WORDS
 from policysim.figures.looks import is_level
-from policysim.figures.seen import lines_seen
+from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
@@ -68,6 +71,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
+                seen=spending_seen(spending, epsilon),
             )
         )
     (policy,) = choices["policy"].unique()
@@ -85,6 +89,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
                 "action",
             ),
             epsilons,
+            seen=choices_seen(choices, epsilon),
         )
     )
     return drawings
@@ -143,7 +148,17 @@ def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Draw
             ),
         ),
         table="frontier.csv",
+        seen="; ".join(
+            f"at ε = {words.plain(float(line['epsilon'].iloc[0]))} from {_corner(line.iloc[-1], count)} to "
+            f"{_corner(line.iloc[0], count)}"
+            for _, line in frontier.groupby("epsilon")
+        ).capitalize()
+        + ".",
     )
+
+
+def _corner(row: pd.Series, count: int) -> str:
+    return f"{words.percent(row['benefit_kept'])} with {words.events(row['extra_deaths'], count, sign=True)} deaths"
 
 
 def titled(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
@@ -152,23 +167,63 @@ def titled(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
     return table.assign(outcome=table["outcome"].replace(titles)) if titles else table
 
 
-def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing:
-    """What the loss is made of."""
-    rows = parts.rename(columns={"outcome": "lost in"})
+def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
+    """What a policy does to 1,000 patients; None where it was not compared."""
+    rows = at_epsilon[(at_epsilon["group"] == ALL) & (at_epsilon["policy"] == policy)]
+    if rows.empty or rows["better_than_untreated"].isna().any():
+        return None
+    row = rows.iloc[0]
+    counts = figures.icon_counts(row)
+    said = [f"{counts[name]:,} {text}" for name, text in ICON_WORDS.items() if name in ("better", "same", "worse")]
+    extra = float(row.get("extra_deaths", math.nan))
+    if not math.isnan(extra):
+        said.append(f"{words.rounded(1000 * extra)} {ICON_WORDS['died']}")
     return Drawing(
-        "loss-by-outcome",
-        "What the loss is made of",
-        f"The utility that each of at most seven policies loses at ε = {words.plain(epsilon)}, by the outcomes and "
-        "costs of treatments that it is lost in; what is gained is to the left of 0.",
-        lambda size: figures.loss_by_outcome(parts, size=size),
+        "icon-array",
+        f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
+        "A mark for each of 1,000 patients, by whether the treatment that they get is worth more to them than none, as "
+        "much, or less; the last marks are black, one for each extra death.",
+        lambda size: figures.icon_array(at_epsilon, policy=policy, size=size),
+        TextTable(
+            ("of 1,000 patients", policy),
+            tuple((text, number) for number, _, text in (one.partition(" ") for one in said)),
+        ),
+        seen=f"Of 1,000 patients, {words.in_a_row(said, 'and')}.",
+    )
+
+
+def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them."""
+    gained = figures.gained_by_outcome(parts)
+    if gained.empty:
+        return None
+    rows = gained.assign(outcome=[str(name).replace("_", " ") for name in gained["outcome"]])
+    told = [
+        f"{name} {words.rounded(of['gained'].sum(), sign=True)}, most of it in {_largest(of)}"
+        for name, of in rows.groupby("policy", sort=False)
+        if of["gained"].abs().max() > words.NEGLIGIBLE
+    ]
+    return Drawing(
+        "benefit-parts",
+        "What the benefit is made of",
+        "The utility per patient that each of at most six policies, and the best treatment for each, gains over one "
+        f"treatment for all at ε = {words.plain(epsilon)}, by the outcomes and costs of treatments that it is gained "
+        "in; what is lost is to the left of 0. The diamond is the sum.",
+        lambda size: figures.benefit_parts(parts, size=size),
         wide(
-            [ColumnGroup("utility lost per patient", rows, "lost", words.rounded)],
-            index="lost in",
+            [ColumnGroup("utility gained per patient", rows, "gained", partial(words.rounded, sign=True))],
+            index="outcome",
             columns="policy",
-            name_index=lambda name: str(name).replace("_", " "),
+            name_index=str,
         ),
         table="losses-by-outcome.csv",
+        seen=f"Utility against one treatment for all: {'; '.join(told) or 'the same under every policy'}.",
     )
+
+
+def _largest(rows: pd.DataFrame) -> str:
+    row = rows.iloc[int(rows["gained"].abs().to_numpy().argmax())]
+    return f"{row['outcome']} ({words.rounded(row['gained'], sign=True)})"
 
 
 def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
@@ -176,13 +231,26 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
     if rows.empty or (rows["group"] == ALL).all():
         return None
+    drawn = rows[rows["policy"].isin(figures.telling(rows))]
+    everyone = drawn[drawn["group"] == ALL].set_index("policy")["loss"]
+    grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
+    worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
+    told = [
+        f"{row['policy']} costs {words.group_name(row['group'], row['level'])} {words.rounded(row['loss'])}, everyone "
+        f"{words.rounded(everyone[row['policy']])}"
+        for row in worst.to_dict("records")
+        if row["loss"] > words.NEGLIGIBLE
+    ]
+    flat = figures.flat_words(figures.flat_features(drawn))
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses, a dot for each of at most seven policies; the group that loses "
-        "most under a policy is named.",
+        "The utility that each group of patients loses against the best treatment for each, a panel for each of at "
+        "most seven policies; the dashed line is everyone, and the large dot the group that loses most."
+        + (f" {flat}" if flat else ""),
         lambda size: figures.loss_by_group(rows, size=size),
         None,
+        seen=f"Utility lost per patient by those who lose most: {'; '.join(told) or 'nobody loses anything'}.",
     )
 
 
@@ -208,16 +276,28 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
             ),
             (("in units of utility", 3), ("of Δ", 1)),
         ),
+        seen="; ".join(
+            f"{str(row['outcome']).replace('_', ' ')}: {words.sensitivity(row['contribution'])}, "
+            f"{words.percent(row['share'])} of Δ"
+            for row in drivers.sort_values("contribution", ascending=False).head(3).to_dict("records")
+        )
+        + ".",
     )
 
 
 def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     """How losses vary between patients."""
-    per = losses.groupby("policy").size().max()
+    drawn = losses[losses["policy"] != Greedy.name]
+    told = [
+        f"under {name} half lose {words.rounded(float(of.loc[of['quantile'] >= 0.5, 'loss'].min()))} or less, and the "
+        f"worst-off {100 * (1 - of['quantile'].max()):g} % {words.rounded(float(of['loss'].max()))} or more"
+        for name, of in drawn.groupby("policy", sort=False)
+    ]
     return Drawing(
         "patient-losses",
         f"How much single patients lose, at ε = {words.plain(epsilon)}",
-        f"{per} dots for each policy, each standing for {100 / per:g} of 100 patients, at the utility that they lose.",
+        "The utility that patients lose against the best treatment for each, from who loses least to who loses most; a "
+        "level piece of a line is patients who lose the same.",
         lambda size: figures.patient_losses(losses, size=size),
         wide(
             [ColumnGroup("utility that a patient loses at most", losses, "loss", words.rounded)],
@@ -225,6 +305,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
             columns="policy",
             name_index=lambda share: f"{100 * share:g} %",
         ),
+        seen=f"Of all patients, {'; '.join(told)}.",
     )
 
 

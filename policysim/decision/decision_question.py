@@ -203,6 +203,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     drawings: list[Drawing | None] = [
         *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
         draw.frontier_drawing(found.frontier, seen),
+        draw.icons_drawing(at_epsilon, slider.policy),
         draw.parts_drawing(titled_parts, study.epsilon),
         draw.groups_drawing(at_epsilon, losing(study.policies)),
         draw.weights_drawing(titled_drivers),

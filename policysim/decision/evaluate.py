@@ -40,6 +40,7 @@ class Evaluator:
             "value",
             "best_action_rate",
             "worse_than_untreated",
+            "better_than_untreated",
             *(f"p_{action}" for action in problem.actions),
             *(f"expected_{name}" for name in problem.outcomes),
         ]
@@ -71,8 +72,8 @@ class Evaluator:
             totals += of_cells @ _columns([each[rows] for each in expected], probabilities[rows])
         by_kind = totals.reshape(self._n_cells, len(kinds.best), -1)
         (value, *outcomes), chosen = by_kind[..., : len(expected)].sum(axis=1).T, by_kind[..., len(expected) :]
-        best, worse = (np.einsum("cka,ka->c", chosen, flags) for flags in (kinds.best, kinds.worse))
-        sums: FloatArray = self._membership @ np.stack([value, best, worse, *chosen.sum(axis=1).T, *outcomes], axis=1)
+        rates = [np.einsum("cka,ka->c", chosen, flags) for flags in (kinds.best, kinds.worse, kinds.better)]
+        sums: FloatArray = self._membership @ np.stack([value, *rates, *chosen.sum(axis=1).T, *outcomes], axis=1)
         means = np.full_like(sums, np.nan)
         return np.divide(sums, self._shares[:, None], out=means, where=self._shares[:, None] > 0)
 
@@ -110,19 +111,20 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Records with the same best action and the same actions worse than the first: rates are sums of p(a|x) over them.
+    """Records with the same best, worse and better actions than the first: rates are sums of p(a|x) over them.
 
     Attributes
     ----------
     codes : array of int, (n_records,)
         The kind of each record.
-    best, worse : arrays of 0 and 1, (n_kinds, n_actions)
-        Which action is best; which are worse than the first, which is "untreated".
+    best, worse, better : arrays of 0 and 1, (n_kinds, n_actions)
+        Which action is best; which are worse, and which better, than the first, which is "untreated".
     """
 
     codes: IntArray
     best: FloatArray
     worse: FloatArray
+    better: FloatArray
 
     @classmethod
     def of(cls, problem: DecisionProblem) -> _Kinds:
@@ -130,12 +132,13 @@ class _Kinds:
         untreated, *others = problem.utilities.T
         codes = _renumbered(problem.best_actions)
         for column in others:
-            codes = _renumbered(2 * codes + (column < untreated))
+            codes = _renumbered(3 * codes + (column < untreated) + 2 * (column > untreated))
         typical = np.empty(int(codes.max()) + 1, dtype=np.intp)
         typical[codes] = np.arange(len(codes))
         utilities = problem.utilities[typical]
         best = np.arange(problem.n_actions) == problem.best_actions[typical, None]
-        return cls(codes, best.astype(np.float64), (utilities < utilities[:, :1]).astype(np.float64))
+        than_untreated = (utilities < utilities[:, :1], utilities > utilities[:, :1])
+        return cls(codes, *(flags.astype(np.float64) for flags in (best, *than_untreated)))
 
 
 def _renumbered(codes: IntArray) -> IntArray:

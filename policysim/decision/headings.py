@@ -13,7 +13,7 @@ from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
 from policysim.question import words
-from policysim.question.shown import of_hundred, percent, percent_up, plain, rounded, rounded_down
+from policysim.question.shown import of_hundred, of_thousand, percent, percent_up, plain, rounded, rounded_down
 from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider
 
@@ -25,6 +25,7 @@ class Headings:
     """A finding for each section of the page; empty where there is none, so that the subject is the heading."""
 
     policies: Markup = NONE
+    icons: Markup = NONE
     patients: Markup = NONE
     groups: Markup = NONE
     parts: Markup = NONE
@@ -66,6 +67,7 @@ def headings(
     """
     return Headings(
         policies=_policies(findings),
+        icons=_icons(slider),
         patients=_patients(patients, slider),
         groups=_groups(slider),
         parts=_parts(parts, slider.policy),
@@ -90,8 +92,20 @@ def _policies(findings: Findings) -> Markup:
     elif better in (0, len(kept)):
         said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms {'are' if better else 'is'} worth more"
     else:
-        said = f"{better} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
-    return Markup("At ε = {} {} than one treatment for all").format(plain(findings.epsilon), said)
+        said = f"{'one' if better == 1 else better} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
+    return Markup("At ε = {}, {} than one treatment for all").format(plain(findings.epsilon), said)
+
+
+def _icons(slider: Slider) -> Markup:
+    """How many patients are better and worse off than untreated."""
+    if not {"better_than_untreated", "worse_than_untreated"} <= set(slider.now):
+        return NONE
+    return Markup("At ε = {}, {} makes {} of 1,000 patients better off than untreated and {} worse off").format(
+        plain(slider.epsilon),
+        slider.policy,
+        of_thousand(slider.now["better_than_untreated"]),
+        of_thousand(slider.now["worse_than_untreated"]),
+    )
 
 
 def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
@@ -102,7 +116,7 @@ def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
         return NONE
     right = (grid[Greedy.name] * grid[slider.policy]).groupby("patient", sort=False).sum()
     often = int((right > 0.5).sum())
-    return Markup("At ε = {} {} gives {} of {} example patients their best treatment more often than not").format(
+    return Markup("At ε = {}, {} gives {} of {} example patients their best treatment more often than not").format(
         plain(slider.epsilon), slider.policy, "all" if often == len(right) else often or "none", len(right)
     )
 
@@ -158,7 +172,7 @@ def _deaths(findings: Findings) -> Markup:
     if even is None:
         return NONE
     return Markup(
-        "At ε = {} {} is worth more than one for all while a death weighs less than {} in utility; {} is assumed"
+        "At ε = {}, {} is worth more than one for all while a death weighs less than {} in utility; {} is assumed"
     ).format(plain(findings.epsilon), even.policy, rounded_down(even.weight), plain(even.assumed))
 
 
@@ -210,7 +224,7 @@ def _spent(findings: Findings) -> Markup:
         return NONE
     least = min(known, key=lambda row: row.epsilon_spent)
     if least.epsilon_spent > 0.995 * findings.epsilon:
-        return Markup("At ε = {} every mechanism spends what it claims").format(plain(findings.epsilon))
+        return Markup("At ε = {}, every mechanism spends what it claims").format(plain(findings.epsilon))
     return Markup("{}, which claims ε = {}, spends {}").format(
         least.policy, plain(findings.epsilon), rounded(least.epsilon_spent)
     )
@@ -220,6 +234,6 @@ def _limit(most_kept: float, findings: Findings) -> Markup:
     """What no mechanism exceeds, where that is proven and less than all."""
     if math.isnan(most_kept) or not findings.gain.has_shares or most_kept > 0.99:
         return NONE
-    return Markup("At ε = {} no mechanism keeps more than {} of the benefit").format(
+    return Markup("At ε = {}, no mechanism keeps more than {} of the benefit").format(
         plain(findings.epsilon), percent_up(most_kept)
     )

@@ -1,6 +1,6 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
-benefit, harm, loss_parts, groups, patients, over_days   the figures
+benefit, harm, icons, parts, groups, losses, patients, over_days   the figures
 curves      what is asked of a table, and what the figures over epsilon share
 layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
 looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
@@ -15,25 +15,33 @@ and the line that asks for it, in the question whose answer it belongs to.
 
 from policysim.figures.benefit import frontier, harm_of, out_of_reach, spent_vs_claimed
 from policysim.figures.curves import over_epsilon, spenders, telling
-from policysim.figures.groups import loss_by_group
+from policysim.figures.groups import flat_features, flat_words, forest, loss_by_group
 from policysim.figures.harm import benefit_vs_harm
+from policysim.figures.icons import icon_array, icon_counts
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
-from policysim.figures.loss_parts import loss_by_outcome, sensitivity_by_weight
+from policysim.figures.losses import patient_losses
 from policysim.figures.over_days import value_over_days, ways_over_days
-from policysim.figures.patients import action_probabilities, patient_losses
+from policysim.figures.parts import benefit_parts, gained_by_outcome, sensitivity_by_weight
+from policysim.figures.patients import action_probabilities
 from policysim.figures.saving import to_pdf, to_png, to_svg
 
 __all__ = [
     "SIZES",
     "action_probabilities",
+    "benefit_parts",
     "benefit_vs_harm",
+    "flat_features",
+    "flat_words",
+    "forest",
     "frontier",
+    "gained_by_outcome",
     "harm_of",
+    "icon_array",
+    "icon_counts",
     "label",
     "looks",
     "loss_by_group",
-    "loss_by_outcome",
     "out_of_reach",
     "over_epsilon",
     "patient_losses",

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.style import context
 from matplotlib.ticker import FuncFormatter
 
-from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, thin_ticks, ticks_within
-from policysim.figures.looks import STYLE
+from policysim.figures.layout import settle
+from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, show_wrapped, ticks_within
+from policysim.figures.looks import canvas
+from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
 LOOKS = (
@@ -40,8 +41,11 @@ STAR: dict[str, Any] = {
     "zorder": 4,
 }
 BLUE = "#0072B2"
-EPSILON = "ε (log scale): more private to the left"
+LOG = "log scale"
+EPSILON = f"ε ({LOG}): more private to the left"
 MARKERS_PER_LINE = 8
+# In a column, the height of a panel as a share of that on a page, and what the legend needs, inches.
+NARROW, BELOW = 0.72, 0.9
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Lines:
         for x, y, words in self.notes:
             offset, side = ((-8, 6), "right") if x > middle else ((8, 6), "left")
             axes.annotate(words, (x, y), xytext=offset, textcoords="offset points", ha=side)
-        _head(axes, self.title, self.x_label, self.y_label)
+        _head(axes, self.title, _said_log(self.x_label, "x" in self.log), _said_log(self.y_label, "y" in self.log))
 
     def _lines(self, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         """Name and rows of each line; those that the source prints are the last."""
@@ -166,28 +170,36 @@ class Described:
     across: int = 0  # panels in a row; all of them by default
     shown: pd.DataFrame | None = None  # the numbers as the page has them; the table by default
 
-    def figure(self) -> Figure:
-        """Drawn, in the style of all figures.
+    def figure(self, size: SizeName = "page") -> Figure:
+        """Drawn, in the style of all figures; in a column the panels stand below each other.
 
         One legend for all panels: in the place that they leave, if they leave one, or below.
+
+        Parameters
+        ----------
+        size : {"page", "column", "slide"}
+            What the figure is for.
         """
-        across = self.across or len(self.panels)
+        across = 1 if size == "column" else self.across or len(self.panels)
         down = math.ceil(len(self.panels) / across)
-        with context(STYLE):
-            figure = Figure(figsize=(6.8 if across == 1 else 9.6, self.height), layout="constrained")
+        height = self.height / math.ceil(len(self.panels) / (self.across or len(self.panels)))
+        page = (6.8 if across == 1 else 9.6, self.height)
+        with canvas(size, page=page, column=NARROW * height * down + BELOW) as made:
+            figure = made.figure
             for place, panel in enumerate(self.panels, 1):
                 panel.draw(figure.add_subplot(down, across, place), self.table)
             handles, labels = figure.axes[0].get_legend_handles_labels()
+            legend = None
+            columns = 1 if made.narrow else 2 if len(self.panels) == 1 or max(map(len, labels), default=0) > 24 else 3
             if len(self.panels) < down * across:
                 left = figure.add_subplot(down, across, down * across)
                 left.axis("off")
-                left.legend(handles, labels, loc="center", frameon=False)
+                legend, columns = left.legend(handles, labels, loc="center", frameon=False), across
             elif len(handles) > 1:
-                columns = 2 if len(self.panels) == 1 or max(map(len, labels)) > 24 else 3
-                figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
-            figure.draw_without_rendering()
-            for axes in figure.axes:
-                thin_ticks(axes)
+                legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+            for text in legend.get_texts() if legend else ():
+                show_wrapped(text, text.get_text(), 0.9 * made.width / columns - 4 * made.font)
+            settle(made)
         return figure
 
 
@@ -209,6 +221,11 @@ def curve_drawing(
 def grid(low: float, high: float, count: int) -> list[float]:
     """Values evenly spaced on the log scale, rounded to three digits so that tables are easy to read."""
     return [float(f"{value:.3g}") for value in np.geomspace(low, high, count)]
+
+
+def _said_log(words: str, log: bool) -> str:
+    """The label of an axis, which says so where its scale is logarithmic."""
+    return f"{words} (log scale)".strip() if log and LOG not in words else words
 
 
 def _span(values: pd.Series) -> tuple[float, float]:

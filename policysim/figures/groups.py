@@ -1,8 +1,10 @@
-"""Who bears the loss: a row for each group of patients."""
+"""Who bears the loss: a panel for each policy, and in it a dot for each group of patients; forest plots of trials."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,33 +12,50 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from policies.policy import Look
 from policies.reference import Greedy
 from policysim.figures.curves import checked, has_band, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, plain, show_wrapped, wrapped
-from policysim.figures.looks import GREY, Canvas, as_dot, canvas, looks
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, plain, wrapped
+from policysim.figures.looks import GREY, Canvas, as_dot, canvas, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, NEGLIGIBLE, level_name, percent
+from policysim.question.words import ALL, NEGLIGIBLE, in_a_row, level_name, percent
 
-NAME = "loss_by_group"
+NAME, FOREST = "loss_by_group", "forest"
 # Of the width, the names of the groups may take this much.
-NAMES_SHARE = 0.34
-# And the names of the policies this much: one column of them at the right, or two below.
-LEGEND_SHARE = (0.24, 0.38)
-AXIS = "utility loss per patient, against the best treatment for each"
+NAMES_SHARE = 0.3
+# Panels side by side.
+ACROSS = {"page": 4, "column": 2, "slide": 4}
+# So many groups, those that lose most, are drawn.
+MOST_GROUPS = 24
+# Features between whose groups losses differ by no more than this share of the largest loss are told in words.
+FLAT = 0.02
+LOST = "utility lost per patient, against the best treatment for each"
 BAND = "Bars: 95 % intervals of the estimates (sampling error)."
 
 
+@dataclass(frozen=True)
+class Multiples:
+    """What is drawn in small multiples: the rows of the groups, from above, and what their dots show."""
+
+    column: str
+    title: str
+    axis: str
+    notes: tuple[str, ...]
+    colours: Mapping[str, Look]
+
+
 def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
-    """The utility loss per patient of each group, a dot per policy; the worst-off group is said in words.
+    """The utility loss per patient of each group, a panel for each policy; the groups that lose most stand above.
 
     Parameters
     ----------
     table : DataFrame
-        From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. Where there are loss_low
-        and loss_high, they are drawn as bars. greedy is left out: losses are measured against it.
+        From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. greedy is left out: losses
+        are measured against it. Features that make no difference (`flat_features`) are said in words, as are groups
+        beyond the 24 that lose most.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     size : {"page", "column", "slide"}
@@ -45,6 +64,7 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     Returns
     -------
     Figure
+        The dashed line of a panel is the loss of everyone, its large dot the group that loses most.
 
     Raises
     ------
@@ -52,104 +72,202 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         For a table without these columns or rows, of several epsilons, or that lacks a policy asked for.
     """
     checked(table, NAME, ["policy", "epsilon", "group", "level", "share", "loss"])
-    if table["epsilon"].nunique() > 1:
-        shown = ", ".join(plain(value) for value in sorted(table["epsilon"].unique()))
-        raise ValueError(f"{NAME} draws one epsilon, its table has several: {shown}.")
+    _check_epsilon(table, NAME)
     rows = table[(table["policy"] != Greedy.name) & table["loss"].notna()]
     rows = nonempty(rows, NAME, "of a policy other than greedy with a loss")
     every = names_of(rows, "policy")
     names = telling(rows, policies=policies)
     rows = rows[rows["policy"].isin(names)]
-    groups = rows.drop_duplicates(["group", "level"])
-    lane = 0.055 * len(names) + 0.12
-    page, column = max(0.5, lane) * len(groups), max(0.47, 0.8 * lane) * len(groups)
-    with canvas(size, page=(7.8, 1.1 + page), column=1.2 + column + 0.07 * len(names)) as made:
-        axes = made.figure.subplots()
-        _draw_dots(axes, rows, groups, names, looks(names_of(table, "policy")))
-        _name_groups(made, axes, groups, rows)
-        made.head(f"Who bears the loss, at ε = {plain(table['epsilon'].iloc[0])}")
-        said = [AXIS, *([BAND] if has_band(rows, "loss") else []), undrawn(every, names)]
-        axes.set_xlabel("\n".join(filter(None, said)))
-        about = {"frameon": False, "title": "In each row, from above:", "alignment": "left"}
-        if made.narrow:
-            legend = made.figure.legend(loc="outside lower center", ncols=2, **about)
-        else:
-            legend = made.figure.legend(loc="outside right upper", **about)
-        for text in legend.get_texts():
-            show_wrapped(text, text.get_text(), LEGEND_SHARE[made.narrow] * made.width)
-        settle(made)
-        _fit(made, axes, len(groups), len(names))
-    return made.figure
+    flat = flat_features(rows)
+    kept = rows[~rows["group"].isin(flat)]
+    mean = kept[kept["group"] != ALL].groupby(["group", "level"], sort=False)["loss"].mean()
+    order = list(mean.sort_values(ascending=False, kind="stable").index)
+    notes = (
+        "Dashed: everyone. Large: the group that loses most.",
+        f"{len(order) - MOST_GROUPS} groups that lose less are not drawn." if len(order) > MOST_GROUPS else "",
+        flat_words(flat),
+        undrawn(every, names),
+    )
+    about = Multiples(
+        "loss",
+        f"Who bears the loss, at ε = {plain(table['epsilon'].iloc[0])}",
+        LOST,
+        notes,
+        looks(names_of(table, "policy")),
+    )
+    return _multiples(kept, names, order[:MOST_GROUPS], about, size)
 
 
-def worst_groups(rows: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The group that loses most under each policy: group and level, and the policies.
+def flat_features(rows: pd.DataFrame) -> list[str]:
+    """The features between whose groups no policy's losses differ by more than 2 % of the largest loss.
+
+    Where that is so of every feature, none is left out.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of a comparison at one epsilon: policy, group, loss.
+    """
+    groups = rows[rows["group"] != ALL]
+    room = FLAT * float(rows["loss"].abs().max())
+    spread = groups.groupby(["group", "policy"], sort=False)["loss"].agg(np.ptp).groupby("group", sort=False).max()
+    flat = [str(name) for name, width in spread.items() if width <= room]
+    return flat if len(flat) < len(spread) else []
+
+
+def flat_words(flat: Sequence[str]) -> str:
+    """The sentence in place of the groups of flat features; "" if there are none."""
+    if not flat:
+        return ""
+    names = in_a_row([name.replace("_", " ") for name in flat], "and")
+    return f"No difference above {percent(FLAT)} of the largest loss between the groups of: {names}."
+
+
+def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+    """What each policy gains over the best single treatment, of everyone and of each group, with 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From the comparison of a log, at one epsilon: policy, epsilon, group, level, share, difference, difference_low,
+        difference_high.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        A panel for each policy; the line at 0 is the best single treatment, the same reference in all of them.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows, of several epsilons, or that lacks a policy asked for.
+    """
+    needed = ["policy", "epsilon", "group", "level", "share", "difference", "difference_low", "difference_high"]
+    checked(table, FOREST, needed)
+    _check_epsilon(table, FOREST)
+    rows = nonempty(table[table["difference"].notna()], FOREST, "with a difference")
+    every = names_of(rows, "policy")
+    names = telling(rows, policies=policies)
+    rows = rows[rows["policy"].isin(names)]
+    order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
+    axis = "mean outcome, minus that of the best single treatment"
+    notes = (BAND, undrawn(every, names))
+    title = f"Against one treatment for all, at ε = {plain(table['epsilon'].iloc[0])}"
+    about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")))
+    return _multiples(rows, names, order, about, size)
+
+
+def _check_epsilon(table: pd.DataFrame, figure: str) -> None:
+    if table["epsilon"].nunique() > 1:
+        shown = ", ".join(plain(value) for value in sorted(table["epsilon"].unique()))
+        raise ValueError(f"{figure} draws one epsilon, its table has several: {shown}.")
+
+
+def worst_groups(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """The group that loses most under each policy, as group and level.
 
     Parameters
     ----------
     rows : DataFrame
         policy, group, level, loss; everyone does not count, nor a policy under which nobody loses anything.
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    grouped = rows[rows["group"] != ALL]
-    for name, of_policy in grouped.groupby("policy", sort=False):
+    found = {}
+    for name, of_policy in rows[rows["group"] != ALL].groupby("policy", sort=False):
         worst = of_policy.iloc[int(of_policy["loss"].to_numpy().argmax())]
         if worst["loss"] > NEGLIGIBLE:
-            found.setdefault((str(worst["group"]), str(worst["level"])), []).append(str(name))
+            found[str(name)] = (str(worst["group"]), str(worst["level"]))
     return found
 
 
-def _draw_dots(
-    axes: Axes, rows: pd.DataFrame, groups: pd.DataFrame, policies: list[str], colours: Mapping[str, Look]
+def _multiples(
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    order: Sequence[tuple[str, str]],
+    about: Multiples,
+    size: SizeName,
+) -> Figure:
+    colours = about.colours
+    down = -(-len(names) // ACROSS.get(size, 1))
+    across = -(-len(names) // down)
+    rows_of = max(len(order), 2)
+    page, column = (down * (0.62 + each * rows_of) + 1.1 for each in (0.2, 0.24))
+    with canvas(size, page=(9.6 if across > 2 else 7.2, page), column=column + 0.4) as made:
+        grid = list(made.figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+        for empty in grid[len(names) :]:
+            empty.remove()
+        panels = grid[: len(names)]
+        places = {key: place for place, key in enumerate(order)}
+        for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
+            look = as_dot(name, colours[name])
+            _panel(axes, rows[rows["policy"] == name], places, look, about)
+            axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
+            axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
+        _name_rows(made, panels[0], order, rows)
+        made.head(about.title)
+        said = [about.axis, *filter(None, about.notes)]
+        font = FontProperties(size=made.font, family=rcParams["font.family"])
+        words = "\n".join(wrapped(line, 0.95 * made.width, font) for line in said)
+        made.figure.supxlabel(words, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+        settle(made)
+        _fit(made, panels, len(order))
+    return made.figure
+
+
+def _panel(
+    axes: Axes, rows: pd.DataFrame, places: Mapping[tuple[str, str], int], look: dict[str, Any], about: Multiples
 ) -> None:
-    """A row for each group, from above, and in it a lane for each policy."""
-    lanes = np.linspace(-0.32, 0.32, len(policies)) if len(policies) > 1 else np.zeros(1)
-    place = {key: i for i, key in enumerate(zip(groups["group"], groups["level"], strict=True))}
-    for name, lane in zip(policies, lanes, strict=True):
-        dots = rows[rows["policy"] == name]
-        heights = [place[key] + lane for key in zip(dots["group"], dots["level"], strict=True)]
-        drawn = as_dot(name, colours[name])
-        if has_band(dots, "loss"):
-            axes.hlines(heights, dots["loss_low"], dots["loss_high"], color=drawn["color"], linewidth=thin())
-        axes.plot(dots["loss"], heights, label=name, **drawn)
-    for i in range(0, len(place), 2):
-        axes.axhspan(i - 0.5, i + 0.5, color="#F3F3F3", zorder=0)
+    """The dots of one policy, a row for each group."""
+    keys = list(zip(rows["group"], rows["level"], strict=True))
+    shown = rows[[key in places for key in keys]]
+    heights = [places[key] for key in keys if key in places]
+    for stripe in range(0, len(places), 2):
+        axes.axhspan(stripe - 0.5, stripe + 0.5, color="#F3F3F3", linewidth=0, zorder=0)
+    banded = has_band(shown, about.column)
+    everyone = rows.loc[rows["group"] == ALL, about.column]
+    if not banded and len(everyone):
+        line = {"color": look["color"], "gid": look["gid"], "linestyle": "dashed", "linewidth": thin()}
+        axes.axvline(float(everyone.iloc[0]), **line, zorder=1)
+    if banded:
+        ends = (shown[f"{about.column}_low"], shown[f"{about.column}_high"])
+        axes.hlines(heights, *ends, color=look["color"], gid=look["gid"], linewidth=thin())
     axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
-    axes.set_ylim(len(place) - 0.5, -0.5)
-    axes.set_xlim(left=min(0.0, axes.get_xlim()[0] if has_band(rows, "loss") else 0.0))
+    axes.plot(shown[about.column], heights, label=str(rows["policy"].iloc[0]), **look)
+    worst = {} if banded else worst_groups(rows)
+    for name, key in worst.items():
+        if key in places:
+            at = float(shown.loc[[key == other for other in keys if other in places], about.column].iloc[0])
+            large = 1.7 * float(rcParams["lines.markersize"])
+            axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
+    axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
-def _name_groups(made: Canvas, axes: Axes, groups: pd.DataFrame, rows: pd.DataFrame) -> None:
-    worst, policies = worst_groups(rows), names_of(rows[rows["group"] != ALL], "policy")
-    # With sampling error, who is worst off is an estimate too.
-    mark = "largest estimate under" if has_band(rows, "loss") else "worst off under"
+def _name_rows(made: Canvas, axes: Axes, order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> None:
+    shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
     font = FontProperties(size=made.font, family=rcParams["font.family"])
-    names = []
-    for group, level, share in zip(groups["group"], groups["level"], groups["share"], strict=True):
-        everyone = group == ALL
-        name = "everyone (100 % of patients)" if everyone else f"{level_name(group, level)} ({percent(share)})"
-        of = worst.get((group, level), [])
-        words = f"{name}\n{mark} {_listed(of, policies)}" if of else name
-        names.append(wrapped(words, NAMES_SHARE * made.width, font))
-    axes.set_yticks(range(len(names)), labels=names, linespacing=LINE_SPACING)
+    names = [
+        "everyone" if group == ALL else f"{level_name(group, level)} ({percent(shares[(group, level)])})"
+        for group, level in order
+    ]
+    labels = [wrapped(name, NAMES_SHARE * made.width, font) for name in names]
+    axes.set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
 
 
-def _listed(names: Sequence[str], all_names: Sequence[str]) -> str:
-    """Some of the policies, or all but some, whichever is shorter."""
-    others = [name for name in all_names if name not in names]
-    if len(names) > 1 and not others:
-        return "every policy"
-    return ", ".join(names) if len(names) <= len(others) + 1 else f"all but {', '.join(others)}"
-
-
-def _fit(made: Canvas, axes: Axes, n_groups: int, n_policies: int) -> None:
+def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:
     """Smaller names and dots where a row is too low for them; the figure must have been laid out."""
-    row = axes.get_window_extent().height / made.figure.dpi * 72 / n_groups
-    texts = axes.get_yticklabels()
-    lines = max(text.get_text().count("\n") + 1 for text in texts)
-    axes.tick_params(axis="y", labelsize=min(made.font, 0.98 * row / (LINE_HEIGHT + LINE_SPACING * (lines - 1))))
-    for dots in axes.get_lines():
-        dots.set_markersize(min(float(dots.get_markersize()), 1.3 * row / (n_policies + 1)))
+    row = panels[0].get_window_extent().height / made.figure.dpi * 72 / max(n_rows, 1)
+    texts = panels[0].get_yticklabels()
+    lines = max((text.get_text().count("\n") + 1 for text in texts), default=1)
+    size = min(made.font, 0.98 * row / (LINE_HEIGHT + LINE_SPACING * (lines - 1)))
+    for axes in panels:
+        axes.tick_params(axis="y", labelsize=size)
+        for dots in axes.get_lines():
+            dots.set_markersize(min(float(dots.get_markersize()), 0.8 * row))

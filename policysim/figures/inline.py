@@ -11,16 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from policies.arrays import FloatArray
+from policysim.figures.icons import ICONS_GID
 from policysim.figures.looks import NAMED_COLOURS, POLICY_GID, READABLE_WIDTH
 
 # The most CSS pixels per unit (point) of a figure for a page, and of one as narrow as a column.
 LARGEST, LARGEST_NARROW = 1.4, 2.0
 DECIMALS = 1
+# A point so near to the line between two others is on it.
+STRAIGHT = 0.1
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
 _LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
+_POLYLINE = r"[MLz\s\d.e-]+"
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 # Where a panel, its background, its horizontal axis, that axis's ticks and its name are: kept in figures with markers.
 _PLACES = re.compile(r"axes_\d+|matplotlib\.axis_\d+|xtick_\d+")
@@ -70,7 +76,9 @@ def inline(
     for tag in ("metadata", "style", "title", "desc"):
         _remove(root, tag)
     _mark_policies(root)
+    _gather_icons(root)
     _unclip(root)
+    _draw_once(root)
     _name(root, prefix, _places(root) if markers else [])
     _shorten(root)
     styles = {} if styles is None else styles
@@ -102,12 +110,64 @@ def _mark_policies(root: ElementTree.Element) -> None:
             element.set("data-policy", found[1])
 
 
+def _gather_icons(root: ElementTree.Element) -> None:
+    """The marks of `policysim.figures.icon_array`: a path for each in one group, in order, of class b, s, w or d.
+
+    They are in steps of their grid, so that a mark is at two whole numbers.
+    """
+    for parent in list(root.iter()):
+        groups = [child for child in parent if child.get("id", "").startswith(ICONS_GID)]
+        if not groups:
+            continue
+        marks = [
+            (group.attrib["id"].removeprefix(ICONS_GID), float(mark.attrib["x"]), float(mark.attrib["y"]))
+            for group in groups
+            for mark in group.iter("use")
+        ]
+        (_, left, top), (_, right, _) = marks[0], marks[1]
+        step = right - left
+        icons = ElementTree.Element("g", {"data-icons": ""})
+        icons.set("transform", f"translate({left:.2f} {top:.2f}) scale({step:.4f})")
+        for name, x, y in marks:
+            place = f"M{round((x - left) / step)} {round((y - top) / step)}h0"
+            icons.append(ElementTree.Element("path", {"class": name[0], "d": place}))
+        parent.insert(list(parent).index(groups[0]), icons)
+        for group in groups:
+            parent.remove(group)
+
+
 def _unclip(root: ElementTree.Element) -> None:
-    """Lines of a grid end where their panel does."""
-    for group in root.iter("g"):
-        if group.get("id", "").startswith("matplotlib.axis_"):
-            for element in group.iter():
-                element.attrib.pop("clip-path", None)
+    """What lies within its panel need not be cut off there; what cuts off nothing is left out."""
+    boxes = {}
+    for clip in root.iter("clipPath"):
+        box = clip.find("rect")
+        if box is not None:
+            x, y, width, height = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+            boxes[f"url(#{clip.get('id')})"] = np.array([[x, y], [x + width, y + height]])
+    for element in root.iter():
+        box_of = boxes.get(element.get("clip-path", ""))
+        if box_of is not None and _within(element, box_of):
+            del element.attrib["clip-path"]
+    used = {element.get("clip-path") for element in root.iter()}
+    for parent in list(root.iter()):
+        for clip in [child for child in parent if child.tag == "clipPath" and f"url(#{child.get('id')})" not in used]:
+            parent.remove(clip)
+
+
+def _within(element: ElementTree.Element, box: FloatArray) -> bool:
+    low, high = box[0] - STRAIGHT, box[1] + STRAIGHT
+    for part in element.iter():
+        if part.tag == "use":
+            points = np.array([[float(part.attrib["x"]), float(part.attrib["y"])]])
+        elif part.tag == "path" and re.fullmatch(_POLYLINE, part.get("d", "")):
+            points = _points(part.attrib["d"])
+        elif part.tag in ("path", "text", "image"):
+            return False
+        else:
+            continue
+        if (points < low).any() or (points > high).any():
+            return False
+    return True
 
 
 def _join(parent: ElementTree.Element) -> None:
@@ -130,13 +190,50 @@ def _shorten(root: ElementTree.Element) -> None:
             if name in element.attrib:
                 element.set(name, _rounded(element.attrib[name]))
         if "d" in element.attrib:
-            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", element.attrib["d"]).strip()
+            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", _straight(element.attrib["d"])).strip()
             # After the start of a line, a point needs no letter.
             element.set("d", _LINE.sub(lambda match: match[0].replace("L", " "), path))
         if re.fullmatch(r"rotate\(-?0 .*\)", element.get("transform", "")):
             del element.attrib["transform"]
         element.tail = None if not (element.tail or "").strip() else element.tail
         element.text = None if not (element.text or "").strip() else element.text
+
+
+def _points(path: str) -> FloatArray:
+    found: FloatArray = np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", path), dtype=float).reshape(-1, 2)
+    return found
+
+
+def _straight(path: str) -> str:
+    """A polyline in few words: without the points that lie on the line between their neighbours."""
+    if not re.fullmatch(_POLYLINE, path) or path.count("M") != 1:
+        return path
+    points = _points(path)
+    (x, y), *rest = (tuple(_rounded(f"{value:.6f}") for value in point) for point in points[_corners(points)])
+    parts, last = [f"M{x} {y}"], "L"
+    for to_x, to_y in rest:
+        # A level or an upright piece needs one number.
+        letter = "H" if to_y == y else "V" if to_x == x else "L"
+        number = to_x if letter == "H" else to_y if letter == "V" else f"{to_x} {to_y}"
+        parts.append((" " if letter == last else letter) + number)
+        x, y, last = to_x, to_y, letter
+    return "".join(parts) + ("z" if path.strip().endswith("z") else "")
+
+
+def _corners(points: FloatArray) -> list[int]:
+    """Which points of a polyline are kept (Douglas & Peucker 1973)."""
+    kept, left = [0], [len(points) - 1]
+    while left:
+        first, last = kept[-1], left[-1]
+        chord = points[last] - points[first]
+        between = points[first + 1 : last] - points[first]
+        length = float(np.hypot(*chord))
+        across = between @ np.array([-chord[1], chord[0]]) / length if length else np.hypot(*between.T)
+        if len(between) and np.abs(across).max() > STRAIGHT:
+            left.append(first + 1 + int(np.abs(across).argmax()))
+        else:
+            kept.append(left.pop())
+    return kept
 
 
 def _places(root: ElementTree.Element) -> list[str]:
@@ -156,6 +253,21 @@ def _places(root: ElementTree.Element) -> list[str]:
             part = "patch_" if name.startswith("axes_") else "text_"
             kept += [child.attrib["id"] for child in element if child.get("id", "").startswith(part)][:1]
     return kept
+
+
+def _draw_once(root: ElementTree.Element) -> None:
+    """What is drawn again and again is kept once: of markers and ticks that are the same, the first."""
+    kept: dict[tuple[str, str], str] = {}
+    same: dict[str, str] = {}
+    for parent in root.iter("defs"):
+        for path in parent.findall("path"):
+            known = kept.setdefault((path.get("d", ""), path.get("style", "")), path.get("id", ""))
+            if known != path.get("id", ""):
+                same[path.get("id", "")] = known
+                parent.remove(path)
+    for element in root.iter("use"):
+        name = element.get("href", "")[1:]
+        element.set("href", f"#{same.get(name, name)}")
 
 
 def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:

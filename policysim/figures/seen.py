@@ -8,7 +8,7 @@ import pandas as pd
 
 from policysim.figures.curves import names_of
 from policysim.figures.looks import is_level
-from policysim.question.words import plain
+from policysim.question.words import in_a_row, percent, plain, rounded
 
 # A change by less, of the range of all that is drawn, is none to the eye.
 FLAT = 0.002
@@ -82,3 +82,45 @@ def _of_line(
     elif low[1] < min(first, last) - room:
         turn = f", with a low of {write(low[1])} at {at(low[0])}"
     return f"{verb} from {write(first)} at {at(x0)}{through} to {write(last)} at {at(x1)}{turn}"
+
+
+def spending_seen(spending: pd.DataFrame, epsilon: float) -> str:
+    """What each policy spends of the epsilon that it is given.
+
+    Parameters
+    ----------
+    spending : DataFrame
+        From `policysim.figures.spenders`.
+    epsilon : float
+        Where it is told beside the ends.
+    """
+    some = spending[spending["epsilon_spent"].notna()]
+    all_of_it = some.groupby("policy", sort=False)[["epsilon", "epsilon_spent"]].apply(
+        lambda of: bool((of["epsilon_spent"] >= (1 - FLAT) * of["epsilon"]).all())
+    )
+    whole = [str(name) for name in all_of_it.index[all_of_it]]
+    rest = some[~some["policy"].isin(whole)]
+    said = [f"{in_a_row(whole, 'and')} spend{'s' * (len(whole) == 1)} all of it wherever any is spent"] if whole else []
+    lines = lines_seen(rest, "epsilon_spent", rounded, epsilon=epsilon, names=names_of(rest, "policy"))
+    return f"Of the ε claimed: {'; '.join([*said, *([lines] if lines else [])])}."
+
+
+def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:
+    """What example patients most probably get at one epsilon, and how probably.
+
+    Parameters
+    ----------
+    choices : DataFrame
+        Of one policy: patient, epsilon, action, probability.
+    epsilon : float
+        The nearest one of the table is told.
+    """
+    finite = choices[(choices["epsilon"] > 0) & (choices["epsilon"] < float("inf"))]
+    told = []
+    for patient, rows in finite.groupby("patient", sort=False):
+        distance = (rows["epsilon"] - epsilon).abs()
+        near = rows[distance == distance.min()]
+        most = near.iloc[int(near["probability"].to_numpy().argmax())]
+        told.append(f"{patient} gets {most['action']} in {percent(float(most['probability']))} of cases")
+    at = "" if finite.empty else f"At ε = {plain(float(near['epsilon'].iloc[0]))}: "
+    return f"{at}{'; '.join(told)}." if told else ""

@@ -171,8 +171,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
 
 def _drawing(title: str, source: described.Described) -> Drawing:
     shown = source.table if source.shown is None else source.shown
-    # These figures have one size each.
-    return Drawing(source.name, title, source.description, lambda _: source.figure(), tidy(shown))
+    return Drawing(source.name, title, source.description, source.figure, tidy(shown))
 
 
 def source_screen(study: Subject, findings: SourceFindings) -> list[str]:

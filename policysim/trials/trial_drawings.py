@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 
 from policysim import figures
 from policysim.figures.card import Spans, card
 from policysim.figures.described import Described, Lines
+from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
@@ -39,12 +42,21 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     return Drawing(
         "frontier",
         "Against one treatment for all",
-        "The mean outcome of each policy minus that of the best single treatment for all, against ε, on patients that "
-        "had no part in making the policy. Shaded: the 95 % interval, which is sampling error.",
+        "The mean outcome of each policy minus that of the best single treatment for all, which is the line at 0, "
+        "against ε, on patients that had no part in making the policy. Shaded: the 95 % interval, which is sampling "
+        "error. On top: of 100 guesses between two records that must look alike, how many an observer can get right at "
+        "most, 100 e^ε / (1 + e^ε).",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
+        seen=_gain_seen(drawn, epsilon),
     )
+
+
+def _gain_seen(drawn: pd.DataFrame, epsilon: float) -> str:
+    names = figures.telling(drawn, epsilon=epsilon)
+    write = partial(words.rounded, sign=True)
+    return f"{lines_seen(drawn, 'difference', write, epsilon=epsilon, names=names)}."
 
 
 def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
@@ -61,6 +73,7 @@ def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
         TextTable(("ε", *map(str, grid.columns)), rows),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
+        seen=spending_seen(spending, epsilon),
     )
 
 
@@ -78,6 +91,7 @@ def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
         lambda size: figures.action_probabilities(mine, size=size),
         wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+        seen=choices_seen(mine, 1.0),
     )
 
 
@@ -107,7 +121,7 @@ def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
         made.name,
         "Are the scores right on average?",
         description,
-        lambda _: made.figure(),
+        made.figure,
         TextTable(("arm", "mean score", "mean outcome", "patients"), rows),
         table="calibration.csv",
     )
@@ -137,25 +151,30 @@ def propensities_drawing(propensities: pd.DataFrame) -> Drawing | None:
         made.name,
         panel.title,
         description,
-        lambda _: made.figure(),
+        made.figure,
         TextTable(("arm", "least", "a quarter", "half", "three quarters", "largest"), rows),
         table="propensities.csv",
     )
 
 
 def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
-    """Who bears the loss; None without groups."""
-    rows = at_epsilon[at_epsilon["loss"].notna()]
+    """Against one treatment for all, group by group; None without groups."""
+    rows = at_epsilon[at_epsilon["difference"].notna()]
     if rows.empty or (rows["group"] == ALL).all():
         return None
     names = rows.apply(lambda row: words.group_name(row["group"], row["level"]), axis=1)
+    everyone = rows[rows["group"] == ALL]
+    told = [f"{row['policy']} {_with_ends(row, 'difference')}" for _, row in everyone.iterrows()]
+    clear = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
     return Drawing(
-        "loss-by-group",
-        "Who bears the loss",
-        "The outcome that each group of patients loses against choosing for each without privacy, a dot for each "
-        "policy; bars are 95 % intervals.",
-        lambda size: figures.loss_by_group(rows, size=size),
-        _with_intervals(rows.assign(name=names), "name", "group", "loss"),
+        "forest",
+        "Against one treatment for all, group by group",
+        "The mean outcome of each policy minus that of the best single treatment for all, of everyone and of each "
+        "group of patients, a panel for each of at most seven policies; bars are 95 % intervals, which are sampling "
+        "error.",
+        lambda size: figures.forest(rows, size=size),
+        _with_intervals(rows.assign(name=names), "name", "group", "difference"),
+        seen=f"Of everyone: {'; '.join(told)}. Of {len(rows)} intervals {int(clear.sum())} exclude 0.",
     )
 
 

@@ -78,8 +78,8 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
     listed = screen.partition("What the best mechanism costs")[2]
     assert said in listed
     assert listed.count("penicillin") == 1
-    assert page.partition("The price list, by feature")[2].partition("<h2")[0].count("penicillin") == 1
-    answer = page.partition('<section class="answer"')[2].partition("</section>")[0]
+    assert page.partition('id="prices"')[2].partition('id="model"')[0].count("penicillin") == 1
+    answer = page.partition("The answer in full")[2].partition("</details>")[0]
     assert (said in answer) == ("sensitive" in adjacency)
     if "sensitive" in adjacency:
         assert "%" not in answer
@@ -160,12 +160,12 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only
     for line in screen.splitlines():
         if line.startswith(("optimal ", "exponential ", "randomized-response ")):
             assert "%" not in line
-    answer = page.partition('<section class="answer"')[2].partition("</section>")[0]
+    answer = page.partition('<div class="brief">')[2].partition("<figure")[0]
     assert "%" not in answer
     assert "nearly as good as the best for each patient" in answer
-    policies = page.partition("<h2>The policies at")[2].partition("</table>")[0].partition("<tbody>")[2]
+    policies = page.partition('<table class="policies">')[2].partition("</table>")[0].partition("<tbody>")[2]
     assert "%" not in policies
-    assert "benefit_kept" not in page
+    assert 'data-show="benefit_kept"' not in page
     figure = page.partition('<figure id="frontier">')[2].partition("</figure>")[0]
     assert "Utility lost per patient" in figure
     assert "Wrong prior?" not in screen

@@ -60,7 +60,7 @@ def test_events_are_on_the_screen_and_the_page(study, tmp_path, capsys):
     exact = [count * table.loc[0, f"expected_{name}"] for name in ("stroke", "bleeding")]
     # Two digits are shown.
     assert shown == pytest.approx(exact, rel=0.05)
-    assert "<h2>Events beside death</h2>" in page
+    assert "Events beside death</h3>" in page
     assert page.count('<th scope="col">ischaemic stroke') == 1
     assert page.count('<th scope="col">extra ischaemic stroke per') == 1  # where harms lie in the redraws
 

@@ -8,6 +8,7 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim.course.course_findings import ways as which_ways
+from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.prices import sensitivity_by_outcome
 from policysim.study.example_patients import patient_losses
 
@@ -53,6 +54,17 @@ def logged(comparison):
         loss_low=kept["loss"] - 0.01,
         loss_high=kept["loss"] + 0.02,
     )
+
+
+@pytest.fixture(scope="session")
+def logged_at_one(logged):
+    return logged[logged["epsilon"] == 1]
+
+
+@pytest.fixture(scope="session")
+def parts(study, problem):
+    names = ["best-fixed", "exponential", "randomized-response", "optimal"]
+    return loss_by_outcome(study, problem, [study.policy(name, 1.0) for name in names])
 
 
 @pytest.fixture(scope="session")

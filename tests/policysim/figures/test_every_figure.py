@@ -15,7 +15,7 @@ from policysim import figures
 def test_no_words_overlap_and_none_are_cut_off(drawn, draw, name, size):
     figure = drawn(draw, name, size)
     boxes = text_boxes(figures.to_svg(figure))
-    assert len(boxes) > 8
+    assert len(boxes) > 4
     assert [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)] == []
     right, bottom = (72 * side for side in figure.get_size_inches())
     cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]
@@ -54,7 +54,7 @@ def test_a_missing_column_and_an_empty_table_are_refused_in_one_line(request, dr
     table = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=f"^{draw.__name__} has nothing to draw: its table has no rows.$"):
         draw(table[:0])
-    with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns [\w, ]+ in its table.$"):
+    with pytest.raises(ValueError, match=rf"^{draw.__name__} needs the columns? [\w, ]+ in its table.$"):
         draw(pd.DataFrame({"policy": ["exponential"], "outcome": ["death"]}))
 
 

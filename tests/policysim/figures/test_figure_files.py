@@ -83,7 +83,7 @@ def test_every_page_with_figures_has_a_place_for_new_ones():
     pages = [path.read_text() for path in Path(report.__file__).with_name("templates").glob("*.html")]
     shown = [page for page in pages if "parts.figure(" in page]
     assert len(shown) == 4
-    assert all(page.count("{{ parts.other_figures(figures) }}<h2>") == 1 for page in shown)
+    assert all(page.count("{{ parts.other_figures(figures) }}") == 1 for page in shown)
 
 
 def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study, draw_only):
@@ -102,7 +102,7 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study,
     files = folder_files(replace(found, drawings=[*found.drawings, mine]), ["compare"])
     assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)
     page = files["report.html"].decode()
-    section = page.partition("<h2>What &lt;else&gt; there is</h2>")[2].partition("<h2>")[0]
+    section = page.partition("What &lt;else&gt; there is</h3>")[2].partition("<hgroup")[0]
     assert 'role="img" aria-label="A line."' in section
     assert "<svg" in section
     assert page.count('<figure id="of-my-own">') == 1

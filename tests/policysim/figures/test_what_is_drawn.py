@@ -1,5 +1,7 @@
 """What is drawn is what the table holds, and every policy and action has a look of its own."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,10 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND
-from policysim.figures.groups import worst_groups
-from policysim.figures.looks import as_dot, is_level, look_of_action, looks
-from policysim.figures.patients import bin_edges, stack
-from policysim.question.words import ACHIEVABLE, UNBEATABLE
+from policysim.figures.groups import flat_features, worst_groups
+from policysim.figures.inline import inline
+from policysim.figures.looks import as_dot, is_level, label, look_of_action, looks
+from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
 
 def lines_of(axes):
@@ -132,22 +134,54 @@ def test_several_policies_in_one_figure_of_probabilities_are_refused(choices):
         figures.action_probabilities(both)
 
 
-def test_dots_of_groups_are_the_losses_of_the_table(at_one):
+def words_of(texts):
+    return [text.get_text().replace("\n", " ") for text in texts]
+
+
+def test_dots_of_groups_are_the_losses_of_the_table_a_panel_for_each_policy(at_one):
     names = [name for name in dict.fromkeys(at_one["policy"]) if name != "greedy"]
-    axes = figures.loss_by_group(at_one, policies=names).axes[0]
-    labels = [text.get_text().split("\n")[0] for text in axes.get_yticklabels()]
-    assert labels[:2] == ["everyone (100 % of patients)", "age young (70\u00a0%)"]
-    for policy, dots in lines_of(axes).items():
-        rows = at_one[at_one["policy"] == policy]
-        assert list(dots.get_xdata()) == list(rows["loss"])
-        assert list(np.round(dots.get_ydata())) == list(range(len(rows)))
-    assert set(lines_of(axes)) == set(at_one["policy"]) - {"greedy"}
+    panels = figures.loss_by_group(at_one, policies=names).axes
+    assert len(panels) == len(names)
+    rows = words_of(panels[0].get_yticklabels())
+    for axes, policy in zip(panels, names, strict=True):
+        of = at_one[(at_one["policy"] == policy) & (at_one["group"] != "all")]
+        dots = lines_of(axes)[policy]
+        named = {level_name(group, level): loss for group, level, loss in of[["group", "level", "loss"]].to_numpy()}
+        assert all(x == named[rows[round(y)].split(" (")[0]] for x, y in dots.get_xydata())
+        assert len(dots.get_xdata()) == len(rows) == len(of)
 
 
-def test_the_worst_off_group_is_said_in_words(at_one):
-    figure = figures.loss_by_group(at_one[at_one["policy"].isin(["exponential", "uniform"])])
-    labels = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_yticklabels()]
-    assert [label for label in labels if "worst" in label] == ["infected (30\u00a0%) worst off under every policy"]
+def test_groups_are_in_the_order_of_what_they_lose(at_one):
+    spending = at_one[at_one["policy"].isin(["exponential", "randomized-response"])]
+    grouped = spending[spending["group"] != "all"]
+    mean = grouped.groupby(["group", "level"])["loss"].mean().sort_values(ascending=False)
+    labels = words_of(figures.loss_by_group(spending).axes[0].get_yticklabels())
+    assert [label.split(" (")[0] for label in labels] == [level_name(*key) for key in mean.index]
+
+
+def test_the_group_that_loses_most_has_a_large_dot_and_everyone_a_line(at_one):
+    rows = at_one[at_one["policy"] == "exponential"]
+    (axes,) = figures.loss_by_group(rows).axes
+    (large,) = [line for line in axes.get_lines() if line.get_label().startswith("_worst")]
+    grouped = rows[rows["group"] != "all"]
+    assert large.get_xdata() == grouped["loss"].max()
+    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+    assert [line.get_xdata()[0] for line in dashed] == rows.loc[rows["group"] == "all", "loss"].tolist()
+
+
+def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
+    extra = at_one[at_one["group"] == "age"]
+    same = extra.assign(group="shoe_size", loss=extra.groupby("policy")["loss"].transform("mean"))
+    figure = figures.loss_by_group(pd.concat([at_one, same]))
+    assert flat_features(pd.concat([at_one, same])) == ["shoe_size"]
+    assert not any("shoe" in label for label in words_of(figure.axes[0].get_yticklabels()))
+    (said,) = words_of([figure._supxlabel])
+    assert "No difference above 2\u00a0% of the largest loss between the groups of: shoe size." in said
+    # Where no feature makes a difference, none is left out.
+    assert flat_features(same) == []
+    room = 0.02 * at_one["loss"].abs().max()
+    more = same.assign(loss=same["loss"] + 1.01 * room * (same["level"] == "old"))
+    assert flat_features(pd.concat([at_one, more])) == []
 
 
 def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
@@ -163,24 +197,77 @@ def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
         ],
         columns=["policy", "group", "level", "loss"],
     )
-    assert worst_groups(rows) == {("age", "young"): ["a"], ("age", "old"): ["b"]}
+    assert worst_groups(rows) == {"a": ("age", "young"), "b": ("age", "old")}
 
 
-def test_a_policy_under_which_nobody_loses_does_not_count_as_every_policy(at_one):
-    rows = at_one[at_one["policy"].isin(["exponential", "uniform", "randomized-response", "best-fixed"])]
-    harmless = rows.assign(loss=rows["loss"].where(rows["policy"] != "best-fixed", -0.1))
-    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(harmless).axes[0].get_yticklabels()]
-    assert any("worst off under all but best-fixed" in label for label in labels)
-    estimated = harmless.assign(loss_low=harmless["loss"] - 1, loss_high=harmless["loss"] + 1)
-    labels = [text.get_text().replace("\n", " ") for text in figures.loss_by_group(estimated).axes[0].get_yticklabels()]
-    assert any("largest estimate under all but best-fixed" in label for label in labels)
+def test_a_forest_has_a_bar_for_each_interval_against_one_reference(logged):
+    rows = logged[(logged["epsilon"] == 1) & logged["policy"].isin(["exponential", "optimal"])]
+    panels = figures.forest(rows).axes
+    for axes, policy in zip(panels, ("exponential", "optimal"), strict=True):
+        of = rows[rows["policy"] == policy]
+        (bars,) = (shape for shape in axes.collections if isinstance(shape, LineCollection))
+        ends = [(segment[0, 0], segment[1, 0]) for segment in bars.get_segments()]
+        assert ends == list(zip(of["difference_low"], of["difference_high"], strict=True))
+        assert list(lines_of(axes)[policy].get_xdata()) == list(of["difference"])
+        assert any(list(line.get_xdata()) == [0, 0] for line in axes.get_lines())
+    assert words_of(panels[0].get_yticklabels())[0] == "everyone"
 
 
-def test_groups_have_bars_where_the_table_has_intervals(logged):
-    rows = logged[(logged["epsilon"] == 1) & (logged["policy"] == "exponential")]
-    (bars,) = (shape for shape in figures.loss_by_group(rows).axes[0].collections if isinstance(shape, LineCollection))
-    ends = [(segment[0, 0], segment[1, 0]) for segment in bars.get_segments()]
-    assert ends == list(zip(rows["loss_low"], rows["loss_high"], strict=True))
+@pytest.mark.parametrize(
+    ("better", "worse", "extra", "counts"),
+    [
+        (0.25, 0.5, 0.0, (250, 250, 500, 0)),
+        (0.2004, 0.2003, 0.0126, (201, 599, 200, 13)),
+        (1.0, 0.0, np.nan, (1000, 0, 0, 0)),
+        (0.1, 0.9, 0.0004, (100, 0, 900, 0)),
+        (0.1, 0.9, -0.3, (100, 0, 900, 0)),
+        (0.3, 0.0, 1.0, (300, 700, 0, 1000)),
+    ],
+)
+def test_a_thousand_marks_are_shared_out_by_largest_remainders(better, worse, extra, counts):
+    row = {"better_than_untreated": better, "worse_than_untreated": worse, "extra_deaths": extra}
+    found = figures.icon_counts(row)
+    assert tuple(found.values()) == counts
+    assert sum(counts[:3]) == 1000
+
+
+def test_the_marks_are_in_the_order_of_their_classes_and_the_last_are_the_dead(at_one):
+    rows = at_one[(at_one["policy"] == "optimal") & (at_one["group"] == "all")]
+    table = rows.assign(better_than_untreated=0.3, worse_than_untreated=0.2, extra_deaths=0.012)
+    for size, across in (("page", 40), ("slide", 50)):
+        (axes,) = figures.icon_array(table, policy="optimal", size=size).axes
+        marks = {line.get_gid(): line.get_xydata() for line in axes.get_lines()}
+        assert [(name, len(places)) for name, places in marks.items()] == [
+            ("icons.better", 300), ("icons.same", 500), ("icons.worse", 188), ("icons.died", 12),
+        ]  # fmt: skip
+        order = np.concatenate(list(marks.values()))
+        assert (order[:, 0] + across * order[:, 1]).tolist() == list(range(1000))
+    page = inline(figures.to_svg(figures.icon_array(table, policy="optimal")), "f0")
+    (icons,) = re.findall(r"<g data-icons.*?</g>", page)
+    assert "".join(re.findall(r'class="(\w)"', icons)) == "b" * 300 + "s" * 500 + "w" * 188 + "d" * 12
+    assert re.findall(r'd="M(\d+) (\d+)h0"', icons)[41] == ("1", "1")
+
+
+def test_a_figure_of_marks_needs_one_epsilon_and_a_policy_that_was_compared(comparison):
+    with pytest.raises(ValueError, match=r"icon_array draws one epsilon, its table has several: 0.1, 1, 5, 20\."):
+        figures.icon_array(comparison, policy="optimal")
+    with pytest.raises(ValueError, match="icon_array has nothing to draw: its table has no rows of everyone under x"):
+        figures.icon_array(comparison, policy="x")
+
+
+def test_parts_of_the_benefit_sum_to_what_a_policy_is_worth_beyond_one_for_all(parts, problem):
+    gained = figures.gained_by_outcome(parts).groupby("policy")["gained"].sum()
+    names = ["optimal", "exponential", "greedy", "best-fixed"]
+    everyone = ps.compare(problem, policies=names, epsilons=[1.0]).set_index("policy")["value"]
+    for name in ("optimal", "exponential", "greedy"):
+        assert gained[name] == pytest.approx(everyone[name] - everyone["best-fixed"], abs=1e-12)
+    (axes,) = figures.benefit_parts(parts).axes
+    for policy in ("exponential", "greedy"):
+        bars = [bar for bar in axes.patches if bar.get_gid() == f"policy.{policy}"]
+        right = sum(bar.get_width() for bar in bars if bar.get_x() >= -1e-12)
+        left = sum(bar.get_width() for bar in bars if bar.get_x() < -1e-12)
+        # Parts that cannot be seen are not drawn.
+        assert right - left == pytest.approx(gained[policy], abs=0.01 * (right + left))
 
 
 def test_several_epsilons_in_one_figure_of_groups_are_refused(comparison):
@@ -197,45 +284,33 @@ def test_bars_of_weights_are_the_contributions_and_the_numbers_stand_beside_them
     assert len([text for text in axes.texts if "of Δ" in text.get_text()]) == len(drivers)
 
 
-def test_each_dot_stands_between_the_two_numbers_that_its_loss_is_between(losses):
+def test_every_quantile_of_the_losses_is_on_the_line_at_its_value(losses):
     for size in figures.SIZES:
-        figure = figures.patient_losses(losses, size=size)
-        figure.draw_without_rendering()
-        edges = bin_edges(losses["loss"].to_numpy())
-        shown = dict(zip(edges, (text.get_text() for text in figure.axes[-1].get_xticklabels()), strict=True))
-        assert all(float(number) == edge for edge, number in shown.items() if number)
-        assert sum(map(bool, shown.values())) > 1
-        for axes in figure.axes:
-            ((name, dots),) = lines_of(axes).items()
-            values = losses.loc[losses["policy"] == name, "loss"].to_numpy()
-            assert len(dots.get_xdata()) == 50
-            for x, value in zip(dots.get_xdata(), np.sort(values), strict=True):
-                if value <= 1e-12:
-                    assert x < 0
-                else:
-                    assert edges[int(np.floor(x))] <= value < edges[int(np.floor(x)) + 1]
-            places = axes.transData.transform(dots.get_xydata()) * 72 / figure.dpi
-            apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + 1e9 * np.eye(50)
-            assert apart.min() >= dots.get_markersize()
-    assert "each dot is 2 of 100 patients" in figure.axes[-1].get_xlabel()
+        (axes,) = figures.patient_losses(losses, size=size).axes
+        drawn = lines_of(axes)
+        for name, rows in losses[losses["policy"] != "greedy"].groupby("policy", sort=False):
+            xs, ys = drawn[label(name)].get_data()
+            values = np.sort(rows["loss"].to_numpy())
+            assert len(values) == 50
+            for place, value in enumerate(values):
+                # The middle of the two patients that a quantile stands for.
+                shown = ys[np.searchsorted(xs, 2 * place + 1) - 1]
+                assert shown == value if value > 1e-12 else shown < losses.loc[losses["loss"] > 1e-12, "loss"].min()
+        assert "(log scale)" in axes.get_ylabel().replace("\n", " ")
 
 
-def test_edges_bound_all_losses_and_are_few():
-    rng = np.random.default_rng(1)
-    for scale in (0.1, 1.0, 4.0):
-        some = np.append(np.exp(scale * rng.normal(size=200)), 0.0)
-        edges = bin_edges(some)
-        assert len(edges) <= 12 and (np.diff(edges) > 0).all()
-        assert edges[0] <= some[some > 0].min() and some.max() < edges[-1]
-    assert bin_edges(np.zeros(3)).tolist() == [0.0, 1.0]
-    assert bin_edges(np.array([0.5, 1.0])).tolist() == [0.5, 1.0, 2.0]
+def test_patients_who_lose_the_same_are_one_level_piece():
+    losses = [0.0] * 4 + [0.1] * 42 + [2.0] * 4
+    table = pd.DataFrame({"policy": "optimal", "quantile": (np.arange(50) + 0.5) / 50, "loss": losses})
+    (axes,) = figures.patient_losses(table).axes
+    assert lines_of(axes)["optimal"].get_xydata().tolist() == [
+        [0, 0.05], [8, 0.05], [8, 0.1], [92, 0.1], [92, 2], [100, 2],
+    ]  # fmt: skip
+    assert words_of(axes.get_yticklabels())[0] == "none"
 
 
-def test_dots_fill_rows_from_below():
-    bins, places, rows = stack(np.array([0.0, 1.0, 1.5, 1.6, 2.0]), np.array([1.0, 2.0, 5.0]), across=2)
-    assert bins.tolist() == [-1, 0, 0, 0, 1]
-    assert places.tolist() == [0, 0, 1, 0, 0]
-    assert rows.tolist() == [0, 0, 0, 1, 0]
+def test_where_nobody_loses_anything_there_is_a_figure_too(losses):
+    figures.to_png(figures.patient_losses(losses.assign(loss=0.0)))
 
 
 def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
@@ -336,4 +411,4 @@ def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
 def test_groups_with_long_names_leave_room_for_the_dots(at_one, size):
     long = at_one.replace({"old": "o" * 120, "exponential": "e" * 120})
     figure = figures.loss_by_group(long, size=size)
-    assert figure.axes[0].get_position().width > 0.3
+    assert min(axes.get_position().width for axes in figure.axes) > 0.1

@@ -74,13 +74,15 @@ def test_no_panel_has_more_than_seven_named_curves_and_each_says_what_it_leaves_
     drawings = {
         figures.frontier: (comparison, f"Drawn: 7 of {many} policies."),
         figures.spent_vs_claimed: (comparison, "Drawn: 6 of 9 policies."),
-        figures.loss_by_group: (at_one, f"Drawn: 7 of {many - 1} policies."),
         figures.value_over_days: (course, "Not drawn: "),
     }
     for draw, (table, said) in drawings.items():
         for place, axes in enumerate(draw(table).axes):
             assert len(named(axes)) <= MOST_CURVES
             assert place or said in axes.get_xlabel().replace("\n", " ")
+    groups = figures.loss_by_group(at_one)
+    assert len(groups.axes) == MOST_CURVES
+    assert f"Drawn: 7 of {many - 1} policies." in groups._supxlabel.get_text().replace("\n", " ")
     (axes,) = figures.frontier(logged).axes
     assert len(named(axes)) == MOST_CURVES
     few = comparison[comparison["policy"].isin(["greedy", "best-fixed", "exponential"])]
