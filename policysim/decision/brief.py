@@ -27,7 +27,7 @@ from policysim.decision.summary import (
     which_epsilon,
 )
 from policysim.question import shown, words
-from policysim.question.brief import Brief, Point, Tile
+from policysim.question.first_screen import Brief, Point, Tile
 from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policysim.question import words
-from policysim.question.brief import Brief, Point, Tile
+from policysim.question.first_screen import Brief, Point, Tile
 from policysim.question.words import estimate, interval, plain, rounded
 from policysim.study.slider import Slider
 from policysim.trials.diagnostics import Diagnostics
