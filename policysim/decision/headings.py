@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 from markupsafe import Markup
 
-from policies.reference import Greedy
+from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
@@ -141,15 +141,23 @@ def rounded_times(times: float) -> str:
 
 
 def _parts(parts: pd.DataFrame, policy: str) -> Markup:
-    """What makes up most of the loss."""
-    mine = parts[parts["policy"] == policy]
-    lost = mine[mine["lost"] > NEGLIGIBLE]
-    if lost.empty:
+    """In which outcome a policy gains most, and in which it loses most, against one treatment for all."""
+    lost = parts.pivot_table(index="outcome", columns="policy", values="lost", sort=False)
+    if not {policy, BestFixed.name} <= set(lost.columns):
         return NONE
-    total, most = float(lost["lost"].sum()), lost.loc[lost["lost"].idxmax()]
-    what = "the costs of treatments" if most["outcome"] == COSTS else f"“{str(most['outcome']).replace('_', ' ')}”"
-    share = float(most["lost"]) / total
-    return Markup("{} makes up {} of what {} loses").format(what, words.percent(share), policy)
+    gained = lost[BestFixed.name] - lost[policy]
+    said = [
+        Markup("{} most in {}").format(verb, _outcome(str(name)))
+        for verb, name, change in (("gains", gained.idxmax(), gained.max()), ("loses", gained.idxmin(), -gained.min()))
+        if change > NEGLIGIBLE
+    ]
+    if not said:
+        return Markup("{} is as one treatment for all in every outcome").format(policy)
+    return Markup("Against one treatment for all, {} {}").format(policy, Markup(" and ").join(said))
+
+
+def _outcome(name: str) -> str:
+    return "the costs of treatments" if name == COSTS else f"“{name.replace('_', ' ')}”"
 
 
 def _observer(findings: Findings) -> Markup:
