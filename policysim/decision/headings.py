@@ -12,7 +12,6 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
-from policysim.question import words
 from policysim.question.shown import of_hundred, of_thousand, percent, percent_up, plain, rounded, rounded_down
 from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider

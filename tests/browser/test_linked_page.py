@@ -121,7 +121,7 @@ def test_the_chosen_policy_is_emphasised_wherever_it_is_drawn_or_listed(page):
     assert set(page.locator(".policy-shown").all_inner_texts()) == {"exponential"}
 
 
-def test_a_link_shows_what_was_seen_and_back_undoes_one_visit_to_a_control(page, made):
+def test_a_link_shows_what_was_seen_and_back_undoes_one_visit_to_a_control(page):
     choose(page, 4.0, "exponential")
     link = page.url
     assert link.endswith("#epsilon=4&policy=exponential")
@@ -212,7 +212,7 @@ def test_there_is_one_scale_of_text_and_no_line_is_too_long(open_page, made):
         )
         assert len(sizes) <= SIZES, sizes
         longest = visit.page.evaluate(
-            """() => Math.max(...[...document.querySelectorAll("main p, main li, main dd, figcaption")].flatMap(each => {
+            """() => Math.max(...[...document.querySelectorAll("main :is(p, li, dd, figcaption)")].flatMap(each => {
                  const range = document.createRange(), lines = new Map();
                  const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
                  while (walker.nextNode()) {
