@@ -165,10 +165,10 @@ def _observer(findings: Findings) -> Markup:
         return NONE
     most = findings.beliefs.strongest
     rises = most.most - most.before >= most.before - most.least
-    return Markup("Under {} an observer’s belief in “{}” {} from {} to {} of 100").format(
+    return Markup("At ε = {}, {} moves an observer’s belief in “{}” from {} to {} of 100").format(
+        plain(findings.epsilon),
         findings.beliefs.policy,
         most.words,
-        "rises" if rises else "falls",
         of_hundred(most.before),
         of_hundred(most.most if rises else most.least),
     )
