@@ -281,7 +281,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
         xytext=(0.8, -0.6),
         textcoords="offset fontsize",
         va="top",
-        color="#333333",
+        color="#000000",
         fontstyle="italic",
         # What crosses the words is paler than they are.
         bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
