@@ -16,7 +16,7 @@ from policysim.course.course_findings import (
 )
 from policysim.course.days import DaysQuestion
 from policysim.question.answer import Headline
-from policysim.question.brief import Brief, Point, Tile
+from policysim.question.first_screen import Brief, Point, Tile
 from policysim.question.words import (
     ALL,
     BEST_SCHEDULE,

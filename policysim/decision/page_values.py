@@ -25,7 +25,7 @@ from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
-from policysim.question.brief import Brief
+from policysim.question.first_screen import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy

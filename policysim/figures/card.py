@@ -23,7 +23,7 @@ from policysim.question.words import percent, plain, rounded, with_interval
 
 # Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
 WIDTH, HEIGHT = 3.3, 2.0
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+COLOURS = ("#0072B2", "#C84F00", "#009E73", "#CC79A7")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 # Of the width, what names beside lines may take; and names beside rows.
 NAMES_SHARE, ROWS_SHARE = 0.38, 0.42

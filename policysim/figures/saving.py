@@ -16,7 +16,7 @@ from policysim.figures.looks import POLICY_GID, STYLE
 
 LEAST_DOTS = 200  # per inch
 LEAST_WIDTH = 1920  # pixels
-SMALL = 3.4  # inches: what is narrower than a column of a journal is a small picture on a screen
+SMALL = 3.34  # inches: what is narrower than a column of a journal is a small picture on a screen
 
 
 def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:

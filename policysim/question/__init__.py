@@ -2,7 +2,7 @@
 
 protocol   a question knows its study, the options that it refuses, and how to answer; how work tells its progress
 answer     what comes out of it: sentences, tables, drawings with their data, pages, and what the manifest says
-brief      the first screen of a page: short sentences, and a strip of numbers
+first_screen   the first screen of a page: short sentences, and a strip of numbers
 neighbours  whether `envs` and `policies` are ours: PyPI has other packages of these names
 extras     packages that only some questions need, and the extra to install for each
 words      numbers in words, lines of text, and the names that tables share: all patients, groups, the limit's bounds

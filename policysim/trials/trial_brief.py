@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
 from policies.problem import DecisionProblem
 from policysim.question import words
-from policysim.question.brief import Brief, Point, Tile
+from policysim.question.first_screen import Brief, Point, Tile
 from policysim.question.words import estimate, interval, plain, rounded
 from policysim.study.slider import Slider
 from policysim.trials.diagnostics import Diagnostics
@@ -47,7 +45,7 @@ def strip(findings: LoggedFindings, slider: Slider) -> tuple[Tile, ...]:
 
 
 def headings(
-    findings: LoggedFindings, problem: DecisionProblem, diagnostics: Diagnostics, groups: Sequence[dict[str, Any]]
+    findings: LoggedFindings, problem: DecisionProblem, diagnostics: Diagnostics, at_epsilon: pd.DataFrame
 ) -> dict[str, str]:
     """A finding for each section, by its identifier; "" where the subject is the heading."""
     return {
@@ -56,7 +54,7 @@ def headings(
         "individualise": _individualise(findings),
         "policies": _policies(findings),
         "power": _power(findings),
-        "groups": _groups(findings, groups),
+        "groups": _groups(findings, at_epsilon),
         "sensitivity": f"A score moves by up to {rounded(problem.sensitivity.value)} between two neighbours",
         "spent": _spent(findings),
     }
@@ -113,15 +111,16 @@ def _power(findings: LoggedFindings) -> str:
     )
 
 
-def _groups(findings: LoggedFindings, groups: Sequence[dict[str, Any]]) -> str:
+def _groups(findings: LoggedFindings, at_epsilon: pd.DataFrame) -> str:
     """In how many groups the best private policy differs from one treatment for all by more than its interval."""
     private = individual(findings.rows)
-    if not private or not groups or findings.not_covered:
+    if not private or findings.not_covered:
         return ""
     best = max(private, key=lambda row: row.difference[0]).policy
-    rows = [group["differences"][best] for group in groups if group["name"] != words.group_name(words.ALL, words.ALL)]
-    worse = sum(row["difference_high"] < 0 for row in rows)
-    better = sum(row["difference_low"] > 0 for row in rows)
+    rows = at_epsilon[(at_epsilon["policy"] == best) & (at_epsilon["group"] != words.ALL)]
+    if rows.empty:
+        return ""
+    worse, better = int((rows["difference_high"] < 0).sum()), int((rows["difference_low"] > 0).sum())
     return (
         f"Under {best}, {worse or 'none'} of {len(rows)} groups {'does' if worse == 1 else 'do'} worse and "
         f"{better or 'none'} better by more than the 95\u00a0% interval"

@@ -18,7 +18,7 @@ from policysim.logs.counted_log import is_counted, open_log, require_countable_m
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
-from policysim.question.words import ALL, left_out_lines
+from policysim.question.words import left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import witness_rows
@@ -148,19 +148,16 @@ def answer_of_log(
         drawn.propensities_drawing(diagnostics.propensities),
         drawn.card_drawing(findings),
     ]
-    groups = _group_rows(at_epsilon)
     values = {
         "study": study,
         "brief": brief(findings, slider),
-        "headings": headings(findings, problem, diagnostics, groups),
+        "headings": headings(findings, problem, diagnostics, at_epsilon),
         "problem": problem,
         "findings": findings,
         "private_arm": [],
         "balance": diagnostics.balance.to_dict("records"),
         "slider": slider,
-        "groups": groups,
         "individualise": findings.heterogeneity_words.removeprefix(ASKED).lstrip(),
-        "group_policies": list(dict.fromkeys(at_epsilon["policy"])),
         "rows_words": rows_words(study, findings),
         "how_estimated": how_estimated(findings),
         "percentages": percentages(findings),
@@ -247,23 +244,6 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ),
     ]
     return pd.DataFrame([row for row in rows if not math.isnan(row[2])], columns=["quantity", "subject", "value"])
-
-
-def _group_rows(at_epsilon: pd.DataFrame) -> list[dict[str, Any]]:
-    """For each group: its name, share, and under each policy the difference to the best single treatment."""
-    if (at_epsilon["group"] == ALL).all():
-        return []
-    rows = []
-    for (group, level), mine in at_epsilon.groupby(["group", "level"], sort=False):
-        differences = {str(row["policy"]): row for _, row in mine.iterrows()}
-        rows.append(
-            {
-                "name": words.group_name(str(group), str(level)),
-                "share": float(mine["share"].iloc[0]),
-                "differences": differences,
-            }
-        )
-    return rows
 
 
 def _method(study: LoggedStudy) -> dict[str, str]:

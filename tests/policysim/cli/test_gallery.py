@@ -77,7 +77,7 @@ def test_a_card_has_picture_finding_number_question_links_and_command(tmp_path):
 def test_a_report_without_a_headline_is_shown_by_its_question_and_without_a_picture(tmp_path):
     write_report(tmp_path / "reports", "old", headline={}, results={"comparison.csv": "1"})
     row = gallery(tmp_path / "reports").splitlines()[-1]
-    assert row.startswith("|  | **[What of old?](old/report.html)**<br>[numbers](old/comparison.csv) · ")
+    assert row.startswith("|  | **[What of old?](old/report.html)**<br>[numbers](old/comparison.csv)")
     assert "<svg" not in index(tmp_path / "reports")
 
 
