@@ -189,8 +189,8 @@ class Cells:
         share = 100 / rows["patients"]
         predicted, low, high = (rows[column] * share for column in ("predicted", "low", "high"))
         most = 1.05 * float(max(high.max(), (rows["observed"] * share).max()))
-        axes.plot([0, most], [0, most], color="#777777", linewidth=1)
-        axes.vlines(predicted, low, high, color="#777777", alpha=0.3, linewidth=5, label="95 % band")
+        axes.plot([0, most], [0, most], color="#8A8A8A", linewidth=1)
+        axes.vlines(predicted, low, high, color="#8A8A8A", alpha=0.3, linewidth=5, label="95 % band")
         for (arm, own), (colour, marker, _) in zip(rows.groupby("arm"), LOOKS, strict=False):
             observed = own["observed"] * share[own.index]
             look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none", "zorder": 3}

@@ -119,7 +119,9 @@ def frontier(
     exact = not any(has_band(rows, panel.column) for panel in panels)
     # The names are below each other; a column has its panels below each other too.
     height = max(4.7, 0.19 * rows["policy"].nunique() + 2.5)
-    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + 0.64 * height * len(panels)) as made:
+    with canvas(
+        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
+    ) as made:
         axes = _grid(made, len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
@@ -129,6 +131,11 @@ def frontier(
         if exact and panels[0].is_percentage:
             name_region(axes[0], out_of_reach(rows))
     return made.figure
+
+
+def _panel_of_column(rows: pd.DataFrame) -> float:
+    """The height of a panel in a column, inches: names have two lines there."""
+    return max(3.0, 0.31 * rows["policy"].nunique() + 1.4)
 
 
 def _panels(rows: pd.DataFrame) -> list[Measure]:
@@ -274,7 +281,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
         xytext=(0.8, -0.6),
         textcoords="offset fontsize",
         va="top",
-        color="#333333",
+        color="#000000",
         fontstyle="italic",
         # What crosses the words is paler than they are.
         bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
@@ -325,7 +332,7 @@ def spent_vs_claimed(
     colours = looks(names_of(table, "policy"))
     rows = rows[rows["policy"].isin(names)]
     height = max(4.2, 0.19 * len(names) + 2.2)
-    with canvas(size, page=(7.2, height), column=0.66 * height) as made:
+    with canvas(size, page=(7.2, height), column=_panel_of_column(rows)) as made:
         axes = made.figure.subplots()
         diagonal = pd.Series(sorted(rows["epsilon"].unique()))
         axes.plot(diagonal, diagonal, **DIAGONAL, linewidth=thin(), label=ALL_OF_IT)

@@ -81,7 +81,7 @@ class Lines:
         if self.zero:
             axes.axhline(0, color="#555555", linewidth=1)
         if self.diagonal:
-            axes.plot(self.diagonal, self.diagonal, color="#777777", linewidth=1)
+            axes.plot(self.diagonal, self.diagonal, color="#8A8A8A", linewidth=1)
         for place, (name, rows) in enumerate(self._lines(table), self.first):
             if name in self.stars:
                 axes.plot(rows[self.x], rows[self.y], label=name, **STAR)

@@ -18,18 +18,21 @@ from policies.policy import Look
 from policies.reference import Greedy
 from policysim.figures.curves import checked, has_band, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, plain, wrapped
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, cut, plain, wrapped
 from policysim.figures.looks import GREY, Canvas, as_dot, canvas, label, looks
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, NEGLIGIBLE, in_a_row, level_name, percent
 
 NAME, FOREST = "loss_by_group", "forest"
-# Of the width, the names of the groups may take this much.
+# Of the width, the names of the groups may take this much, and lines each.
 NAMES_SHARE = 0.3
+MOST_LINES = {"page": 2, "column": 2, "slide": 1}
 # Panels side by side.
 ACROSS = {"page": 4, "column": 2, "slide": 4}
-# So many groups, those that lose most, are drawn.
-MOST_GROUPS = 24
+# So many rows are drawn, in all panels that stand below each other on a slide.
+MOST_ROWS = 24
+# The height of a row whose name has one line, and two, inches.
+ROW = {"page": (0.2, 0.33), "column": (0.19, 0.25), "slide": (0.2, 0.33)}
 # Features between whose groups losses differ by no more than this share of the largest loss are told in words.
 FLAT = 0.02
 LOST = "utility lost per patient, against the best treatment for each"
@@ -54,8 +57,8 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     ----------
     table : DataFrame
         From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. greedy is left out: losses
-        are measured against it. Features that make no difference (`flat_features`) are said in words, as are groups
-        beyond the 24 that lose most.
+        are measured against it. Features that make no difference (`flat_features`) are said in words; no more than
+        24 groups are drawn.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     size : {"page", "column", "slide"}
@@ -84,7 +87,6 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     order = list(mean.sort_values(ascending=False, kind="stable").index)
     notes = (
         "Dashed: everyone. Large: the group that loses most.",
-        f"{len(order) - MOST_GROUPS} groups that lose less are not drawn." if len(order) > MOST_GROUPS else "",
         flat_words(flat),
         undrawn(every, names),
     )
@@ -95,7 +97,7 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         notes,
         looks(names_of(table, "policy")),
     )
-    return _multiples(kept, names, order[:MOST_GROUPS], about, size)
+    return _multiples(kept, names, order, about, size)
 
 
 def flat_features(rows: pd.DataFrame) -> list[str]:
@@ -193,9 +195,16 @@ def _multiples(
     colours = about.colours
     down = -(-len(names) // ACROSS.get(size, 1))
     across = -(-len(names) // down)
-    rows_of = max(len(order), 2)
-    page, column = (down * (0.62 + each * rows_of) + 1.1 for each in (0.2, 0.24))
-    with canvas(size, page=(9.6 if across > 2 else 7.2, page), column=column + 0.4) as made:
+    left_out = len(order)
+    order = order[: MOST_ROWS // down if size == "slide" else MOST_ROWS]
+    left_out -= len(order)
+    wide = 9.6 if across > 2 else 7.2
+    # Whether names need two lines is known once they are measured, and they have to be for the height.
+    with canvas(size, page=(wide, 1), column=1) as made:
+        labels = _labels(made, order, rows)
+    row = ROW[made.size][any("\n" in words for words in labels)]
+    high = down * (0.62 + row * max(len(order), 2)) + 1.1
+    with canvas(size, page=(wide, high), column=high + 0.4) as made:
         grid = list(made.figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for empty in grid[len(names) :]:
             empty.remove()
@@ -206,9 +215,10 @@ def _multiples(
             _panel(axes, rows[rows["policy"] == name], places, look, about)
             axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
             axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
-        _name_rows(made, panels[0], order, rows)
+        panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
         made.head(about.title)
-        said = [about.axis, *filter(None, about.notes)]
+        missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
+        said = [about.axis, *filter(None, [*about.notes, missing])]
         font = FontProperties(size=made.font, family=rcParams["font.family"])
         words = "\n".join(wrapped(line, 0.95 * made.width, font) for line in said)
         made.figure.supxlabel(words, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
@@ -243,22 +253,22 @@ def _panel(
             large = 1.7 * float(rcParams["lines.markersize"])
             axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
-def _name_rows(made: Canvas, axes: Axes, order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> None:
+def _labels(made: Canvas, order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> list[str]:
+    """The names of the rows, in lines."""
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
     font = FontProperties(size=made.font, family=rcParams["font.family"])
     names = [
         "everyone" if group == ALL else f"{level_name(group, level)} ({percent(shares[(group, level)])})"
         for group, level in order
     ]
-    labels = [wrapped(name, NAMES_SHARE * made.width, font) for name in names]
-    axes.set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
+    return [cut(wrapped(name, NAMES_SHARE * made.width, font), MOST_LINES[made.size]) for name in names]
 
 
 def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:

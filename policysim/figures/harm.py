@@ -13,7 +13,7 @@ from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.figures.curves import checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import plain, show_wrapped
+from policysim.figures.lettering import cut, plain, show_wrapped
 from policysim.figures.looks import as_dot, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, population
@@ -94,6 +94,7 @@ def benefit_vs_harm(
                 legend = made.figure.legend(loc="outside right upper", **about)
             for text in legend.get_texts():
                 show_wrapped(text, text.get_text(), (0.8 if made.narrow else LEGEND_SHARE) * made.width)
+                text.set_text(cut(text.get_text(), 3))
         settle(made)
     return made.figure
 

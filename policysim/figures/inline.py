@@ -23,7 +23,7 @@ from policysim.figures.looks import NAMED_COLOURS, POLICY_GID, READABLE_WIDTH
 LARGEST, LARGEST_NARROW = 1.4, 2.0
 DECIMALS = 1
 # A point so near to the line between two others is on it.
-STRAIGHT = 0.1
+STRAIGHT = 0.2
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
 _LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
 _POLYLINE = r"[MLz\s\d.e-]+"
@@ -299,7 +299,8 @@ def _rounded(text: str) -> str:
 def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
     """Styles become classes; those that are new join the mapping from each rule to the name of its class."""
     for element in root.iter():
-        style = element.attrib.pop("style", "")
+        own = [f"{name}: {element.attrib.pop(name)}" for name in ("fill", "stroke") if name in element.attrib]
+        style = "; ".join([*own, *filter(None, [element.attrib.pop("style", "")])])
         kept = [part for part in _FONTS.sub("", style).split("; ") if part.strip("; ") and part not in _DEFAULTS]
         rule = _COLOUR.sub(_variable, ";".join(part.strip("; ").replace(": ", ":") for part in kept))
         if rule:

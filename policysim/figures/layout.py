@@ -22,6 +22,7 @@ from policies.arrays import FloatArray
 from policysim.figures.lettering import (
     LINE_HEIGHT,
     LINE_SPACING,
+    cut,
     show_wrapped,
     thin,
     thin_ticks,
@@ -94,6 +95,8 @@ def _widths(axes: Axes, beside: float) -> tuple[float, float, float, float]:
 LEADER, SAMPLE, NAME = 1.2, 2.8, 3.2
 # Between two names, in font sizes.
 GAP = 0.25
+# Names may be so much smaller than other words; before they are, they are cut to so many lines each.
+LEAST_SIZE, MOST_LINES = 0.85, (4, 3, 2)
 # How the name of a line begins that is like another one all along.
 LIKE = "≈\u00a0"
 
@@ -165,10 +168,15 @@ class EndLabels:
             return
         figure, box = self._canvas.figure, self.axes.get_window_extent()
         point = figure.dpi / 72
-        lines = np.array([text.get_text().count("\n") for text in self._texts])
         # In font sizes, with the line height of a browser.
-        heights = LINE_HEIGHT + lines * LINE_SPACING + GAP
         room = (box.height / point) / self._canvas.font + LINE_HEIGHT / 2
+        for most in (*MOST_LINES, 1):
+            heights = np.array([LINE_HEIGHT + text.get_text().count("\n") * LINE_SPACING + GAP for text in self._texts])
+            if LEAST_SIZE * heights.sum() <= room:
+                break
+            # Names that would be too small to read lose their ends; a name for several lines keeps a line for each.
+            for end, text in zip(self._ends, self._texts, strict=True):
+                text.set_text(_cut_each(text.get_text(), len(end.beside), most))
         size = self._canvas.font * min(1.0, room / heights.sum())
         unit = size * point
         ends = np.array([self.axes.transData.transform((1, end.y))[1] for end in self._ends])
@@ -214,6 +222,12 @@ class EndLabels:
         line.set_transform(figure.transFigure)
         line.set_in_layout(False)
         figure.add_artist(line)
+
+
+def _cut_each(words: str, others: int, most: int) -> str:
+    """Each name in at most so many lines."""
+    names = words.split(f"\n{LIKE}") if others else [words]
+    return f"\n{LIKE}".join(cut(name, most) for name in names)
 
 
 def _widest(text: Annotation) -> float:

@@ -49,6 +49,12 @@ def wrapped(words: str, width: float, font: FontProperties) -> str:
     return "\n".join(lines)
 
 
+def cut(lines: str, most: int) -> str:
+    """The first so many lines; an ellipsis ends the last one if there are more."""
+    found = lines.split("\n")
+    return lines if len(found) <= most else "\n".join([*found[: most - 1], f"{found[most - 1][:-1].rstrip()}…"])
+
+
 def _parts(paragraph: str, width: float, font: FontProperties) -> list[str]:
     parts = _split([paragraph], r"(?:[^ ] +)?[^ ]* *", -1.0, font)
     for pattern in (r"[^ ]* *", r"[^\-]*\-* *"):

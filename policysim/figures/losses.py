@@ -53,7 +53,7 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     colours = looks(policies)
     low, high = _span(table["loss"].to_numpy(dtype=np.float64))
     height = max(4.2, 0.19 * len(policies) + 2.2)
-    with canvas(size, page=(7.2, height), column=0.66 * height) as made:
+    with canvas(size, page=(7.2, height), column=max(3.0, 0.31 * len(policies) + 1.2)) as made:
         axes = made.figure.subplots()
         ends: list[LineEnd] = []
         for name in policies:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
@@ -19,6 +21,7 @@ from policysim.figures.curves import (
     NAMES_SHARE,
     checked,
     line_end,
+    merged,
     names_of,
     nonempty,
     telling,
@@ -26,8 +29,8 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, settle
-from policysim.figures.lettering import plain, set_epsilon_axis
-from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, label, looks
+from policysim.figures.lettering import LINE_SPACING, cut, plain, set_epsilon_axis, wrapped
+from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, achieved, days
 
@@ -42,8 +45,8 @@ SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
 ONCE_LOOK = Look("#882255", "*")
 # What stands first, as others are read against it.
 FIRST = (BEST_SCHEDULE, PLAN_ONCE)
-# The ways of `ways_over_days`: what is not named has the last.
-WAY_COLOURS = {BEST_SCHEDULE: "#DDDDDD", PLAN_ONCE: "#E8C4D6", "": "#BFDDEF"}
+# How opaque the fields of `ways_over_days` are that keep nothing and all: words on them can be read in both themes.
+TINTS = (0.06, 0.42)
 
 
 def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
@@ -90,7 +93,7 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     across = 1 if size == "column" else min(2, n_panels)
     down = -(-n_panels // across)
     height = 0.18 * rows["policy"].nunique() + 1.6
-    with canvas(size, page=(9.6 if across > 1 else 7.2, height * down), column=0.8 * height * n_panels) as made:
+    with canvas(size, page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * n_panels) as made:
         grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
         for empty in grid[n_panels:]:
             empty.remove()
@@ -118,7 +121,7 @@ def _proven(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
-    """Which way to spend a total keeps most at each horizon and total: a map, a field for each of both.
+    """The benefit kept at each horizon and total by the way to spend it that keeps most: a map, a field for each.
 
     Parameters
     ----------
@@ -131,7 +134,7 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Returns
     -------
     Figure
-        In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds.
+        In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds; the more, the darker.
 
     Raises
     ------
@@ -141,23 +144,32 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     checked(table, MAP, ["horizon", "total_epsilon", "way", "policy", "benefit_kept", "best", "most_kept"])
     rows = nonempty(table[table["best"].astype(bool)], MAP, "that are the best of their field")
     horizons, totals = sorted(rows["horizon"].unique()), sorted(rows["total_epsilon"].unique())
-    height = 0.55 * len(horizons) + 0.9
-    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=height + 0.2 * len(horizons)) as made:
+    height = 0.55 * len(horizons) + 1.1
+    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=1.0 + 0.66 * len(horizons)) as made:
         axes = made.figure.subplots()
+        font = FontProperties(size=made.font, family=rcParams["font.family"])
+        field = (made.width - 5 * made.font) / len(totals)
         for _, row in rows.iterrows():
             place = totals.index(row["total_epsilon"]), horizons.index(row["horizon"])
-            colour = WAY_COLOURS.get(str(row["way"]), WAY_COLOURS[""])
-            axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
-            kept = achieved(float(row["benefit_kept"]), float(row["most_kept"]))
-            narrow = size == "column"
-            name = str(row["policy"]).replace("-", "-\n") if narrow else row["policy"]
-            axes.text(*place, f"{name}\n{kept}", ha="center", va="center", fontsize=(0.75 if narrow else 1) * made.font)
+            share = min(1.0, max(0.0, float(row["benefit_kept"])))
+            tint = {"facecolor": COLOURS[0], "alpha": TINTS[0] + (TINTS[1] - TINTS[0]) * share}
+            axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, linewidth=0, **tint))
+            name = cut(wrapped(str(row["policy"]), 0.94 * field, font), 2)
+            kept = wrapped(achieved(float(row["benefit_kept"]), float(row["most_kept"])), 0.94 * field, font)
+            axes.text(*place, f"{name}\n{kept}", ha="center", va="center", linespacing=LINE_SPACING)
+        for edge in range(1, max(len(totals), len(horizons))):
+            line = {"color": "white", "linewidth": 2 * thin()}
+            if edge < len(totals):
+                axes.axvline(edge - 0.5, **line)
+            if edge < len(horizons):
+                axes.axhline(edge - 0.5, **line)
         axes.set_xlim(-0.5, len(totals) - 0.5)
         axes.set_ylim(-0.5, len(horizons) - 0.5)
         axes.set_xticks(range(len(totals)), labels=[plain(total) for total in totals])
         axes.set_yticks(range(len(horizons)), labels=[f"{horizon:g}" for horizon in horizons])
         axes.tick_params(length=0)
-        axes.set_xlabel("total ε of the course")
+        axes.grid(visible=False)
+        axes.set_xlabel("total ε of the course; darker: more of the benefit is kept")
         axes.set_ylabel("days")
         axes.set_title("What keeps most, and how much", loc="left", fontweight="bold")
         settle(made)
@@ -205,4 +217,4 @@ def _draw(
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(labelleft=True)
-    return EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / across)
+    return EndLabels(made, axes, merged(ends), width=NAMES_SHARE * made.width / across)

@@ -14,7 +14,7 @@ from matplotlib.font_manager import FontProperties
 from policies.reference import BestFixed, Greedy
 from policysim.figures.curves import MOST_CURVES, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import show_wrapped, wrapped
+from policysim.figures.lettering import cut, show_wrapped, wrapped
 from policysim.figures.looks import COLOURS, GREY, POLICY_GID, canvas, label
 from policysim.question.answer import SizeName
 from policysim.question.words import NEGLIGIBLE, percent, rounded, sensitivity
@@ -73,7 +73,7 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         _stack(axes, parts)
         axes.axvline(0, color=GREY, linewidth=thin(), zorder=3)
         font = FontProperties(size=made.font, family=rcParams["font.family"])
-        labels = [wrapped(label(name), NAMES_SHARE * made.width, font) for name in shown]
+        labels = [cut(wrapped(label(name), NAMES_SHARE * made.width, font), 2) for name in shown]
         axes.set_yticks(range(len(shown)), labels=labels)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
@@ -87,6 +87,7 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
             legend = made.figure.legend(loc="outside right upper", frameon=False)
         for text in legend.get_texts():
             show_wrapped(text, text.get_text(), LEGEND_SHARE[made.narrow] * made.width)
+            text.set_text(cut(text.get_text(), 3))
         settle(made)
     return made.figure
 
@@ -177,7 +178,7 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
         for outcome, weight in zip(table["outcome"], table["weight"], strict=True)
     ]
     places = range(len(table))
-    with canvas(size, page=(7.2, 1.5 + 0.3 * len(table)), column=1.3 + 0.24 * len(table)) as made:
+    with canvas(size, page=(7.2, 1.5 + 0.34 * len(table)), column=1.4 + 0.3 * len(table)) as made:
         axes = made.figure.subplots()
         axes.barh(places, table["sensitivity"], height=0.7, color="#DDDDDD", label=ALONE)
         axes.barh(places, table["contribution"], height=0.36, color=COLOURS[0], label=WITNESS)
@@ -185,7 +186,8 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
             end = max(row["sensitivity"], row["contribution"], 0.0)
             words = f"{sensitivity(row['contribution'])} ({_share(row['share'])} of Δ)"
             axes.annotate(words, (end, place), xytext=(0.5, 0), textcoords="offset fontsize", va="center")
-        axes.set_yticks(places, labels=names)
+        font = FontProperties(size=made.font, family=rcParams["font.family"])
+        axes.set_yticks(places, labels=[cut(wrapped(name, NAMES_SHARE * made.width, font), 2) for name in names])
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")

@@ -59,7 +59,11 @@ def action_probabilities(
     # Four stand better in two rows of two.
     across = min(MOST.get(size, 1), len(patients) if len(patients) != 4 else 2)
     down = -(-len(patients) // across)
-    with canvas(size, page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down), column=0.3 + 1.75 * down) as made:
+    with canvas(
+        size,
+        page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down),
+        column=0.3 + max(1.75, 1.1 + 0.19 * len(drawn)) * down,
+    ) as made:
         grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
         for empty in grid[len(patients) :]:
             empty.remove()

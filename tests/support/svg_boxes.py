@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from policysim.figures.lettering import measurable
+
 # A browser's box of a line of DejaVu Sans reaches from its ascent to its descent, in font sizes.
 ASCENT, DESCENT = 0.928, 0.236
 TEXT = "{http://www.w3.org/2000/svg}text"
@@ -18,7 +20,7 @@ def width(words, size, style):
         weight="bold" if "700" in style or "bold" in style else "normal",
         style="italic" if "italic" in style else "normal",
     )
-    return text_to_path.get_text_width_height_descent(words, font, False)[0]
+    return text_to_path.get_text_width_height_descent(measurable(words), font, False)[0]
 
 
 def text_boxes(svg):
@@ -38,6 +40,12 @@ def text_boxes(svg):
         dx, dy = (across, (-along[1], -along[0])) if turned else (along, across)
         boxes.append((words, (x + dx[0], x + dx[1], y + dy[0], y + dy[1])))
     return boxes
+
+
+def text_sizes(svg):
+    """(words, size) of each line of text of an SVG, in points."""
+    texts = ElementTree.fromstring(svg).iter(TEXT)
+    return [(text.text, float(re.search(r"([\d.]+)px", text.attrib["style"])[1])) for text in texts]
 
 
 def overlap(one, other):

@@ -15,6 +15,7 @@ import policysim as ps
 from policysim import figures, report
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
+from policysim.figures.inline import inline
 from policysim.figures.looks import canvas
 from policysim.question.answer import Drawing
 from policysim.report.deliver import folder_files
@@ -106,3 +107,12 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study,
     assert 'role="img" aria-label="A line."' in section
     assert "<svg" in section
     assert page.count('<figure id="of-my-own">') == 1
+
+
+@every_figure
+def test_on_a_page_every_colour_follows_the_theme_and_the_markup_is_small(drawn, draw, name):
+    svg = figures.to_svg(drawn(draw, name, "page"))
+    page = inline(svg, "f0")
+    assert re.findall(r"(?<!,)#[0-9a-f]{6}\b", page) == []
+    assert len(page.encode()) < 40_000
+    ElementTree.fromstring(page)

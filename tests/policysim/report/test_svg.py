@@ -45,13 +45,13 @@ def lines(svg, least):
     return [line for line in found if len(line) >= least]
 
 
-def test_every_line_is_where_it_was_to_two_tenths_of_a_point(drawn):
+def test_every_line_is_where_it_was_to_three_tenths_of_a_point(drawn):
     before, after = lines(drawn[1], 3), lines(inline(drawn[1], "f0"), 2)
     assert len(before) > 10
     for old in before:
         # Points that lie on a line between others are left out, never its ends.
         ends = [new for new in after if np.abs(new[[0, -1]] - old[[0, -1]]).max() < 0.06]
-        assert min(max(distance(point, new) for point in old) for new in ends) < 0.2
+        assert min(max(distance(point, new) for point in old) for new in ends) < 0.3
 
 
 def test_it_is_less_than_half_the_size_and_keeps_its_words(drawn):

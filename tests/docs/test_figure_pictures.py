@@ -1,0 +1,48 @@
+"""docs/figures.md: a picture for each figure, drawn by a script that runs."""
+
+import importlib.util
+import inspect
+import re
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from policysim import figures
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "figures.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("draw_figures", DOCS / "figures" / "draw.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_function_that_draws_has_a_picture_and_a_call_on_the_page(script):
+    drawing = {
+        name for name in figures.__all__
+        if inspect.isfunction(getattr(figures, name)) and "size" in inspect.signature(getattr(figures, name)).parameters
+    }  # fmt: skip
+    assert drawing == set(script.FIGURES)
+    assert re.findall(r"!\[[^\]]{40,}\]\(figures/(\w+)\.png\)", PAGE).__len__() == len(drawing)
+    for name in drawing:
+        assert f"`figures.{name}(" in PAGE
+        assert f"(figures/{name}.png)" in PAGE
+
+
+def test_pictures_are_small_and_there_are_no_others(script):
+    pictures = {path.stem: path.stat().st_size for path in (DOCS / "figures").glob("*.png")}
+    assert set(pictures) == set(script.FIGURES)
+    assert max(pictures.values()) <= 40_000
+
+
+def test_the_script_draws_what_it_is_asked_for(script, tmp_path):
+    script.draw(tmp_path, ["sensitivity_by_weight", "ways_over_days"])
+    for path in tmp_path.iterdir():
+        assert imread(BytesIO(path.read_bytes())).shape[1] > 400
+    assert {path.stem for path in tmp_path.iterdir()} == {"sensitivity_by_weight", "ways_over_days"}

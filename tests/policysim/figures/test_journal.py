@@ -1,0 +1,161 @@
+"""Figures in a column of a journal, and of hard data: words of at least 6 points, none cut off or on one another."""
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from figure_cases import every_figure, every_size
+from svg_boxes import overlap, text_boxes, text_sizes
+
+from policysim import figures
+
+COLUMN = 85 / 25.4
+LEAST = 6.0
+LONG = "a name of sixty letters, such as those of trials sometimes are"
+EPSILONS = np.geomspace(0.05, 20, 12)
+NAMES = [LONG, "日本語の名前", "שם בעברית", "اسم عربي", "<b>markup</b> & $x_1$", "best-fixed", "greedy", "optimal"]
+
+
+def wrong(figure):
+    """What is too small, cut off, or on something else."""
+    svg = figures.to_svg(figure)
+    boxes, (right, bottom) = text_boxes(svg), (72 * side for side in figure.get_size_inches())
+    small = [words for words, size in text_sizes(svg) if size < LEAST]
+    cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]
+    return small, cut, [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)]
+
+
+@every_figure
+def test_in_a_column_of_85_mm_no_words_are_below_6_points(drawn, draw, name):
+    figure = drawn(draw, name, "column")
+    assert figure.get_figwidth() == pytest.approx(COLUMN)
+    assert wrong(figure) == ([], [], [])
+
+
+def test_words_that_are_too_small_would_be_found(comparison):
+    """The planted mistake."""
+    figure = figures.spent_vs_claimed(comparison, policies=["exponential"], size="column")
+    figure.axes[0].title.set_text("")
+    figure.axes[0].xaxis.label.set_fontsize(5.9)
+    assert wrong(figure)[0] != []
+
+
+def compared(names, *, epsilons=EPSILONS, deaths=True, groups=()):
+    """A comparison by formulas: the names of its policies and groups are what is hard."""
+    rows = []
+    for place, name in enumerate(names):
+        for epsilon in epsilons:
+            for group, level in [("all", "all"), *groups]:
+                kept = np.tanh(epsilon / (1 + place)) - 0.2 * place
+                own = 0.0 if group == "all" else (hash_of(level) % 17) / 17
+                row = {"policy": name, "epsilon": epsilon, "group": group, "level": level, "share": 0.1}
+                row |= {"benefit_kept": kept, "loss": 1 - kept + own, "epsilon_spent": epsilon / (1 + place)}
+                row |= {"better_than_untreated": 0.3, "worse_than_untreated": 0.25, "most_kept": np.tanh(epsilon)}
+                row |= {"difference": kept / 9, "difference_low": kept / 9 - 0.1, "difference_high": kept / 9 + 0.1}
+                rows.append(row | ({"extra_deaths": 1e-3 * (1 - kept), "expected_deaths": 0.01} if deaths else {}))
+    return pd.DataFrame(rows)
+
+
+def hash_of(word):
+    return sum(map(ord, word))
+
+
+def at_one(table):
+    epsilons = table["epsilon"].unique()
+    return table[table["epsilon"] == min(epsilons, key=lambda epsilon: abs(epsilon - 1))]
+
+
+def given(actions, patients):
+    """Probabilities, of which the last action's are 0: it is never given."""
+    chances = np.r_[np.arange(1, len(actions)), 0] / np.arange(1, len(actions)).sum()
+    rows = [
+        ("optimal", epsilon, patient, action, chance)
+        for epsilon in EPSILONS
+        for patient in patients
+        for action, chance in zip(actions, chances, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["policy", "epsilon", "patient", "action", "probability"])
+
+
+def lost(names, outcomes):
+    rows = [(name, one, hash_of(name + one) % 29 - 9) for name in names for one in outcomes]
+    return pd.DataFrame(rows, columns=["policy", "outcome", "lost"])
+
+
+def over_days(names):
+    rows = [
+        (name, "all", horizon, total, np.tanh(total / (1 + place)) - 0.1 * place, 1.0)
+        for place, name in enumerate(names)
+        for horizon in (1, 7, 30)
+        for total in (1.0, 10.0)
+    ]
+    columns = ["policy", "group", "horizon", "total_epsilon", "benefit_kept", "most_kept"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def mapped(names):
+    table = over_days(names).sample(frac=1, random_state=1)
+    return table.assign(way="daily", best=~table.duplicated(["horizon", "total_epsilon"]))
+
+
+FORTY = [("ward", f"ward {place}") for place in range(30)] + [
+    (LONG, "日本語"),
+    *((LONG, f"{i} {LONG}") for i in range(9)),
+]
+MANY = [f"{place} {LONG}" for place in range(12)]
+outcomes = [*NAMES, "death"]
+HARD = {
+    "names": lambda size: figures.frontier(compared(NAMES), size=size),
+    "twelve policies": lambda size: figures.frontier(compared(MANY), size=size),
+    "one epsilon": lambda size: figures.frontier(compared(NAMES, epsilons=[1.0]), size=size),
+    "no deaths": lambda size: figures.frontier(compared(NAMES[:3], deaths=False), size=size),
+    "spent": lambda size: figures.spent_vs_claimed(compared(NAMES), size=size),
+    "one epsilon spent": lambda size: figures.spent_vs_claimed(compared(NAMES, epsilons=[1.0]), size=size),
+    "forty groups": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY)), size=size),
+    "one group": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY[-1:])), size=size),
+    "forty groups of a trial": lambda size: figures.forest(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
+    "twelve actions": lambda size: figures.action_probabilities(given(MANY, [LONG, "日本語"]), size=size),
+    "hard actions": lambda size: figures.action_probabilities(given(NAMES, ["שם", "x", "y", "z"]), size=size),
+    "marks": lambda size: figures.icon_array(at_one(compared([LONG])), policy=LONG, size=size),
+    "marks without deaths": lambda size: figures.icon_array(
+        at_one(compared(["x"], deaths=False)), policy="x", size=size
+    ),
+    "parts": lambda size: figures.benefit_parts(lost(NAMES, outcomes), size=size),
+    "days": lambda size: figures.value_over_days(over_days(NAMES), size=size),
+    "map": lambda size: figures.ways_over_days(mapped(NAMES), size=size),
+    "losses": lambda size: figures.patient_losses(quantiles(NAMES), size=size),
+    "weights": partial(lambda size: figures.sensitivity_by_weight(drivers(NAMES), size=size)),
+}
+
+
+def quantiles(names):
+    shares = (np.arange(50) + 0.5) / 50
+    frames = [
+        pd.DataFrame({"policy": name, "quantile": shares, "loss": np.maximum(0, shares - 0.1 * place) ** 3})
+        for place, name in enumerate(names)
+    ]
+    return pd.concat(frames)
+
+
+def drivers(names):
+    rows = [(name, 1.0, 2.0, 1.0 / (1 + place), 1 / len(names)) for place, name in enumerate(names)]
+    return pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution", "share"])
+
+
+@every_size
+@pytest.mark.parametrize("hard", HARD)
+def test_of_hard_data_each_figure_stays_whole(hard, size):
+    figure = HARD[hard](size)
+    small, cut, overlapping = wrong(figure)
+    assert (small, cut, overlapping) == ([], [], [])
+
+
+@pytest.mark.parametrize("hard", ["names", "hard actions", "marks"])
+def test_letters_of_other_scripts_are_drawn_without_warnings_and_kept_in_the_page(hard):
+    """Warnings are errors in tests."""
+    figure = HARD[hard]("column")
+    assert figures.to_png(figure) and figures.to_pdf(figure)
+    svg = figures.to_svg(figure)
+    assert "<b>" not in svg

@@ -1,0 +1,124 @@
+"""Colours of figures on a page: one list with a light and a dark value each, readable in both; groups of policies."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from policies.catalogue import CATALOGUE
+from policysim import figures, report
+from policysim.figures.described import LOOKS
+from policysim.figures.inline import inline
+from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS
+
+STYLE = (Path(report.__file__).parent / "templates" / "style.css").read_text()
+BLOCK = STYLE[: STYLE.index("/* the end of figures */")]
+TEXT, MARK = 4.5, 3.0
+# What is drawn behind, beside or between, and tells nothing by itself.
+BACKGROUND = {"paper", "line", "shade", "stripe"}
+
+
+def listed(block):
+    return {name: "#" + "".join(2 * c for c in code) if len(code) == 3 else f"#{code}"
+            for name, code in re.findall(r"--c-(\w+): #([0-9a-f]{6}|[0-9a-f]{3});", block)}  # fmt: skip
+
+
+light = listed(BLOCK[: BLOCK.index("@media")])
+dark = listed(BLOCK[BLOCK.index("@media") : BLOCK.index("svg {")])
+
+
+def luminance(colour):
+    codes = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [code / 12.92 if code <= 0.04045 else ((code + 0.055) / 1.055) ** 2.4 for code in codes]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    """As WCAG 2.2 defines it."""
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def mixed(colour, paper, share):
+    """A colour that is so opaque, on paper."""
+    parts = [[int(each[place : place + 2], 16) for place in (1, 3, 5)] for each in (colour, paper)]
+    return "#" + "".join(f"{round(share * one + (1 - share) * two):02x}" for one, two in zip(*parts, strict=True))
+
+
+def test_each_colour_of_figures_is_listed_once_with_a_light_and_a_dark_value():
+    assert set(light) == set(dark) == {*NAMED_COLOURS.values(), "marker"}
+    assert {name: light[name] for name in NAMED_COLOURS.values()} == {
+        name: code.lower() for code, name in NAMED_COLOURS.items()
+    }
+    used = {*COLOURS, *(look.colour for look in LEVELS), *(colour for colour, *_ in LOOKS)}
+    used |= {CATALOGUE[name].look.colour for name in CATALOGUE.built_in}
+    assert used <= set(NAMED_COLOURS)
+
+
+@pytest.mark.parametrize("theme", [light, dark], ids=["light", "dark"])
+def test_words_and_marks_stand_out_in_both_themes(theme):
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for behind in ("paper", "stripe"):
+        assert contrast(theme["black"], theme[behind]) >= TEXT
+    # "no mechanism can" stands on what is shaded, and names of fields on a map on tints of blue.
+    assert contrast(theme["black"], mixed(theme["shade"], theme["paper"], 0.45)) >= TEXT
+    assert contrast(theme["black"], mixed(theme["blue"], theme["paper"], 0.42)) >= TEXT
+    for name in set(theme) - BACKGROUND:
+        assert contrast(theme[name], theme["paper"]) >= MARK, name
+
+
+@pytest.fixture(scope="module")
+def drawn(full):
+    return [figures.frontier(full.table), figures.spent_vs_claimed(full.table)]
+
+
+def test_every_colour_on_a_page_is_one_that_follows_the_theme(drawn):
+    for place, figure in enumerate(drawn):
+        page = inline(figures.to_svg(figure), f"f{place}")
+        assert re.findall(r"(?<!,)#[0-9a-f]{6}\b", page) == []
+        names = re.findall(r"var\(--c-(\w+),#[0-9a-f]{6}\)", page)
+        assert names and set(names) <= set(light)
+        # Files do not depend on a page.
+        assert "var(" not in figures.to_svg(figure)
+
+
+def test_what_belongs_to_a_policy_stands_in_a_group_with_its_name(drawn, full):
+    root = ElementTree.fromstring(inline(figures.to_svg(drawn[0]), "f0"))
+    groups = root.findall(".//g[@data-policy]")
+    names = {group.get("data-policy") for group in groups}
+    assert names == set(full.table["policy"])
+    for name in names:
+        parts = [part.tag for group in groups if group.get("data-policy") == name for part in group.iter()]
+        assert "path" in parts or "use" in parts
+    told = {part.text for group in groups for part in group.iter("text")}
+    assert not told & {"Benefit kept", "0%"}
+    identifiers = re.findall(r'\bid="([^"]*)"', figures.to_svg(drawn[0]))
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_styles_that_figures_of_a_page_share_are_said_once(drawn):
+    styles = {}
+    pages = [inline(figures.to_svg(figure), f"f{place}", styles=styles) for place, figure in enumerate(drawn)]
+    rules = [rule for page in pages for rule in re.findall(r"\.[\w]+\{([^}]*)\}", page)]
+    assert len(rules) == len(set(rules)) == len(styles)
+    assert set(re.findall(r'class="([^"]+)"', "".join(pages))) <= set(styles.values())
+
+
+def test_a_page_has_a_narrow_version_of_each_figure_whose_words_would_be_too_small(full):
+    for figure in re.findall(r"<figure id=.*?</figure>", full.page, re.DOTALL):
+        name = re.search(r'id="([^"]+)"', figure)[1]
+        widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) ', figure)]
+        assert len(widths) == (1 if name == "icon-array" else 2)
+        # At 368 pixels, what is left of 400, words of the smallest figure have 11 pixels or more.
+        size = 9 if name == "icon-array" else 7.5
+        assert size * 368 / min(widths) >= 11 - 1e-6
+
+
+def test_the_thousand_marks_of_a_page_are_small(full):
+    (figure,) = re.findall(r'<figure id="icon-array">.*?</figure>', full.page, re.DOTALL)
+    (icons,) = re.findall(r"<g data-icons.*?</g>", figure)
+    assert icons.count("<path") == 1000
+    assert set(re.findall(r'class="(\w)"', icons)) <= set("bswd")
+    assert all(f"[data-icons] .{name} " in BLOCK for name in "bswd")
+    assert len(figure.encode()) <= 40_000
