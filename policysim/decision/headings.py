@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 from markupsafe import Markup
 
-from policies.reference import Greedy
+from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
-from policysim.question import words
 from policysim.question.shown import of_hundred, of_thousand, percent, percent_up, plain, rounded, rounded_down
 from policysim.question.words import NEGLIGIBLE
 from policysim.study.slider import Slider
@@ -92,7 +91,8 @@ def _policies(findings: Findings) -> Markup:
     elif better in (0, len(kept)):
         said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms {'are' if better else 'is'} worth more"
     else:
-        said = f"{'one' if better == 1 else better} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
+        some = "one" if better == 1 else better
+        said = f"{some} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
     return Markup("At ε = {}, {} than one treatment for all").format(plain(findings.epsilon), said)
 
 
@@ -140,15 +140,23 @@ def rounded_times(times: float) -> str:
 
 
 def _parts(parts: pd.DataFrame, policy: str) -> Markup:
-    """What makes up most of the loss."""
-    mine = parts[parts["policy"] == policy]
-    lost = mine[mine["lost"] > NEGLIGIBLE]
-    if lost.empty:
+    """In which outcome a policy gains most, and in which it loses most, against one treatment for all."""
+    lost = parts.pivot_table(index="outcome", columns="policy", values="lost", sort=False)
+    if not {policy, BestFixed.name} <= set(lost.columns):
         return NONE
-    total, most = float(lost["lost"].sum()), lost.loc[lost["lost"].idxmax()]
-    what = "the costs of treatments" if most["outcome"] == COSTS else f"“{str(most['outcome']).replace('_', ' ')}”"
-    share = float(most["lost"]) / total
-    return Markup("{} makes up {} of what {} loses").format(what, words.percent(share), policy)
+    gained = lost[BestFixed.name] - lost[policy]
+    said = [
+        Markup("{} most in {}").format(verb, _outcome(str(name)))
+        for verb, name, change in (("gains", gained.idxmax(), gained.max()), ("loses", gained.idxmin(), -gained.min()))
+        if change > NEGLIGIBLE
+    ]
+    if not said:
+        return Markup("{} is as one treatment for all in every outcome").format(policy)
+    return Markup("Against one treatment for all, {} {}").format(policy, Markup(" and ").join(said))
+
+
+def _outcome(name: str) -> str:
+    return "the costs of treatments" if name == COSTS else f"“{name.replace('_', ' ')}”"
 
 
 def _observer(findings: Findings) -> Markup:
@@ -157,10 +165,10 @@ def _observer(findings: Findings) -> Markup:
         return NONE
     most = findings.beliefs.strongest
     rises = most.most - most.before >= most.before - most.least
-    return Markup("Under {} an observer’s belief in “{}” {} from {} to {} of 100").format(
+    return Markup("At ε = {}, {} moves an observer’s belief in “{}” from {} to {} of 100").format(
+        plain(findings.epsilon),
         findings.beliefs.policy,
         most.words,
-        "rises" if rises else "falls",
         of_hundred(most.before),
         of_hundred(most.most if rises else most.least),
     )

@@ -9,6 +9,7 @@
   const drawn = all("[data-policy]");
   const rows = all("[data-row]");
   const names = all(".policy-shown");
+  const icons = all("[data-icons]");
   const start = { epsilon: String(numbers.epsilons[slider.value]), policy: choice.value };
   const minus = (text) => text.replace(/-/g, "−");
 
@@ -60,6 +61,37 @@
     return value === null ? ["", "–"] : [value, (written[name] ?? rounded)(Number(value))];
   }
 
+  // Of 1,000 patients, so many are of each class; those who die in addition are the last marks, of any class.
+  function patients(position) {
+    const policy = numbers.policies[choice.value];
+    const [better, worse] = ["better_than_untreated", "worse_than_untreated"].map((name) => at(policy[name], position));
+    const shares = [better, Math.max(0, 1 - better - worse), worse].map((share) => 1000 * share);
+    const counts = shares.map((share) => Math.floor(share + 1e-6));
+    const order = [0, 1, 2].sort((a, b) => counts[a] - shares[a] - (counts[b] - shares[b]));
+    for (const place of order.slice(0, 1000 - counts[0] - counts[1] - counts[2])) counts[place] += 1;
+    return [...counts, policy.extra_deaths ? 1000 * at(policy.extra_deaths, position) : null];
+  }
+
+  function draw(group, position) {
+    const [better, same, worse, died] = patients(position);
+    const alive = 1000 - Math.max(0, Math.round(died ?? 0));
+    [...group.children].forEach((mark, place) => {
+      const kind = place >= alive ? "d" : place < better ? "b" : place < better + same ? "s" : "w";
+      mark.setAttribute("class", kind);
+    });
+    const said = { "get a treatment better": better, "get none": same, "get a treatment worse": worse };
+    for (const text of group.ownerSVGElement.querySelectorAll("text")) {
+      const words = text.textContent;
+      if (words.startsWith("1,000 patients under")) {
+        text.textContent = `1,000 patients under ${choice.value}, at ε = ${numbers.labels[position]}`;
+      }
+      const after = words.replace(/^\S+ /, "");
+      const kind = Object.keys(said).find((start) => after.startsWith(start));
+      if (kind) text.textContent = `${said[kind].toLocaleString("en-US")} ${after}`;
+      if (after.startsWith("die ")) text.textContent = `${rounded(died)} ${after}`;
+    }
+  }
+
   function show() {
     const position = Number(slider.value);
     const label = numbers.labels[position];
@@ -81,6 +113,7 @@
     for (const figure of new Set(drawn.map((each) => each.ownerSVGElement))) {
       figure.classList.toggle("choosing", figure.querySelector("[data-policy].chosen") !== null);
     }
+    for (const group of icons) draw(group, position);
     for (const row of rows) row.classList.toggle("chosen", row.dataset.row === choice.value);
   }
 

@@ -1,0 +1,270 @@
+"""The page of a decision follows its slider: what it shows is in its files, and its address says what is shown."""
+
+import io
+import math
+import re
+from dataclasses import dataclass
+
+import pandas as pd
+import pytest
+from report_pages import make_report
+from small_studies import STUDY
+
+from policysim.question import words
+
+# At these, and at others than the study's own.
+SHOWN = [(0.5, "randomized-response"), (4.0, "exponential"), (1.0, "optimal"), (4.0, "greedy"), (0.5, "best-fixed")]
+# Of one scale.
+SIZES = 5
+MOST_CHARACTERS = 75
+COVID_ON_PAPER = 6
+
+
+@dataclass(frozen=True)
+class Made:
+    """A page in a folder, and the tables that are beside it."""
+
+    path: object
+    comparison: pd.DataFrame
+    examples: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked")
+    text = STUDY.replace('"exponential", "rand', '"exponential", "optimal", "rand')
+    report = make_report(folder, text, prices=True)
+    for name, content in report.files.items():
+        if "/" not in name:
+            (folder / name).write_bytes(content)
+    tables = (pd.read_csv(io.BytesIO(report.files[name])) for name in ("comparison.csv", "examples.csv"))
+    return Made(folder / "report.html", *tables)
+
+
+@pytest.fixture
+def page(open_page, made):
+    with open_page(made.path, 1000) as visit:
+        yield visit.page
+        assert visit.errors == []
+        assert all(asked.startswith(made.path.as_uri()) for asked in visit.requests)
+
+
+def choose(page, epsilon, policy):
+    page.evaluate(
+        """([epsilon, policy]) => {
+             const numbers = JSON.parse(document.getElementById("numbers").textContent);
+             const slider = document.getElementById("epsilon"), choice = document.getElementById("policy");
+             slider.value = numbers.epsilons.indexOf(epsilon);
+             choice.value = policy;
+             for (const control of [slider, choice]) control.dispatchEvent(new Event("input"));
+             choice.dispatchEvent(new Event("change"));
+           }""",
+        [epsilon, policy],
+    )
+
+
+def shown(page, name):
+    return page.locator(f'[data-show="{name}"]').first.inner_text()
+
+
+def state(page):
+    return page.evaluate(
+        """() => [document.getElementById("epsilon-shown").textContent, document.getElementById("policy").value]"""
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
+def test_the_numbers_are_those_of_the_comparison(page, made, epsilon, policy):
+    choose(page, epsilon, policy)
+    table = made.comparison
+    rows = table[(table["epsilon"] == epsilon) & (table["policy"] == policy)].set_index(["group", "level"])
+    row = rows.loc[("all", "all")]
+    assert shown(page, "extra_deaths") == words.events(row["extra_deaths"], 100_000, sign=True)
+    assert shown(page, "worse_than_untreated") == words.of_thousand(row["worse_than_untreated"])
+    assert shown(page, "guess_rate") == words.guess_rate(row["guess_rate"])
+    assert shown(page, "benefit_kept") == words.percent(row["benefit_kept"])
+    assert shown(page, "loss") == words.rounded(row["loss"])
+    for place, loss in enumerate(rows.drop(("all", "all"))["loss"]):
+        assert shown(page, f"g:{place}") == words.rounded(loss)
+
+
+@pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
+def test_the_patients_get_what_the_examples_say(page, made, epsilon, policy):
+    choose(page, epsilon, policy)
+    rows = made.examples[(made.examples["epsilon"] == epsilon) & (made.examples["policy"] == policy)]
+    for place, (_, chosen) in enumerate(rows.groupby("patient", sort=False)):
+        for action, share in zip(chosen["action"], chosen["probability"], strict=True):
+            bar = page.locator(f'[data-show="p:{place}:{action}"]')
+            assert bar.inner_text() == words.percent(share)
+            assert float(bar.evaluate("bar => bar.style.getPropertyValue('--p')")) == pytest.approx(share, abs=0.005)
+
+
+@pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
+def test_a_thousand_marks_are_those_of_the_comparison(page, made, epsilon, policy):
+    choose(page, epsilon, policy)
+    table = made.comparison
+    row = table[(table["epsilon"] == epsilon) & (table["policy"] == policy) & (table["group"] == "all")].iloc[0]
+    classes = page.evaluate("[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)")
+    died = max(0, round(1000 * row["extra_deaths"]))
+    assert len(classes) == 1000
+    assert classes.count("d") == died
+    # Those who die are of any of the classes, and the last.
+    assert abs(classes.count("b") - 1000 * row["better_than_untreated"]) <= 1 + died
+    assert abs(classes.count("w") - 1000 * row["worse_than_untreated"]) <= 1 + died
+
+
+def test_the_chosen_policy_is_emphasised_wherever_it_is_drawn_or_listed(page):
+    choose(page, 4.0, "exponential")
+    drawn = page.evaluate("[...document.querySelectorAll('[data-policy].chosen')].map(each => each.dataset.policy)")
+    listed = page.evaluate("[...document.querySelectorAll('tr.chosen')].map(row => row.dataset.row)")
+    assert set(drawn) == set(listed) == {"exponential"}
+    assert set(page.locator(".policy-shown").all_inner_texts()) == {"exponential"}
+
+
+def test_a_link_shows_what_was_seen_and_back_undoes_one_visit_to_a_control(page):
+    choose(page, 4.0, "exponential")
+    link = page.url
+    assert link.endswith("#epsilon=4&policy=exponential")
+    said = shown(page, "extra_deaths")
+    page.reload()
+    assert state(page) == ["4", "exponential"]
+    assert shown(page, "extra_deaths") == said
+    page.focus("#epsilon")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert state(page) == ["0.5", "exponential"]
+    page.select_option("#policy", "optimal")
+    assert state(page) == ["0.5", "optimal"]
+    page.go_back()
+    assert state(page) == ["0.5", "exponential"]
+    page.go_back()
+    assert state(page) == ["4", "exponential"]
+    page.go_forward()
+    assert state(page) == ["0.5", "exponential"]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        "#epsilon=17&policy=exponential-mine",
+        "#epsilon=NaN",
+        "#policy=__proto__",
+        "#policy=constructor",
+        "#nothing",
+        "#%",
+    ],
+)
+def test_what_the_page_does_not_have_is_not_taken_from_an_address(page, made, foreign):
+    page.goto("about:blank")
+    page.goto(made.path.as_uri() + foreign)
+    assert state(page) == ["1", "optimal"]
+
+
+def test_a_link_of_the_contents_keeps_what_is_chosen(page):
+    choose(page, 4.0, "exponential")
+    page.locator(".contents summary").click()
+    page.locator('.contents a[href="#groups"]').click()
+    assert page.url.endswith("#epsilon=4&policy=exponential&at=groups")
+    page.reload()
+    assert state(page) == ["4", "exponential"]
+    assert page.evaluate("document.getElementById('groups').getBoundingClientRect().top") < 300
+
+
+def test_arrow_keys_move_and_one_short_summary_is_said(page):
+    region = page.locator("[aria-live=polite]")
+    assert region.count() == 1
+    assert not region.inner_text()
+    page.focus("#epsilon")
+    page.keyboard.press("ArrowRight")
+    assert state(page) == ["4", "optimal"]
+    said = region.inner_text()
+    assert said.startswith("optimal at ε = 4: ")
+    assert shown(page, "extra_deaths") in said
+    assert len(said) < 250
+    assert page.evaluate("getComputedStyle(document.getElementById('epsilon')).outlineStyle") == "solid"
+
+
+def test_the_contents_stand_beside_a_wide_page_and_are_a_menu_on_a_narrow_one(open_page, made):
+    for width, beside in ((1400, True), (400, False)):
+        with open_page(made.path, width) as visit:
+            link = visit.page.locator('.contents a[href="#groups"]')
+            assert link.is_visible() == beside
+            if beside:
+                visit.page.evaluate("scrollTo(0, 3000)")
+                assert visit.page.locator(".contents").bounding_box()["y"] == 0
+
+
+@pytest.mark.parametrize("size", ["16px", "24px", "32px"])
+def test_large_type_breaks_nothing(open_page, made, size):
+    with open_page(made.path, 400) as visit:
+        visit.page.add_style_tag(content=f"html {{ font-size: {size}; }}")
+        found = visit.layout()
+        assert found["wide"] == []
+        assert found["cut"] == []
+
+
+def test_there_is_one_scale_of_text_and_no_line_is_too_long(open_page, made):
+    with open_page(made.path, 1400) as visit:
+        sizes = visit.page.evaluate(
+            """() => [...new Set([...document.querySelectorAll("body *:not(svg *, script, style, option)")]
+                 .filter(each => [...each.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+                 .map(each => getComputedStyle(each).fontSize))]"""
+        )
+        assert len(sizes) <= SIZES, sizes
+        longest = visit.page.evaluate(
+            """() => Math.max(...[...document.querySelectorAll("main :is(p, li, dd, figcaption)")].flatMap(each => {
+                 const range = document.createRange(), lines = new Map();
+                 const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
+                 while (walker.nextNode()) {
+                   for (let place = 0; place < walker.currentNode.length; place += 1) {
+                     range.setStart(walker.currentNode, place);
+                     range.setEnd(walker.currentNode, place + 1);
+                     const top = Math.round(range.getBoundingClientRect().bottom / 8);
+                     lines.set(top, (lines.get(top) ?? 0) + 1);
+                   }
+                 }
+                 return [...lines.values()];
+               }))"""
+        )
+        assert longest <= MOST_CHARACTERS * 1.1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_either_theme(open_page, made, theme):
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
+
+    with open_page(made.path, 1000) as visit:
+        visit.page.emulate_media(color_scheme=theme)
+        background = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        light = sum(map(int, re.findall(r"\d+", background)[:3])) / 3 > 128
+        assert light == (theme == "light")
+        visit.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+        violations = Axe().run(visit.page).response["violations"]
+        assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in violations] == []
+
+
+def pages_of(page):
+    return len(re.findall(rb"/Type\s*/Page[^s]", page.pdf(format="A4", prefer_css_page_size=True)))
+
+
+def test_on_paper_what_is_folded_stays_so_and_the_control_is_left_out(page):
+    page.emulate_media(media="print")
+    assert not page.locator("#control").is_visible()
+    assert not any(details.is_visible() for details in page.locator("details").all())
+    assert page.locator(".strip").is_visible()
+    assert pages_of(page) <= COVID_ON_PAPER
+
+
+def test_covid_has_at_most_six_pages_on_paper(open_page, report):
+    if report.parent.name != "covid":
+        pytest.skip("another report")
+    with open_page(report, 1000) as visit:
+        assert pages_of(visit.page) <= COVID_ON_PAPER
+
+
+def test_a_rate_that_rounds_up_is_written_as_the_page_writes_it(page):
+    """The script's rounding, against that of Python, for the guess rates of every policy and epsilon."""
+    for epsilon in (0.5, 1.0, 4.0):
+        right = 1 / (1 + math.exp(-epsilon))
+        choose(page, epsilon, "optimal")
+        assert f"at most {words.of_100(right)} of 100 times" in page.locator('[data-show="odds"]').inner_text()
