@@ -182,7 +182,8 @@ def _row(card: Card) -> str:
     """A row of the table: the picture, and all else."""
     report = f"{card.folder}/report.html"
     picture = (
-        f'<a href="{report}"><img src="{card.folder}/{card.pictures[0]}" width="{PICTURE_WIDTH}" alt="{_attribute(card.seen)}"></a>'
+        f'<a href="{report}"><img src="{card.folder}/{card.pictures[0]}" width="{PICTURE_WIDTH}" '
+        f'alt="{_attribute(card.seen)}"></a>'
         if card.pictures
         else ""
     )
