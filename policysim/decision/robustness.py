@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from envs.cohort import sample_patients
 from envs.scenario import DEATH
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
@@ -36,7 +35,8 @@ REDRAWS = 200
 KEPT, BENEFIT = "benefit_kept", "benefit"
 # The share of redraws between the ends of a range.
 WITHIN = 0.9
-N_PATIENTS = 10_000
+# Records that redraws are evaluated on: all, or about so many that are drawn.
+N_RECORDS = 10_000
 # Differences between values that only rounding makes: of their range, and of the largest of them.
 TIE, ROUNDING = 1e-9, 1e-12
 
@@ -74,8 +74,8 @@ class Robustness:
         It held in `holds` of `redraws`.
     first_holds : int
         The first of the ranking was the first in so many.
-    n_patients : int
-        Sampled patients on which each redraw was evaluated.
+    n_records : int
+        Records on which each redraw was evaluated: all that are possible, or those that were drawn.
     spread : float
         Of the numbers without an interval, as a standard deviation on the log scale.
     n_stated, n_default : int
@@ -88,7 +88,7 @@ class Robustness:
     holds: int
     redraws: int
     first_holds: int
-    n_patients: int
+    n_records: int
     spread: float
     n_stated: int
     n_default: int
@@ -106,7 +106,7 @@ def robustness(
     The uncertain numbers of the model are redrawn (`policysim.decision.redraws`): the effects and costs of all
     treatments, and whatever else states an interval. The best treatment for each and the best one for all, against
     which benefit is measured, know the redrawn numbers; the policies, made on all records, do not. Each redraw is
-    evaluated on the same sampled patients.
+    evaluated on the same records: all that are possible, or, where these are more than 10,000, as many that are drawn.
 
     Parameters
     ----------
@@ -141,7 +141,9 @@ def robustness(
         for key, quantity in quantities.items():
             found[key].append(quantity)
         progress.advance()
-    return Robustness(stated, same, REDRAWS, first, N_PATIENTS, SPREAD, draws.n_stated, draws.n_default, _ranges(found))
+    return Robustness(
+        stated, same, REDRAWS, first, len(sample.records), SPREAD, draws.n_stated, draws.n_default, _ranges(found)
+    )
 
 
 def how_drawn(found: Robustness) -> str:
@@ -171,10 +173,26 @@ class _Sample:
 
     @classmethod
     def of(cls, problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
-        """Patients drawn from the prior."""
-        records, counts = np.unique(sample_patients(problem.prior, N_PATIENTS, rng), return_counts=True)
-        allowed = None if problem.admissible is None else problem.admissible[records]
-        return cls(records, counts / N_PATIENTS, allowed)
+        """All records, or a sample in which those are likelier with whom more is at stake.
+
+        Most of what is lost is lost by few: of patients drawn from the prior, too few would be among them. So a record
+        comes with a chance in proportion to the prior times what is at stake, relative to its mean, in utility and in
+        each outcome, plus 1, and stands for the fewer patients the likelier it is (importance sampling; Kahn & Marshall
+        1953). Records are drawn at equal steps of the sum of these chances, from one random start (systematic sampling).
+        """
+        possible = np.flatnonzero(problem.prior)
+        shares = problem.prior[possible]
+        if len(possible) > N_RECORDS:
+            chances = shares * _stakes(problem, possible)
+            ends = np.cumsum(chances)
+            steps = (np.arange(N_RECORDS) + rng.random()) / N_RECORDS * ends[-1]
+            # The last step may round up to the whole sum.
+            drawn = np.minimum(np.searchsorted(ends, steps, side="right"), len(ends) - 1)
+            places, counts = np.unique(drawn, return_counts=True)
+            possible, shares = possible[places], counts * shares[places] / chances[places]
+            shares /= shares.sum()
+        allowed = None if problem.admissible is None else problem.admissible[possible]
+        return cls(possible, shares, allowed)
 
     def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
         """What a policy that is made on all records gives to these, (m, k)."""
@@ -193,6 +211,16 @@ class _Sample:
         harms = {name: probabilities[:, :, place] for name, place in places.items()}
         hidden = AnyRecord() if self.admissible is None else _who_allow_the_same(self.admissible)
         return DecisionProblem(utilities, self.shares, hidden, scenario.actions, admissible=self.admissible), harms
+
+
+def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
+    """1, and what lies between the treatments of each record in utility and each outcome, relative to its mean, (m,)."""
+    stakes = np.ones(len(records))
+    for table in (problem.utilities, *problem.outcomes.values()):
+        between = np.ptp(table[records], axis=1)
+        mean = problem.prior[records] @ between
+        stakes += between / mean if mean > 0 else 0.0
+    return stakes
 
 
 def _who_allow_the_same(admissible: NDArray[np.bool_]) -> Listed:
