@@ -178,7 +178,7 @@ class _Sample:
         Most of what is lost is lost by few: of patients drawn from the prior, too few would be among them. So a record
         comes with a chance in proportion to the prior times what is at stake, relative to its mean, in utility and in
         each outcome, plus 1, and stands for the fewer patients the likelier it is (importance sampling; Kahn & Marshall
-        1953). Records are drawn at equal steps of the sum of these chances, from one random start (systematic sampling).
+        1953). Records are drawn at equal steps of the sum of the chances, from one random start (systematic sampling).
         """
         possible = np.flatnonzero(problem.prior)
         shares = problem.prior[possible]
@@ -214,7 +214,7 @@ class _Sample:
 
 
 def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
-    """1, and what lies between the treatments of each record in utility and each outcome, relative to its mean, (m,)."""
+    """1 plus what lies between treatments in utility and each outcome, relative to its mean, (m,) of each record."""
     stakes = np.ones(len(records))
     for table in (problem.utilities, *problem.outcomes.values()):
         between = np.ptp(table[records], axis=1)
