@@ -42,6 +42,7 @@ from policysim.question.words import (
     events,
     left_out_lines,
     percent,
+    plain,
     population,
     rounded,
     wrap,
@@ -225,6 +226,7 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
         description(question),
         draw,
         tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
+        seen=_course_seen(question, table),
     )
 
 
@@ -253,6 +255,15 @@ def _card(question: DaysQuestion, best: pd.DataFrame) -> list[Drawing]:
     ]
 
 
+def _course_seen(question: DaysQuestion, table: pd.DataFrame) -> str:
+    rows = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
+    told = []
+    for name, of in rows.sort_values("total_epsilon").groupby("policy", sort=False):
+        pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
+        told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
+    return f"Benefit kept over {days(question.horizon)} at each total ε: {'; '.join(told)}."
+
+
 def _map(found: pd.DataFrame) -> Drawing:
     def draw(size: SizeName) -> Figure:
         from policysim import figures  # noqa: PLC0415
@@ -267,6 +278,12 @@ def _map(found: pd.DataFrame) -> Drawing:
         "one does.",
         draw,
         tidy(found.drop(columns="value")),
+        seen="; ".join(
+            f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
+            f"{achieved(row['benefit_kept'], row['most_kept'])}"
+            for row in found[found["best"].astype(bool)].to_dict("records")
+        )
+        + ".",
     )
 
 

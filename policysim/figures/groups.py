@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
@@ -33,7 +32,7 @@ ACROSS = {"page": 4, "column": 2, "slide": 4}
 MOST_ROWS = 24
 # The height of a row whose name has one line, and two, inches.
 ROW = {"page": (0.2, 0.33), "column": (0.19, 0.25), "slide": (0.2, 0.33)}
-# Features between whose groups losses differ by no more than this share of the largest loss are told in words.
+# Features whose groups lose what everyone loses, to within this share of the largest loss, are told in words.
 FLAT = 0.02
 LOST = "utility lost per patient, against the best treatment for each"
 BAND = "Bars: 95 % intervals of the estimates (sampling error)."
@@ -101,20 +100,20 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
 
 
 def flat_features(rows: pd.DataFrame) -> list[str]:
-    """The features between whose groups no policy's losses differ by more than 2 % of the largest loss.
+    """The features whose groups all lose what everyone loses, under each policy, to within 2 % of the largest loss.
 
     Where that is so of every feature, none is left out.
 
     Parameters
     ----------
     rows : DataFrame
-        Of a comparison at one epsilon: policy, group, loss.
+        Of a comparison at one epsilon, with the rows of everyone: policy, group, loss.
     """
+    everyone = rows[rows["group"] == ALL].set_index("policy")["loss"]
     groups = rows[rows["group"] != ALL]
-    room = FLAT * float(rows["loss"].abs().max())
-    spread = groups.groupby(["group", "policy"], sort=False)["loss"].agg(np.ptp).groupby("group", sort=False).max()
-    flat = [str(name) for name, width in spread.items() if width <= room]
-    return flat if len(flat) < len(spread) else []
+    apart = (groups["loss"] - groups["policy"].map(everyone)).abs().groupby(groups["group"], sort=False).max()
+    flat = [str(name) for name, most in apart.items() if most <= FLAT * float(rows["loss"].abs().max())]
+    return flat if len(flat) < len(apart) else []
 
 
 def flat_words(flat: Sequence[str]) -> str:
@@ -122,7 +121,7 @@ def flat_words(flat: Sequence[str]) -> str:
     if not flat:
         return ""
     names = in_a_row([name.replace("_", " ") for name in flat], "and")
-    return f"No difference above {percent(FLAT)} of the largest loss between the groups of: {names}."
+    return f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {names}."
 
 
 def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:

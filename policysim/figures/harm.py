@@ -105,4 +105,7 @@ def _line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> None:
     xs, ys = count * rows[harm], rows["benefit_kept"]
     axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
     words = f"ε = {plain(rows['epsilon'].iloc[0])}"
-    axes.annotate(words, (xs.iloc[-1], ys.iloc[-1]), xytext=(0.5, 0.1), textcoords="offset fontsize", va="center")
+    # What crosses the words is paler than they are.
+    box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
+    at = (xs.iloc[-1], ys.iloc[-1])
+    axes.annotate(words, at, xytext=(0.5, 0.1), textcoords="offset fontsize", va="center", bbox=box, zorder=4)

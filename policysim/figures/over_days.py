@@ -152,13 +152,13 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         for _, row in rows.iterrows():
             place = totals.index(row["total_epsilon"]), horizons.index(row["horizon"])
             share = min(1.0, max(0.0, float(row["benefit_kept"])))
-            tint = {"facecolor": COLOURS[0], "alpha": TINTS[0] + (TINTS[1] - TINTS[0]) * share}
+            tint: dict[str, Any] = {"facecolor": COLOURS[0], "alpha": TINTS[0] + (TINTS[1] - TINTS[0]) * share}
             axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, linewidth=0, **tint))
             name = cut(wrapped(str(row["policy"]), 0.94 * field, font), 2)
             kept = wrapped(achieved(float(row["benefit_kept"]), float(row["most_kept"])), 0.94 * field, font)
             axes.text(*place, f"{name}\n{kept}", ha="center", va="center", linespacing=LINE_SPACING)
         for edge in range(1, max(len(totals), len(horizons))):
-            line = {"color": "white", "linewidth": 2 * thin()}
+            line: dict[str, Any] = {"color": "white", "linewidth": 2 * thin()}
             if edge < len(totals):
                 axes.axvline(edge - 0.5, **line)
             if edge < len(horizons):

@@ -46,3 +46,11 @@ def test_the_script_draws_what_it_is_asked_for(script, tmp_path):
     for path in tmp_path.iterdir():
         assert imread(BytesIO(path.read_bytes())).shape[1] > 400
     assert {path.stem for path in tmp_path.iterdir()} == {"sensitivity_by_weight", "ways_over_days"}
+
+
+def test_the_lines_of_python_on_the_page_run(monkeypatch):
+    monkeypatch.chdir(DOCS.parent)
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(block, names)
+    assert str(names["svg"]).startswith("<?xml")
