@@ -72,24 +72,22 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 
 def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
     """The safest choice, or one treatment for all; the most useful one; and the epsilon that it takes."""
-    useful, enough = (
-        known[0],
-        Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings, others=False)),
-    )
+    useful = known[0]
+    enough = Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings, others=False))
     best = "Most useful" if useful.benefit_kept > NEGLIGIBLE else "Best mechanism"
     keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent(useful.benefit_kept))
     limit = limit_words(useful, rows, after="; ")
     count = counted(known, rows, findings)
     if not count:
-        fixed = Markup("Giving everybody {} costs no privacy, and {} in utility per patient.").format(
+        free = Markup("Giving everybody {} costs no privacy, and {} in utility per patient.").format(
             findings.one_for_all, shown.rounded(float(rows[BestFixed.name]["loss"]))
         )
-        return [Point("One for all", fixed), Point(best, keeps + limit), enough]
+        return [Point("One for all", free), Point(best, keeps + limit), enough]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
     costs = Markup("costs {} deaths per {:,} patients than the best treatment for each")
 
     def of(option: Option) -> Markup:
-        name = Markup("Giving everybody {} ").format(option.name) if option.single else Markup(option.name) + " "
+        name = Markup("Giving everybody {} " if option.single else "{} ").format(option.name)
         cost = costs.format(more_deaths(option.extra_deaths, count), count)
         return name + cost + Markup(" and keeps {} of the benefit").format(shown.percent(option.benefit_kept))
 

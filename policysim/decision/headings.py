@@ -219,7 +219,7 @@ def _sensitivity(drivers: pd.DataFrame) -> Markup:
     known = drivers[drivers["share"] > 0]
     if known.empty:
         return NONE
-    most = known.loc[known["share"].idxmax()]
+    most = known.iloc[int(known["share"].argmax())]
     return Markup("“{}” makes up {} of the sensitivity").format(
         str(most["outcome"]).replace("_", " "), percent(float(most["share"]))
     )

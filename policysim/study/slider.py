@@ -140,7 +140,12 @@ def make_slider(
     told = frozenset(str(name) for name in overall if name != "extra_deaths" or not nobody_dies)
     grouped = _groups(table)
     found = {
-        name: series(*(rows[rows["policy"] == name] for rows in (overall, probabilities, grouped)), told)
+        name: series(
+            overall[overall["policy"] == name],
+            probabilities[probabilities["policy"] == name],
+            grouped[grouped["policy"] == name],
+            told,
+        )
         for name in policies
     }
     at_start, for_all = found[policy], found.get(BestFixed.name, {})

@@ -16,9 +16,10 @@ from policysim.question.words import level_name, percent_up
 LAYERS = ["The evidence", "The appendix"]
 ORDER = [
     "The policies at ε = 1",
+    "What happens to 1,000 patients",
     "Example patients",
     "Who bears the loss",
-    "What the loss is made of",
+    "What the benefit is made of",
     "Benefit against deaths",
     "What an observer learns",
     "The price list, by feature",
@@ -72,7 +73,7 @@ def test_the_finding_is_the_title_and_the_question_stands_above_it(full):
 def test_the_contents_lead_to_every_section(full):
     contents = full.page.partition('<nav class="contents"')[2].partition("</nav>")[0]
     entries = re.findall(r'href="#([^"]+)">(.*?)</a>', contents)
-    assert [readable(text) for _, text in entries] == [LAYERS[0], *ORDER[:8], LAYERS[1], *ORDER[8:]]
+    assert [readable(text) for _, text in entries] == [LAYERS[0], *ORDER[:9], LAYERS[1], *ORDER[9:]]
     identifiers = re.findall(r'\sid="([^"]+)"', full.page)
     assert [name for name, _ in entries if identifiers.count(name) != 1] == []
 

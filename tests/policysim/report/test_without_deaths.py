@@ -29,6 +29,8 @@ def test_where_nobody_can_die_nothing_is_said_of_deaths(tmp_path, capsys):
     assert "Deaths per" not in body
     assert 'data-show="extra_deaths"' not in page
     assert "in utility per patient" in body
+    strip = page.partition('<dl class="strip">')[2].partition("</dl>")[0]
+    assert re.findall(r'data-show="(\w+)"', strip) == ["worse_than_untreated", "guess_rate", "benefit_kept"]
     assert "death" not in screen.casefold()
 
 
