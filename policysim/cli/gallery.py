@@ -68,8 +68,8 @@ class Card:
     question, finding, number, about, seen : str
         The question; the finding, one number and what it is, from the manifest; what is seen in the picture. An older
         manifest has no finding: then the question stands in its place, with nothing beside it.
-    has_picture : bool
-        Whether there is one.
+    pictures : tuple of str
+        The files that there are of it, those of `PNG` and `SVG`.
     command : str
         What makes the report again; "" if that needs files that are not there.
     """
@@ -80,7 +80,7 @@ class Card:
     number: str
     about: str
     seen: str
-    has_picture: bool
+    pictures: tuple[str, ...]
     command: str
 
     @classmethod
@@ -90,10 +90,10 @@ class Card:
         if not isinstance(found, dict) or not all(isinstance(found.get(key, ""), str) for key in HEADLINE):
             raise InputFileError(f"{manifest.path.as_posix()}: headline must be a table of {', '.join(HEADLINE)}")
         question = _title(manifest)
-        finding, *rest = (str(found.get(key, "")) for key in HEADLINE)
-        has_picture = all(name in manifest.results for name in (PNG, SVG))
+        finding, number, about, seen = (str(found.get(key, "")) for key in HEADLINE)
+        pictures = tuple(name for name in (PNG, SVG) if name in manifest.results)
         name, command = quote(manifest.folder.name), _command(manifest, folder)
-        return cls(name, question, finding or question, *rest, has_picture, command)
+        return cls(name, question, finding or question, number, about, seen, pictures, command)
 
 
 def gallery(folder: Path) -> str:
@@ -125,7 +125,7 @@ def index(folder: Path) -> str:
     styles: dict[str, str] = {}
     for place, card in enumerate(card for _, cards in sections for card in cards):
         path = folder / unquote(card.folder) / SVG
-        if card.has_picture and path.is_file():
+        if SVG in card.pictures and path.is_file():
             pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}", styles=styles)
     values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
     return page_environment().get_template("gallery.html").render(values)
@@ -182,8 +182,9 @@ def _row(card: Card) -> str:
     """A row of the table: the picture, and all else."""
     report = f"{card.folder}/report.html"
     picture = (
-        f'<a href="{report}"><img src="{card.folder}/{PNG}" width="{PICTURE_WIDTH}" alt="{_attribute(card.seen)}"></a>'
-        if card.has_picture
+        f'<a href="{report}"><img src="{card.folder}/{card.pictures[0]}" width="{PICTURE_WIDTH}" '
+        f'alt="{_attribute(card.seen)}"></a>'
+        if card.pictures
         else ""
     )
     number = f"**{in_cell(card.number)}** {in_cell(card.about)}." if card.number else ""

@@ -93,7 +93,7 @@ def why_heading(choices: Choices) -> str:
 def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[str]:
     """The decision beside one treatment for all, in numbers, and what it costs in deaths; a paragraph each."""
     least, fixed, safest = choices.least, choices.best_fixed, choices.safest
-    counted = _counted(problem)
+    counted = counts_deaths(problem)
     deaths = [row.extra_deaths for row in (least, fixed, safest) if row and counted and row.epsilon < math.inf]
     count = population(deaths)
 
@@ -158,7 +158,7 @@ def _benefit(problem: DecisionProblem, row: Choice, *, has_shares: bool) -> str:
     return f"loses {rounded(Gain.of(problem).best - row.value)} in utility per patient against the best for each"
 
 
-def _counted(problem: DecisionProblem) -> bool:
+def counts_deaths(problem: DecisionProblem) -> bool:
     """Whether anybody can die."""
     return DEATHS in problem.outcomes and bool(problem.outcomes[DEATHS].any())
 

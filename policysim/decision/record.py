@@ -12,7 +12,7 @@ from typing import Any
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policysim.decision.adoption import DEATHS, Adoption, remark, title, why, why_heading
+from policysim.decision.adoption import Adoption, counts_deaths, remark, title, why, why_heading
 from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
@@ -71,7 +71,7 @@ def record_values(
         "why_heading": why_heading(choices),
         "why": why(problem, choices, adoption),
         "terms": terms(study, problem, choices, price),
-        "has_deaths": DEATHS in problem.outcomes,
+        "has_deaths": counts_deaths(problem),
         "count": count,
         "rows": rows,
         "not_guaranteed": not_guaranteed(study, choices),
@@ -126,7 +126,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
     )
     found["Price"] = _price(study, problem, price)
     if price.worst is not None:
-        found["Worst off"] = _worst(price)
+        found["Worst off"] = _worst(problem, price)
     return {**found, **public}
 
 
@@ -192,7 +192,7 @@ def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
         f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get a treatment worse than "
         f"{basis(study).untreated}.",
     ]
-    if not math.isnan(price.deaths):
+    if counts_deaths(problem):
         count = population([price.extra_deaths])
         parts.insert(
             0,
@@ -202,14 +202,14 @@ def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
     return " ".join(parts)
 
 
-def _worst(price: Price) -> str:
+def _worst(problem: DecisionProblem, price: Price) -> str:
     worst = price.worst
     assert worst is not None
     text = (
         f"{_sentence(level_name(worst.group, worst.level))[:-1]} ({percent(worst.share)} of patients): "
         f"{rounded(worst.loss)} in utility each (all: {rounded(price.loss)})"
     )
-    if math.isnan(worst.extra_deaths):
+    if not counts_deaths(problem):
         return f"{text}."
     count = population([worst.extra_deaths])
     return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."

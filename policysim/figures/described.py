@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.layout import settle
-from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, show_wrapped, ticks_within
-from policysim.figures.looks import canvas
+from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, plain, set_log_ticks, show_wrapped, ticks_within
+from policysim.figures.looks import Canvas, canvas
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -46,6 +46,8 @@ EPSILON = f"ε ({LOG}): more private to the left"
 MARKERS_PER_LINE = 8
 # In a column, the height of a panel as a share of that on a page, and what the legend needs, inches.
 NARROW, BELOW = 0.72, 0.9
+# So many lines of a legend have room below the panels.
+LEGEND_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,17 @@ class Described:
                 legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
             for text in legend.get_texts() if legend else ():
                 show_wrapped(text, text.get_text(), 0.9 * made.width / columns - 4 * made.font)
+            if legend and len(self.panels) == down * across and size != "slide":
+                _make_room(made, [text.get_text() for text in legend.get_texts()], columns)
             settle(made)
         return figure
+
+
+def _make_room(made: Canvas, names: Sequence[str], columns: int) -> None:
+    """A higher figure where the names of its legend, broken into lines, take more than what is usual."""
+    lines = math.ceil(sum(1 + name.count("\n") for name in names) / columns)
+    more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
+    made.figure.set_figheight(made.figure.get_figheight() + max(0.0, more))
 
 
 def curve_drawing(

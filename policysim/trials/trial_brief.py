@@ -75,7 +75,7 @@ def _balance(balance: pd.DataFrame) -> str:
     largest = float(balance["before"].max()) if len(balance) else math.nan
     if math.isnan(largest):
         return ""
-    return f"The arms differ by at most {rounded(largest)} standard deviations in any feature of their patients"
+    return f"The arms differ by at most {largest:.2f} standard deviations in any feature of their patients"
 
 
 def _individualise(findings: LoggedFindings) -> str:

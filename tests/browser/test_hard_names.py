@@ -1,0 +1,90 @@
+"""Pages whose names are markup, a script, one long word, Chinese and Arabic; with 40 groups, 12 treatments, no deaths
+and one ε: each stays whole."""
+
+import pytest
+from hard_names import ARABIC, CHINESE, LONG, MARKUP, TITLE, write_hard_study, write_hard_trial
+
+from policysim.cli.gallery import main as make_gallery
+from policysim.cli.main import main
+
+UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
+PAGES = ("decision", "trial", "course", "record", "index")
+PRINTED = {"decision": 10, "trial": 10, "course": 8, "record": 1, "index": 8}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A page of each kind, by name."""
+    folder = tmp_path_factory.mktemp("hard")
+    study, trial = (str(write(folder)) for write in (write_hard_study, write_hard_trial))
+    reports = folder / "reports"
+    svg = ["--format", "svg"]
+    assert main(["compare", study, "--out", str(reports / "decision"), *svg]) == 0
+    assert main(["compare", trial, "--out", str(reports / "trial"), *svg]) == 0
+    days = ["--horizon", "2", "--total-epsilon", "1"]
+    assert main(["compare", study, *days, "--out", str(reports / "course"), *svg]) == 0
+    record = ["--keep", "20%", "--policy", "all", "--decision-record", "--institution", TITLE]
+    assert main(["choose", study, *record, "--out", str(reports / "record")]) == 0
+    assert make_gallery([str(reports)]) == 0
+    return reports
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(request, folder):
+    paths = {"record": folder / "record" / "decision-record.html", "index": folder / "index.html"}
+    return request.param, paths.get(request.param, folder / request.param / "report.html")
+
+
+@pytest.fixture(scope="module", params=[400, 1400])
+def opened(request, open_page, page):
+    with open_page(page[1], request.param) as visit:
+        visit.page.evaluate(UNFOLD)
+        yield page[0], visit
+
+
+def test_no_script_runs_and_nothing_is_asked_for(opened, page):
+    _, visit = opened
+    assert visit.page.title() != "ran"
+    assert visit.page.locator("img").count() == 0
+    assert visit.errors == []
+    assert visit.requests == [page[1].as_uri()]
+
+
+def test_a_page_does_not_scroll_sideways_and_cuts_no_text(opened):
+    layout = opened[1].layout()
+    assert layout["wide"] + layout["cut"] + layout["small"] == []
+
+
+def test_every_name_can_be_read(opened):
+    name, visit = opened
+    # What is broken into lines is one text still.
+    text = visit.page.evaluate(
+        "document.body.innerText + [...document.querySelectorAll('svg text')].map(t => t.textContent)"
+    )
+    assert " ".join(MARKUP.split()) in " ".join(text.split())
+    for words in (LONG, CHINESE, ARABIC) if name != "index" else (CHINESE, ARABIC):
+        assert words in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_either_theme(open_page, page, scheme):
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
+
+    with open_page(page[1], 400) as visit:
+        visit.page.emulate_media(color_scheme=scheme)
+        visit.page.evaluate(UNFOLD)
+        violations = Axe().run(visit.page).response["violations"]
+    found = [
+        f"{violation['id']}: {node['target']}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+    assert found == []
+
+
+def test_a_page_is_short_on_paper_and_the_record_is_one_sheet(open_page, page):
+    name, path = page
+    with open_page(path, 1000) as visit:
+        printed = visit.page.pdf(format="A4", print_background=True)
+    assert 1 <= printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page/") <= PRINTED[name]
