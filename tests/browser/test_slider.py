@@ -91,7 +91,7 @@ def expected(rows, policy, epsilon):
         row["extra_deaths"] = math.nan
     right = 1 / (1 + math.exp(-row["guarantee"]))
     if "difference_low" in row:
-        return {"epsilon": epsilon, "odds": right, **{name: row[name] for name in ESTIMATED}}
+        return {"epsilon": epsilon, "odds": right, **{name: row[name] for name in (*ESTIMATED, "guess_rate")}}
     known = {name: row[name] for name in COUNTED if name in row and not math.isnan(row[name])}
     return {"epsilon": epsilon, "odds": right, **known}
 
