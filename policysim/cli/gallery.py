@@ -90,10 +90,10 @@ class Card:
         if not isinstance(found, dict) or not all(isinstance(found.get(key, ""), str) for key in HEADLINE):
             raise InputFileError(f"{manifest.path.as_posix()}: headline must be a table of {', '.join(HEADLINE)}")
         question = _title(manifest)
-        finding, *rest = (str(found.get(key, "")) for key in HEADLINE)
+        finding, number, about, seen = (str(found.get(key, "")) for key in HEADLINE)
         pictures = tuple(name for name in (PNG, SVG) if name in manifest.results)
         name, command = quote(manifest.folder.name), _command(manifest, folder)
-        return cls(name, question, finding or question, *rest, pictures, command)
+        return cls(name, question, finding or question, number, about, seen, pictures, command)
 
 
 def gallery(folder: Path) -> str:

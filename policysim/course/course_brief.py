@@ -93,9 +93,9 @@ def _strip(question: DaysQuestion, table: pd.DataFrame, best: Mapping[Hashable, 
     deaths = [float(each["extra_deaths"]) for each in (row, fixed) if each is not None]
     if not any(map(math.isnan, deaths)) and any(deaths):
         count = population(deaths)
-        texts = [events(rate, count, sign=True) for rate in deaths]
+        own, *for_all = (events(rate, count, sign=True) for rate in deaths)
         label = f"extra deaths per {count:,} patients, beyond the best treatment for each on each day"
-        tiles.append(Tile("extra_deaths", label, deaths[0], *texts))
+        tiles.append(Tile("extra_deaths", label, deaths[0], own, "".join(for_all)))
     right = right_guesses(total, question.delta)
     label = "of 100 guesses between two patients are right at most; 50 is guessing blind"
     tiles.append(Tile("right_guesses", label, right, of_100(right), "50"))
@@ -119,7 +119,7 @@ def right_guesses(epsilon: float, delta: float) -> float:
 def headings(question: DaysQuestion, table: pd.DataFrame, ways: pd.DataFrame, headline: Headline) -> dict[str, str]:
     """What the sections of the page found, by their identifiers."""
     best = ways[ways["best"]]
-    most = best["way"].value_counts().idxmax()
+    most = str(best["way"].value_counts().idxmax())
     count = int((best["way"] == most).sum())
     row = telling_total(question, best_mechanisms(table))
     return {

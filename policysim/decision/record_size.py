@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # Points: A4 less the margins that the template has.
@@ -64,10 +64,10 @@ def height(values: Mapping[str, Any], size: float) -> float:
         HEADING + LINE + 1.0 + lines(f"{inputs}{' ' * VERSIONS}", width, LETTER, 0.85),
     ]
     blanks = values["signatures"] + sum(not text for text in values["formal"].values())
-    return size * sum(ems) + BLANK * blanks
+    return size * float(sum(ems)) + BLANK * int(blanks)
 
 
-def _row(row: Any, width: float, lines: Any) -> float:
+def _row(row: Any, width: float, lines: Callable[..., float]) -> float:
     """Of the table of alternatives: its first and its last column may be broken."""
     return ROW + max(lines(row.policy, 0.2 * width, BOLD), lines(row.remark, 0.14 * width, BOLD))
 

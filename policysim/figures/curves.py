@@ -25,7 +25,7 @@ from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
 # So many markers, about, has a line.
-MARKERS = 6
+MARKERS = 4
 # Two lines nearer than this, of the range of all, are one to the eye.
 SAME_LINE = 0.002
 # One treatment for all, which costs no privacy, stands at the left.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal.optimum import Optimal
@@ -20,6 +21,7 @@ from policysim.question.words import ALL, population
 
 NAME = "benefit_vs_harm"
 MOST_DOTS = 5
+EPSILON = "ε = "
 # Of the width, the names of the mechanisms at the right.
 LEGEND_SHARE = 0.26
 
@@ -71,8 +73,7 @@ def benefit_vs_harm(
     count = population([*lines[harm], *dots[harm]])
     with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
         axes = made.figure.subplots()
-        for _, line in lines.groupby("epsilon"):
-            _line(axes, line, harm, count)
+        ends = [_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]
         for name in names:
             rows = dots[dots["policy"] == name].sort_values("epsilon")
             drawn = as_dot(name, colours[name])
@@ -96,16 +97,30 @@ def benefit_vs_harm(
                 show_wrapped(text, text.get_text(), (0.8 if made.narrow else LEGEND_SHARE) * made.width)
                 text.set_text(cut(text.get_text(), 3))
         settle(made)
+        _share(ends)
     return made.figure
 
 
-def _line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> None:
+def _share(ends: Sequence[Annotation]) -> None:
+    """Lines that end at the same place share a name: "ε = 4, 8"; the layout must be fixed."""
+    kept: list[Annotation] = []
+    for text in ends:
+        box = text.get_window_extent()
+        other = next((one for one in kept if one.get_window_extent().overlaps(box)), None)
+        if other is None:
+            kept.append(text)
+        else:
+            other.set_text(f"{other.get_text()}, {text.get_text().removeprefix(EPSILON)}")
+            text.remove()
+
+
+def _line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> Annotation:
     """The frontier at one ε, named at its optimum."""
     rows = line.sort_values(harm)
     xs, ys = count * rows[harm], rows["benefit_kept"]
     axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
-    words = f"ε = {plain(rows['epsilon'].iloc[0])}"
+    words = f"{EPSILON}{plain(rows['epsilon'].iloc[0])}"
     # What crosses the words is paler than they are.
     box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
     at = (xs.iloc[-1], ys.iloc[-1])
-    axes.annotate(words, at, xytext=(0.5, 0.1), textcoords="offset fontsize", va="center", bbox=box, zorder=4)
+    return axes.annotate(words, at, xytext=(0.5, 0.1), textcoords="offset fontsize", va="center", bbox=box, zorder=4)

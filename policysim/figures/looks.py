@@ -152,7 +152,7 @@ COLUMN_WIDTH = 85 / 25.4  # inches: a column of most journals, 85 mm
 SLIDE = (13.33, 7.5)  # inches: a screen of 16:9
 FONTS = {"page": 9.0, "column": 7.5, "slide": 14.0}  # points
 # On a screen of 400 CSS pixels 368 are left for a figure: the words of one that is not wider than this have 11.
-READABLE_WIDTH = 368 / 11 * FONTS["page"] / 72  # inches
+READABLE_WIDTH = 368 / 11.1 * FONTS["page"] / 72  # inches
 # What grows and shrinks with the font.
 SCALED = {
     "lines.linewidth": 1.6,

@@ -31,16 +31,9 @@ def test_long_words_do_not_make_a_page_scroll_sideways(open_page, long_names, an
     assert layout["wide"] + layout["cut"] == []
 
 
-def test_on_paper_all_is_unfolded_and_within_the_page(open_page, long_names):
+def test_on_paper_all_is_within_the_page(open_page, long_names):
     with open_page(long_names, PAPER) as visit:
-        folded = visit.page.locator("details:not([open]) tr, details:not([open]) pre")
-        assert folded.count() > 10
-        assert not folded.first.is_visible()
         visit.page.emulate_media(media="print")
-        seen = folded.evaluate_all(
-            "all => all.filter(e => e.checkVisibility({contentVisibilityAuto: true}) && e.clientHeight > 0).length"
-        )
-        assert seen == folded.count()
         layout = visit.layout()
     assert layout["wide"] + layout["cut"] + layout["scrolled"] == []
 

@@ -105,15 +105,20 @@
       const bar = part === undefined ? place : place.parentElement;
       if (bar.style.getPropertyValue("--p")) bar.style.setProperty("--p", part ?? value);
     }
+    for (const group of icons) draw(group, position);
     for (const marker of markers) {
       const x = Number(marker.dataset.x.split(" ")[position]);
       for (const end of ["x1", "x2"]) marker.setAttribute(end, Number.isNaN(x) ? -9 : x);
     }
+    emphasise();
+  }
+
+  // The chosen policy before the others, wherever it is drawn or listed.
+  function emphasise() {
     for (const each of drawn) each.classList.toggle("chosen", each.dataset.policy === choice.value);
     for (const figure of new Set(drawn.map((each) => each.ownerSVGElement))) {
       figure.classList.toggle("choosing", figure.querySelector("[data-policy].chosen") !== null);
     }
-    for (const group of icons) draw(group, position);
     for (const row of rows) row.classList.toggle("chosen", row.dataset.row === choice.value);
   }
 
@@ -124,12 +129,14 @@
     return `#${words}`;
   }
 
+  let seen = false;
   function read() {
     const words = new URLSearchParams(location.hash.slice(1));
     const stated = words.has("epsilon") || words.has("policy");
-    if (location.hash && !stated) return null;
+    if (location.hash ? !stated : !seen) return null;
     const position = numbers.epsilons.findIndex((value) => String(value) === (words.get("epsilon") ?? start.epsilon));
     const policy = words.get("policy") ?? start.policy;
+    seen = true;
     // What this page does not have is not taken.
     if (position >= 0) slider.value = position;
     if (Object.hasOwn(numbers.policies, policy)) choice.value = policy;
@@ -140,6 +147,7 @@
   // One step back undoes one visit to a control, however many keys were pressed in it.
   let visited = null;
   function keep(control) {
+    seen = true;
     if (location.hash !== state()) history[visited === control ? "replaceState" : "pushState"](null, "", state());
     visited = control;
     const shown = all(".strip div").map((tile) => {
@@ -162,7 +170,8 @@
     if (document.getElementById(section)) history.replaceState(null, "", state(section));
   });
   document.getElementById("control").hidden = false;
+  // Until something is chosen, the page's own text stands.
+  emphasise();
   const section = read();
-  show();
   if (section) document.getElementById(section)?.scrollIntoView();
 })();

@@ -5,7 +5,9 @@
     const { left, right, top, bottom } = element.getBoundingClientRect();
     return { left, right, top, bottom };
   };
-  const axes = [...document.querySelectorAll('svg g[id*="axes_"]')].map((group) => {
+  // A figure for narrow screens is not there on wide ones.
+  const there = (element) => element.ownerSVGElement.getClientRects().length > 0;
+  const axes = [...document.querySelectorAll('svg g[id*="axes_"]')].filter(there).map((group) => {
     const horizontal = [...group.children].find((child) => /matplotlib\.axis_\d*[13579]$/.test(child.id));
     const label = horizontal?.querySelector(':scope > [id*="text_"]')?.textContent ?? "";
     const ticks = [...group.querySelectorAll('g[id*="xtick_"]')].map((tick) => {
@@ -15,7 +17,7 @@
     const frame = rect(group.querySelector(':scope > [id*="patch_"]'));
     return { svg: group.ownerSVGElement, label, ticks: ticks.filter((tick) => tick.value > 0), frame };
   });
-  const markers = [...document.querySelectorAll("[data-marker]")].map((line) => {
+  const markers = [...document.querySelectorAll("[data-marker]")].filter(there).map((line) => {
     const { left, right, top, bottom } = rect(line);
     const x = (left + right) / 2;
     const around = axes.find(({ svg, frame }) =>

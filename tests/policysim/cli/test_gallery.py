@@ -43,7 +43,9 @@ def headed(**headline):
 
 def test_the_committed_pages_are_what_the_committed_manifests_give():
     assert (REPORTS / "README.md").read_text(encoding="utf-8") == gallery(REPORTS)
-    assert (REPORTS / "index.html").read_text(encoding="utf-8") == index(REPORTS)
+    # But for the style, which all pages share.
+    committed = (REPORTS / "index.html").read_text(encoding="utf-8")
+    assert committed.partition("<body>")[2] == index(REPORTS).partition("<body>")[2]
 
 
 def test_every_report_is_on_the_page_and_every_link_leads_somewhere():

@@ -1,6 +1,5 @@
 """Figures in a column of a journal, and of hard data: words of at least 6 points, none cut off or on one another."""
 
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -123,10 +122,11 @@ HARD = {
         at_one(compared(["x"], deaths=False)), policy="x", size=size
     ),
     "parts": lambda size: figures.benefit_parts(lost(NAMES, outcomes), size=size),
+    "harm": lambda size: figures.benefit_vs_harm(*traded(NAMES), size=size),
     "days": lambda size: figures.value_over_days(over_days(NAMES), size=size),
     "map": lambda size: figures.ways_over_days(mapped(NAMES), size=size),
     "losses": lambda size: figures.patient_losses(quantiles(NAMES), size=size),
-    "weights": partial(lambda size: figures.sensitivity_by_weight(drivers(NAMES), size=size)),
+    "weights": lambda size: figures.sensitivity_by_weight(drivers(NAMES), size=size),
 }
 
 
@@ -137,6 +137,13 @@ def quantiles(names):
         for place, name in enumerate(names)
     ]
     return pd.concat(frames)
+
+
+def traded(names):
+    """Frontiers of two epsilons that end at the same place."""
+    rows = [(epsilon, kept, 1e-3 * kept**2) for epsilon in (1.0, 5.0, 10.0) for kept in (0.0, min(epsilon, 2) / 2)]
+    lines = pd.DataFrame(rows, columns=["epsilon", "benefit_kept", "extra_deaths"])
+    return lines, compared(names, epsilons=[1.0, 5.0, 10.0])
 
 
 def drivers(names):
@@ -150,6 +157,11 @@ def test_of_hard_data_each_figure_stays_whole(hard, size):
     figure = HARD[hard](size)
     small, cut, overlapping = wrong(figure)
     assert (small, cut, overlapping) == ([], [], [])
+
+
+def test_lines_that_end_at_the_same_place_share_a_name():
+    (axes,) = figures.benefit_vs_harm(*traded(["exponential"])).axes
+    assert [text.get_text() for text in axes.texts] == ["ε = 1", "ε = 5, 10"]
 
 
 @pytest.mark.parametrize("hard", ["names", "hard actions", "marks"])

@@ -60,7 +60,7 @@ def test_unread_guesses_are_said_first_on_screen_and_page_and_in_json(folder, ca
     assert code == 0
     assert printed.out.splitlines()[1].startswith(said)
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
-    assert said in page[page.index("<h1>") : page.index("Before any model")]
+    assert said in page[page.index("<h1>") : page.index('id="evidence"')]
     assert "estimated better" not in page and "better from" in page
     study.write_text(text.replace("# CHECK", "#"), encoding="utf-8")
     _, printed = compare(folder, capsys, "--policy", "randomized-response", "--json")
@@ -224,11 +224,11 @@ def made(tmp_path, monkeypatch):
 
 
 def said_of(folder, capsys):
-    """The screen in one line, the page, and the findings."""
+    """The screen and the page, in one line each, and the findings."""
     _, printed = compare(folder, capsys, "--epsilon", "5")
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     _, as_json = compare(folder, capsys, "--epsilon", "5", "--json")
-    return " ".join(printed.out.split()), page, json.loads(as_json.out)["findings"]
+    return " ".join(printed.out.split()), " ".join(page.split()), json.loads(as_json.out)["findings"]
 
 
 @pytest.mark.usefixtures("blank_drawings")
@@ -310,7 +310,7 @@ def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monk
         assert code == 0
         page = (folder / "out" / "report.html").read_text(encoding="utf-8")
         assert "limit for the fitted" not in printed.out + page
-        return " ".join(page.partition("<h2>The limit</h2>")[2].partition("<h2>")[0].split())
+        return " ".join(page.partition('<h3 class="kicker">The limit</h3>')[2].partition("<hgroup")[0].split())
 
     said = limit("--policy", "optimal")
     assert "for the scores fitted to the whole log: by them every mechanism loses at least " in said
