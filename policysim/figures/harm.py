@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
-from policysim.figures.curves import checked, names_of, nonempty, telling, thin, undrawn
+from policysim.figures.curves import checked, STAR, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
 from policysim.figures.lettering import cut, plain, show_wrapped
 from policysim.figures.looks import as_dot, canvas, is_level, label, looks
@@ -22,6 +22,7 @@ from policysim.question.words import ALL, population
 NAME = "benefit_vs_harm"
 MOST_DOTS = 5
 EPSILON = "ε = "
+FRONTIER = "the most that any ε-private mechanism keeps, a line for each ε"
 # Of the width, the names of the mechanisms at the right.
 LEGEND_SHARE = 0.26
 
@@ -74,9 +75,10 @@ def benefit_vs_harm(
     with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
         axes = made.figure.subplots()
         ends = [_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]
+        ends[0].axes.get_lines()[0].set_label(FRONTIER)
         for name in names:
             rows = dots[dots["policy"] == name].sort_values("epsilon")
-            drawn = as_dot(name, colours[name])
+            drawn = {**as_dot(name, colours[name]), **(STAR if name == BestFixed.name else {})}
             thread = {} if is_level(name) else {"linestyle": "dotted", "linewidth": 0.6 * thin()}
             axes.plot(count * rows[harm], rows["benefit_kept"], **{**drawn, **thread}, label=label(name))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -88,7 +90,7 @@ def benefit_vs_harm(
         axes.set_xlabel("\n".join(filter(None, [said, note])))
         axes.set_ylabel("benefit kept (0 %: one treatment for all)")
         if names:
-            about = {"frameon": False, "alignment": "left", "title": "Mechanisms, from dot to dot\nas ε grows:"}
+            about = {"frameon": False, "alignment": "left", "title": "From dot to dot as ε grows:"}
             if made.narrow:
                 legend = made.figure.legend(loc="outside lower center", **about)
             else:
