@@ -292,7 +292,8 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     steps = [(x, y) for left, right, y in zip(epsilons, epsilons[1:], most[1:], strict=False) for x in (left, right)]
     region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
     box = words.get_window_extent()
-    if not region.contains_points(box.padded(0.4 * box.height).corners()).all():
+    line = box.height / (1 + OUT_OF_REACH.count("\n"))
+    if not region.contains_points(box.padded(0.4 * line).corners()).all():
         words.remove()
 
 
