@@ -82,7 +82,8 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         axes.set_xlim(-0.5, across - 0.5)
         axes.set_ylim(PATIENTS / across - 0.5, -0.5)
         axes.set_aspect("equal", adjustable="box", anchor="NW")
-        made.head(f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}")
+        words = f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}"
+        axes.set_title(words, loc="left", fontweight="bold", fontsize=1.1 * made.font)
         words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
         if not math.isnan(extra):
             words.append(f"{rounded(PATIENTS * extra)} {WORDS[DIED]}")
