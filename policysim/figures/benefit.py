@@ -281,7 +281,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     words = axes.annotate(
         OUT_OF_REACH,
         (start, 1.0),
-        xytext=(0.8, -0.6),
+        xytext=(0.4, -0.6),
         textcoords="offset fontsize",
         va="top",
         color="#000000",
