@@ -217,8 +217,8 @@ def test_where_patients_meet_their_returns_are_those_of_all_of_them():
 
     def crowd(returns):
         counts = np.array([len(each) for each in returns])
-        rows = [[each.mean() if len(each) else 7.0 for each in returns], [each.var() if len(each) else 7.0 for each in returns]]
-        return Crowd(counts.shape, counts, np.array(rows))
+        rows = np.array([[each.mean(), each.var()] if len(each) else [7.0, 7.0] for each in returns]).T
+        return Crowd(counts.shape, counts, rows)
 
     met = crowd(lists[0])
     met.enter(np.arange(4), crowd(lists[1]))
