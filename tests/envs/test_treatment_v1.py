@@ -24,6 +24,7 @@ import policysim  # noqa: F401 - registers the environments
 from envs import philox
 from envs import treatment_v1 as module
 from envs.compiled import MOST_OUTCOMES, Pass
+from envs.one_patient import FIELD, _limits
 from envs.stay import ward_of
 from envs.treatment import TreatmentEnv
 from envs.treatment_v1 import TreatmentEnvV1, TreatmentVectorEnvV1
@@ -254,6 +255,35 @@ def test_one_patient_is_the_vectors_first_place(name, horizon, paths):
             assert type(over) is bool
             assert {name: infos["outcome"][name][0] for name in info["outcome"]} == info["outcome"]
             assert {type(happened) for happened in info["outcome"].values()} == {bool}
+
+
+def test_one_patient_is_the_same_when_everything_kept_is_forgotten(monkeypatch):
+    def stays():
+        env, seen = TreatmentEnvV1(WARD, horizon=6), []
+        for turn in range(40):
+            env.action_space.seed(turn)
+            seen.append(env.reset(seed=turn))
+            while not env._over:
+                seen.append(env.step(env.action_space.sample(seen[-1][-1].get("action_mask"))))
+        return seen, env._patient
+
+    wanted, patient = stays()
+    assert len(patient._plans) > 2
+    monkeypatch.setattr("envs.one_patient.MOST_KEPT", 2)
+    found, patient = stays()
+    assert len(patient._plans) <= 2
+    assert data_equivalence(found, wanted, exact=True)
+
+
+def test_limits_of_words_decide_as_the_middles_of_their_intervals():
+    rng = np.random.default_rng(0)
+    middles = (rng.integers(0, 2**32, size=100) + 0.5) / 2**32
+    near = np.concatenate([middles, np.nextafter(middles, 0), np.nextafter(middles, 1), rng.random(100) * 2.0**-33])
+    chances = [0.0, 0.25 - 2**-34, 0.5, 1.0 - 2**-53, 1.0, *near.tolist()]
+    for place, chance in enumerate(chances):
+        limit = _limits(chances) >> (FIELD * place) & (2**FIELD - 1)
+        words = np.clip(limit + np.arange(-2, 3), 0, 2**32 - 1).astype(np.uint32)
+        assert ((philox.middles(words) >= chance) == (words >= limit)).all()
 
 
 @pytest.mark.parametrize("of", [(TreatmentEnvV1, TreatmentEnv), (TreatmentVectorEnvV1, TreatmentVectorEnv)])
