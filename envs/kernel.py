@@ -91,14 +91,17 @@ def admit(start, stop, time, key, chosen, t, p):
 
 
 @njit(nogil=True, cache=True)
-def show(start, stop, t, p, seen):
-    """Fill in observations: `Ward.observe`."""
-    for place in range(start, stop):
+def show(start, stop, t, p, seen, runs):
+    """Fill in observations, `Ward.observe`, by `runs` of them: `envs.compiled.runs_of`."""
+    n_runs, step, last = t.runs_of_fixed.shape[1], runs.itemsize // seen.itemsize, runs.shape[1] - 1
+    for row in range(start, stop):
+        place = np.uint64(row)
         fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
-        for column in range(seen.shape[1]):
-            seen[place, column] = t.codes_of_fixed[fixed, column] | t.codes_of_flags[flags, column]
+        for run in range(n_runs):
+            column = np.uint64(min(step * run, last))
+            runs[place, column] = t.runs_of_fixed[fixed, np.uint64(run)] | t.runs_of_flags[flags, np.uint64(run)]
         if t.horizon > 1:
-            seen[place, -1] = p.days[place]
+            seen[place, np.uint64(seen.shape[1] - 1)] = p.days[place]
 
 
 @njit(nogil=True, cache=True)
@@ -112,7 +115,7 @@ def add_sums(sums, row, flags, n, totals):
 
 
 @njit(nogil=True, cache=True)
-def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
+def treat(start, stop, time, key, actions, next_step, t, p, seen, runs, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 
     One block of patients after the other, for each step by step, so that a step is the same operation for them all.
@@ -125,6 +128,7 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
     flags, evening, happened = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     action, at, came = np.empty(BLOCK, np.int32), np.empty((n_groups, BLOCK), np.uint32), np.zeros(BLOCK, np.int32)
     total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
+    late, restless = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         n = n_others = 0
@@ -137,20 +141,23 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
         philox(places, n, time, key, 1, words)
         for i in range(n):
             place = np.uint32(places[i])
-            action[i], fixed[i], flags[i], evening[i] = actions[place], p.fixed[place], p.flags[place], 0
-        for group in range(n_groups):
+            action[i], fixed[i], flags[i] = actions[place], p.fixed[place], p.flags[place]
+            evening[i], late[i] = 0, 0
+        for group in range(t.n_by_day):
             stride = t.of_action[group]
             for i in range(n):
                 parts = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(flags[i])]
                 at[group, i] = parts + stride * action[i]
         # The day.
         for flag in range(n_flags):
-            group, begin = t.group[flag], np.uint32(t.start[flag])
+            group, begin, least = t.group[flag], np.uint32(t.start[flag]), t.least[flag]
             for i in range(n):
                 index = np.uint32(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
                 limit = t.values[begin + index]
+                uniform = (words[flag, i] + 0.5) * SCALE
                 absent[flag, i] = limit
-                evening[i] |= np.int32((words[flag, i] + 0.5) * SCALE >= limit) << flag
+                evening[i] |= np.int32(uniform >= limit) << flag
+                late[i] |= np.int32(uniform >= least * limit) << flag
         for i in range(n):
             happened[i] = evening[i]
         for hazard in range(n_hazards):
@@ -174,16 +181,19 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
             over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
             p.days[place], p.over[place] = day, over[i]
             flags[i] = evening[i]
-        # The night, in which all that appears depends on the evening.
-        for group in range(n_groups):
-            for i in range(n):
-                at[group, i] = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
-        for flag in range(n_flags):
-            group, begin = t.group[n_flags + flag], np.uint32(t.start[n_flags + flag])
-            if group >= 0:
-                for i in range(n):
-                    appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
-                    flags[i] |= np.int32(appears and not over[i]) << flag
+        # The night. What may appear in nobody with such a number is not computed: that is most.
+        n_restless = 0
+        for i in range(n):
+            restless[n_restless] = i
+            n_restless += late[i] != evening[i] and not over[i]
+        for j in range(n_restless):
+            i = restless[j]
+            for flag in range(n_flags):
+                group = t.group[n_flags + flag]
+                if group >= 0 and (late[i] >> flag) & 1:
+                    at_night = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
+                    limit = t.values[np.uint32(t.start[n_flags + flag] + at_night)] * absent[flag, i]
+                    flags[i] |= np.int32((words[flag, i] + 0.5) * SCALE >= limit) << flag
         for i in range(n):
             p.flags[np.uint32(places[i])] = flags[i]
         # What is told.
@@ -198,4 +208,4 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
                 told[i] = (evening[i] >> row) & 1
         if next_step:
             settle(others, n_others, time, key, words, t, p)
-        show(first, last, t, p, seen)
+        show(first, last, t, p, seen, runs)
