@@ -31,12 +31,9 @@ from envs.utility import Payoff
 PLACES_PER_THREAD = 8_192
 # The outcomes of a patient's day are bits of a number.
 MOST_OUTCOMES = 30
-# Level codes of 16 bits that are copied together.
-RUN = 4
 # Wards and utilities in use at a time.
 TABLES_KEPT = 8
 Int32Array = NDArray[np.int32]
-RunArray = NDArray[np.unsignedinteger[Any]]
 
 
 class Tables(NamedTuple):
@@ -56,8 +53,6 @@ class Tables(NamedTuple):
         Sums of kappa over the flags left, and of weights over the outcomes, for each twelve of them.
     codes_of_fixed, codes_of_flags : array of int16, (n_fixed, n_columns), (2^n_flags, n_columns)
         Observations on day 0 of the records without a flag; of the first record with these flags. Together: either's.
-    runs_of_fixed, runs_of_flags : array
-        The same in runs (`runs_of`) one after the other, the last of which may overlap with the one before.
     guide, cumulative, last
         Of `PatientSampler`.
     high, low : array of int32, (n, 2)
@@ -78,8 +73,6 @@ class Tables(NamedTuple):
     harm: FloatArray
     codes_of_fixed: CodeArray
     codes_of_flags: CodeArray
-    runs_of_fixed: RunArray
-    runs_of_flags: RunArray
     guide: Int32Array
     cumulative: FloatArray
     last: int
@@ -161,10 +154,6 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
         np.stack([part.T @ weight[axes] for weight in (of_level, of_flag)], axis=1).astype(np.int32)
         for part, axes in zip(ward.arrivals.decoder.halves, (slice(cut), slice(cut, None)), strict=True)
     )
-    seen = ward.observe(codes, 0), ward.observe((bits @ np.eye(len(shape), dtype=int)[flag_axes]).astype(np.int16), 0)
-    runs = [runs_of(part) for part in seen]
-    step = runs[0].itemsize // seen[0].itemsize
-    starts = np.minimum(np.arange(0, seen[0].shape[1], step), runs[0].shape[1] - 1)
     sampler = ward.arrivals.sampler
     return Tables(
         np.concatenate(groups.values),
@@ -175,8 +164,8 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
         np.array([key[2] for key in groups.keys]),
         np.stack([_sums(kappa) for _, kappa in exponents]),
         _sums(np.frombuffer(weights))[np.newaxis],
-        *seen,
-        *(part[:, starts] for part in runs),
+        ward.observe(codes, 0),
+        ward.observe((bits @ np.eye(len(shape), dtype=int)[flag_axes]).astype(np.int16), 0),
         sampler.guide,
         sampler.cumulative,
         sampler.last,
@@ -195,16 +184,6 @@ def parts_of(ward: Ward, codes: CodeArray) -> tuple[IntArray, IntArray]:
     flags: IntArray = rows[:, columns] @ (1 << np.arange(len(columns)))
     rows[:, columns], shape[columns] = 0, 1
     return np.ravel_multi_index(tuple(rows.T), tuple(shape)), flags
-
-
-def runs_of(codes: CodeArray) -> RunArray:
-    """Each four neighbours in a row as one integer, (m, n) -> (m, n - 3), so that they are copied together.
-
-    Rows of less than four are left as they are.
-    """
-    if codes.shape[1] < RUN:
-        return codes.view(np.uint16)
-    return np.ndarray((len(codes), codes.shape[1] - RUN + 1), np.uint64, codes, 0, codes.strides)
 
 
 def _bits(numbers: IntArray, n_bits: int) -> IntArray:
@@ -272,9 +251,7 @@ class Pass:
         over: BoolArray,
         threads: int | None = None,
     ) -> None:
-        t, n = tables_of(ward, payoff), len(codes)
-        self._ward, self._width = ward, t.codes_of_fixed.shape[1]
-        self._tables = t
+        self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
         fixed, flags = parts_of(ward, codes)
         self.places = Places(fixed.astype(np.int32), flags.astype(np.int32), days.astype(np.int64), over.copy())
         self._n_outcomes = ward.n_draws
@@ -289,11 +266,11 @@ class Pass:
     def observe(self) -> CodeArray:
         """Observations of the patients, (n, n_columns)."""
         seen = self._empty()
-        _kernel().show(0, len(seen), self._tables, self.places, seen, runs_of(seen))
+        _kernel().show(0, len(seen), self._tables, self.places, seen)
         return seen
 
     def _empty(self) -> CodeArray:
-        return np.empty((len(self.places.over), self._width), dtype=np.int16)
+        return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)
 
     def admit(self, time: int, key: Key, who: IntArray) -> None:
         """Admit patients drawn from the cohort to some places."""
@@ -316,7 +293,7 @@ class Pass:
         n = len(actions)
         rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
         seen = self._empty()
-        given = self._tables, self.places, seen, runs_of(seen), rewards, treated, outcomes
+        given = self._tables, self.places, seen, rewards, treated, outcomes
         self._share(_kernel().treat, time, key, actions, next_step, *given)
         return seen, rewards, treated, outcomes.view(np.bool_)
 

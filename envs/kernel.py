@@ -91,17 +91,18 @@ def admit(start, stop, time, key, chosen, t, p):
 
 
 @njit(nogil=True, cache=True)
-def show(start, stop, t, p, seen, runs):
-    """Fill in observations, `Ward.observe`, by `runs` of them: `envs.compiled.runs_of`."""
-    n_runs, step, last = t.runs_of_fixed.shape[1], runs.itemsize // seen.itemsize, runs.shape[1] - 1
+def show(start, stop, t, p, seen):
+    """Fill in observations: `Ward.observe`."""
+    last = np.uint64(seen.shape[1] - 1)
     for row in range(start, stop):
+        # Without a sign: nothing is counted from the end.
         place = np.uint64(row)
         fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
-        for run in range(n_runs):
-            column = np.uint64(min(step * run, last))
-            runs[place, column] = t.runs_of_fixed[fixed, np.uint64(run)] | t.runs_of_flags[flags, np.uint64(run)]
+        for column in range(seen.shape[1]):
+            at = np.uint64(column)
+            seen[place, at] = t.codes_of_fixed[fixed, at] | t.codes_of_flags[flags, at]
         if t.horizon > 1:
-            seen[place, np.uint64(seen.shape[1] - 1)] = p.days[place]
+            seen[place, last] = p.days[place]
 
 
 @njit(nogil=True, cache=True)
@@ -115,7 +116,7 @@ def add_sums(sums, row, flags, n, totals):
 
 
 @njit(nogil=True, cache=True)
-def treat(start, stop, time, key, actions, next_step, t, p, seen, runs, rewards, treated, outcomes):
+def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 
     One block of patients after the other, for each step by step, so that a step is the same operation for them all.
@@ -208,4 +209,4 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, runs, rewards,
                 told[i] = (evening[i] >> row) & 1
         if next_step:
             settle(others, n_others, time, key, words, t, p)
-        show(first, last, t, p, seen, runs)
+        show(first, last, t, p, seen)
