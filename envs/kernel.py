@@ -26,7 +26,15 @@ HALF, SCALE = np.uint64(32), 1 / 4294967296
 BLOCK = 512
 
 
-@njit(nogil=True, cache=True)
+def compiled(function):
+    """A function compiled when it is called; kept on the disk, if there is a folder for that which can be written."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+@compiled
 def philox(places, n, time, key, first, out):
     """Fill `out`, (4 n_blocks, BLOCK or more), for the first n places: `envs.philox.words`."""
     low, high = np.uint32(time & 0xFFFFFFFF), np.uint32(time >> 32)
@@ -44,7 +52,7 @@ def philox(places, n, time, key, first, out):
             out[4 * block, i], out[4 * block + 1, i], out[4 * block + 2, i], out[4 * block + 3, i] = c0, c1, c2, c3
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def settle(places, n, time, key, words, t, p):
     """Admit patients to the first n places, with room for their random words: `Arrivals.admit`.
 
@@ -75,7 +83,7 @@ def settle(places, n, time, key, words, t, p):
         p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def admit(start, stop, time, key, chosen, t, p):
     """Admit patients to the places that are chosen."""
     places, words = np.empty(BLOCK, dtype=np.int32), np.empty((4, BLOCK), dtype=np.uint32)
@@ -90,7 +98,7 @@ def admit(start, stop, time, key, chosen, t, p):
         settle(places, n, time, key, words, t, p)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def show(start, stop, t, p, seen):
     """Fill in observations: `Ward.observe`."""
     last = np.uint64(seen.shape[1] - 1)
@@ -105,7 +113,7 @@ def show(start, stop, t, p, seen):
             seen[place, last] = p.days[place]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_sums(sums, row, flags, n, totals):
     """`FlagSum.of`."""
     totals[:n] = 0.0
@@ -115,7 +123,7 @@ def add_sums(sums, row, flags, n, totals):
             totals[i] += sums[row, part, np.uint32((flags[i] >> shift) & 4095)]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 

@@ -388,6 +388,18 @@ def test_a_small_run_does_not_compile():
     assert in_a_new_process(code) == ("False", "")
 
 
+def test_where_nothing_can_be_kept_on_the_disk_it_is_compiled_all_the_same():
+    # What numba finds where neither the folder of the file nor the user's can be written: no place.
+    code = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []; "
+        "import numpy as np; from envs import kernel, philox; words = np.empty((4, 3), np.uint32); "
+        "kernel.philox(np.arange(3, dtype=np.int32), 3, 7, (1, 2), 1, words); "
+        "wanted = philox.words((1, 2), np.arange(3), np.full(3, 7), 1, 1); "
+        "print((words == wanted).all(), kernel.philox.stats.cache_path)"
+    )
+    assert in_a_new_process(code) == ("True None", "")
+
+
 def test_nobody_is_told_that_version_0_is_out_of_date():
     code = "import policysim, gymnasium; gymnasium.make('policysim/Treatment-v0').reset(); print('made')"
     assert in_a_new_process(code) == ("made", "")
