@@ -136,6 +136,7 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
     fixed = np.empty(BLOCK, np.uint32)
     flags, evening, happened = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     action, at, came = np.empty(BLOCK, np.int32), np.empty((n_groups, BLOCK), np.uint32), np.zeros(BLOCK, np.int32)
+    index = np.empty(BLOCK, np.uint32)
     total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
     late, restless = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for first in range(start, stop, BLOCK):
@@ -160,13 +161,17 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
         # The day.
         for flag in range(n_flags):
             group, begin, least = t.group[flag], np.uint32(t.start[flag]), t.least[flag]
+            if group < 0:
+                for i in range(n):
+                    index[i] = 2 * action[i] + ((flags[i] >> flag) & 1)
+            else:
+                index[:n] = at[group, :n]
             for i in range(n):
-                index = np.uint32(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
-                limit = t.values[begin + index]
+                absent[flag, i] = t.values[begin + index[i]]
+            for i in range(n):
                 uniform = (words[flag, i] + 0.5) * SCALE
-                absent[flag, i] = limit
-                evening[i] |= np.int32(uniform >= limit) << flag
-                late[i] |= np.int32(uniform >= least * limit) << flag
+                evening[i] |= np.int32(uniform >= absent[flag, i]) << flag
+                late[i] |= np.int32(uniform >= least * absent[flag, i]) << flag
         for i in range(n):
             happened[i] = evening[i]
         for hazard in range(n_hazards):
