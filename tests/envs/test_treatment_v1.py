@@ -24,7 +24,7 @@ import policysim  # noqa: F401 - registers the environments
 from envs import philox
 from envs import treatment_v1 as module
 from envs.compiled import MOST_OUTCOMES, Pass
-from envs.one_patient import FIELD, _limits
+from envs.one_patient import FIELD, OnePatient, _limits
 from envs.stay import ward_of
 from envs.treatment import TreatmentEnv
 from envs.treatment_v1 import TreatmentEnvV1, TreatmentVectorEnvV1
@@ -128,6 +128,17 @@ def test_a_number_that_is_a_little_off_would_be_noticed():
     one._pass._tables = one._pass._tables._replace(values=np.where(values == values.max(), values - 0.02, values))
     with pytest.raises(AssertionError):
         assert_same_stays(two, one)
+
+
+def test_a_bound_of_the_night_that_is_too_high_would_be_noticed(monkeypatch, paths):
+    one, two = pair("covid", "NextStep", 4, 2_000)
+    one.reset(seed=1)
+    one._pass._tables = one._pass._tables._replace(least=np.ones(one._pass._tables.n_flags))
+    with pytest.raises(AssertionError):
+        assert_same_stays(two, one)
+    monkeypatch.setattr(OnePatient, "_appearing", lambda self, words, evening, absent: 0)
+    with pytest.raises(AssertionError):
+        test_one_patient_is_the_vectors_first_place("chain", 6, paths)
 
 
 def test_a_draw_of_another_time_would_be_noticed(monkeypatch):
