@@ -109,15 +109,15 @@ class Workers:
 
 def unchanged(work: Work, part: Path) -> Arrays:
     """Work on a part that is the same file before and after: DataError if it changes."""
-    before = _stamp(part)
+    before = stamp(part)
     arrays = work(part)
-    if _stamp(part) != before:
+    if stamp(part) != before:
         raise DataError(f"{part.as_posix()}: was changed while it was read")
     return arrays
 
 
-def _stamp(part: Path) -> tuple[str, int, int]:
-    """By what a part is known again: its name, size in bytes, and time of change in nanoseconds."""
+def stamp(part: Path) -> tuple[str, int, int]:
+    """By what a part is known again: its name, size in bytes, and time of change in ns; DataError if it is not there."""
     try:
         found = part.stat()
     except OSError as error:
@@ -146,7 +146,7 @@ def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterato
 def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "policysim.logs.counted_log"])
+    context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
     pool = ProcessPoolExecutor(n_processes, mp_context=context)
     try:
         yield pool
@@ -207,5 +207,5 @@ class Kept:
             self._folder.rmdir()
 
     def _name(self, part: Path) -> str:
-        told = "\n".join(map(str, (self._key, *_stamp(part))))
+        told = "\n".join(map(str, (self._key, *stamp(part))))
         return f"{hashlib.sha256(told.encode()).hexdigest()}.npz"

@@ -222,8 +222,7 @@ def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, caps
     monkeypatch.setattr("policysim.logs.counted_log.count_part", stop)
     assert main(asked) == 130
     assert capsys.readouterr().err == (
-        "policysim: interrupted; no result was written; with --resume the same command takes the files that were "
-        "counted\n"
+        "policysim: interrupted; no result was written; with --resume the same command takes the files that were done\n"
     )
     assert len(list((tmp_path / "out.counts").iterdir())) == 3
     assert not (tmp_path / "out").exists()

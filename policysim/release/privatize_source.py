@@ -1,0 +1,87 @@
+"""What is privatised: a file, or the many files of one table, which lie in one folder and have the same columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from policysim.files.bad_rows import DataError
+from policysim.files.columns_file import ColumnsFile, open_columns
+from policysim.files.many_files import is_many, parts_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files whose headers have been read.
+
+    Attributes
+    ----------
+    path : Path
+        The file, or the folder of the files: what messages name, and where the ledger is.
+    files : tuple of ColumnsFile
+        Sorted by their names.
+    several : bool
+        Whether a folder, a pattern or a list was named, even if there is one file: what comes out is then a folder.
+    """
+
+    path: Path
+    files: tuple[ColumnsFile, ...]
+    several: bool
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """The names of the files."""
+        return tuple(file.path for file in self.files)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, as the first file has them."""
+        return tuple(self.files[0].schema.names)
+
+    @property
+    def unit(self) -> str:
+        """What a step of progress is."""
+        return "file" if self.several else self.files[0].unit
+
+    def unchanged(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns that pass through as they are if these ones are randomised."""
+        return tuple(name for name in self.columns if name not in columns)
+
+
+def open_source(names: Sequence[Path]) -> Source:
+    """Find the files that one or more names stand for (a file, a folder, a pattern), and read their headers.
+
+    Raises
+    ------
+    DataError
+        If there are none, or one cannot be read; if they lie in different folders, so that files of the same name would
+        be written; for one whose columns are not those of the first.
+    """
+    if len(names) == 1 and not is_many(names[0]):
+        return Source(names[0], (open_columns(names[0]),), several=False)
+    # By the whole path: the same file may be named twice.
+    found = {os.path.abspath(part): part for name in names for part in parts_of(name)}
+    parts = [found[path] for path in sorted(found)]
+    for part in parts[1:]:
+        if os.path.dirname(os.path.abspath(part)) != os.path.dirname(os.path.abspath(parts[0])):
+            raise DataError(
+                f"{part.as_posix()}: is not in the folder of {parts[0].as_posix()}: files that are released together "
+                "keep their names in one new folder, so they must come from one"
+            )
+    files = tuple(map(open_columns, parts))
+    for file in files[1:]:
+        _same_columns(file, files[0])
+    folder = names[0] if len(names) == 1 and names[0].is_dir() else parts[0].parent
+    return Source(folder, files, several=True)
+
+
+def _same_columns(file: ColumnsFile, first: ColumnsFile) -> None:
+    own, others = file.schema.names, first.schema.names
+    for name in others:
+        if name not in own:
+            raise DataError(f"{file.path.as_posix()}: has no column {name!r}, which {first.path.name} has")
+    for name in own:
+        if name not in others:
+            raise DataError(f"{file.path.as_posix()}: has a column {name!r}, which {first.path.name} has not")
