@@ -12,7 +12,7 @@ import io
 import multiprocessing
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -59,7 +59,9 @@ class Workers:
     kept: Path | None = None
     resume: bool = False
 
-    def map(self, work: Work, parts: Sequence[Path], key: str, progress: Progress = SILENT) -> Iterator[Arrays]:
+    def map(
+        self, work: Work, parts: Sequence[Path], key: str, progress: Progress = SILENT
+    ) -> Generator[Arrays, None, None]:
         """Work on each part, in whatever order they end; a part whose worker died is worked on again.
 
         Parameters
@@ -117,7 +119,7 @@ def unchanged(work: Work, part: Path) -> Arrays:
 
 
 def stamp(part: Path) -> tuple[str, int, int]:
-    """By what a part is known again: its name, size in bytes, and time of change in ns; DataError if it is not there."""
+    """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
     try:
         found = part.stat()
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +60,12 @@ def open_source(names: Sequence[Path]) -> Source:
     """
     if len(names) == 1 and not is_many(names[0]):
         return Source(names[0], (open_columns(names[0]),), several=False)
-    # By the whole path: the same file may be named twice.
-    found = {os.path.abspath(part): part for name in names for part in parts_of(name)}
-    parts = [found[path] for path in sorted(found)]
-    for part in parts[1:]:
-        if os.path.dirname(os.path.abspath(part)) != os.path.dirname(os.path.abspath(parts[0])):
+    # By the whole path: the same file may be named twice, and a link to another file has its own name.
+    found = {part.absolute(): part for name in names for part in parts_of(name)}
+    paths = sorted(found)
+    parts = [found[path] for path in paths]
+    for path, part in found.items():
+        if path.parent != paths[0].parent:
             raise DataError(
                 f"{part.as_posix()}: is not in the folder of {parts[0].as_posix()}: files that are released together "
                 "keep their names in one new folder, so they must come from one"

@@ -1,8 +1,8 @@
 """Where private files appear: together with their note, or not at all; and where they are until then.
 
 What is drawn of a file stands in a folder `OUT.unreleased` beside OUT, which only its owner may enter, and moves to OUT
-at the end. Of each file one draw is ever released. What a killed worker, or a second attempt, or an interrupted run left
-of the same file is never released, and removed: two draws of the same rows would add their epsilon.
+at the end. Of each file one draw is ever released. What a killed worker, a second attempt or an interrupted run left of
+the same file is never released, and removed: two draws of the same rows would add their epsilon.
 """
 
 from __future__ import annotations
