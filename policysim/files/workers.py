@@ -10,7 +10,9 @@ import functools
 import hashlib
 import io
 import multiprocessing
+import os
 import re
+import threading
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -149,11 +151,23 @@ def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
-    pool = ProcessPoolExecutor(n_processes, mp_context=context)
+    pool = ProcessPoolExecutor(n_processes, mp_context=context, initializer=_end_with_parent)
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that wants its work is killed: else it would wait for more for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _as_completed(

@@ -260,11 +260,13 @@ def _releases(path: Path, document: Any) -> list[Release]:
     for entry in document["releases"]:
         digests, epsilon, out = entry.get("sha256"), entry.get("epsilon"), entry.get("out")
         # One file's digest may be text by itself, as it was written before there were many.
-        lists = [[digests] if isinstance(digests, str) else digests, entry.get("columns"), entry.get("unchanged")]
+        digests = [digests] if isinstance(digests, str) else digests
+        lists = digests, entry.get("columns"), entry.get("unchanged")
         good = isinstance(out, str) and all(is_list(each, str) for each in lists) and is_number(epsilon)
         if not good or not 0 < epsilon < math.inf:
             raise _not_a_ledger(path)
-        found.append(Release(*map(tuple, lists), float(epsilon), out))
+        sha256, columns, unchanged = map(tuple, lists)
+        found.append(Release(sha256, columns, unchanged, float(epsilon), out))
     return found
 
 
