@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from policysim.files.bad_rows import DataError, raise_bad_parts
-from policysim.files.workers import Arrays, Workers, stamp
+from policysim.files.workers import Arrays, Workers
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.privatize_codes import Codes
@@ -81,7 +81,6 @@ def privatize_files(
     """
     check_out(source, out, again=again)
     columns, unchanged = tuple(plan.levels), source.unchanged(tuple(plan.levels))
-    stamps = [stamp(part) for part in source.parts]
     if seed is None:
         ledger = ledger or open_ledger(source.path, parts=source.parts)
         check_ledger(ledger, source, out, columns, plan.epsilon, again=again)
@@ -94,8 +93,7 @@ def privatize_files(
         tallies, n_rows, drawn = _drawn(source, drawing, stage, workers, SILENT if alone else progress)
         # What was known of the files is used up: now all of them are released, or all are drawn anew.
         stage.keep = False
-        if [stamp(part) for part in source.parts] != stamps:
-            raise DataError(f"{source.path.as_posix()}: was changed while it was read")
+        source.require_unchanged()
         counted = ledger if seed is None else None
         earlier = counted.earlier(columns, unchanged) if counted else None
         note = Note(plan, unchanged, n_rows, release=seed is None, earlier=earlier)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policysim.files.bad_rows import DataError
-from policysim.files.columns_file import ColumnsFile, open_columns
+from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import is_many, parts_of
+from policysim.files.workers import stamp
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,14 @@ class Source:
         Sorted by their names.
     several : bool
         Whether a folder, a pattern or a list was named, even if there is one file: what comes out is then a folder.
+    stamps : tuple
+        By what each file is known again; from before it was read, and before the ledger's digest of it.
     """
 
     path: Path
     files: tuple[ColumnsFile, ...]
     several: bool
+    stamps: tuple[tuple[str, int, int], ...]
 
     @property
     def parts(self) -> tuple[Path, ...]:
@@ -38,6 +42,12 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """The columns, as the first file has them."""
         return tuple(self.files[0].schema.names)
+
+    def require_unchanged(self) -> None:
+        """DataError if a file is not what it was."""
+        for part, mark in zip(self.parts, self.stamps, strict=True):
+            if stamp(part) != mark:
+                raise DataError(f"{part.as_posix()}: was changed while it was read")
 
     @property
     def unit(self) -> str:
@@ -59,7 +69,8 @@ def open_source(names: Sequence[Path]) -> Source:
         be written; for one whose columns are not those of the first.
     """
     if len(names) == 1 and not is_many(names[0]):
-        return Source(names[0], (open_columns(names[0]),), several=False)
+        stamps, files = _opened(names)
+        return Source(names[0], files, several=False, stamps=stamps)
     # By the whole path: the same file may be named twice, and a link to another file has its own name.
     found = {part.absolute(): part for name in names for part in parts_of(name)}
     paths = sorted(found)
@@ -70,11 +81,17 @@ def open_source(names: Sequence[Path]) -> Source:
                 f"{part.as_posix()}: is not in the folder of {parts[0].as_posix()}: files that are released together "
                 "keep their names in one new folder, so they must come from one"
             )
-    files = tuple(map(open_columns, parts))
+    stamps, files = _opened(parts)
     for file in files[1:]:
         _same_columns(file, files[0])
     folder = names[0] if len(names) == 1 and names[0].is_dir() else parts[0].parent
-    return Source(folder, files, several=True)
+    return Source(folder, files, several=True, stamps=stamps)
+
+
+def _opened(parts: Sequence[Path]) -> tuple[tuple[tuple[str, int, int], ...], tuple[ColumnsFile, ...]]:
+    # One after the other: what is wrong with the first is told first.
+    found = [(stamp(part), open_columns(part)) for part in parts if check_ending(part)]
+    return tuple(mark for mark, _ in found), tuple(file for _, file in found)
 
 
 def _same_columns(file: ColumnsFile, first: ColumnsFile) -> None:

@@ -24,7 +24,7 @@ from policysim.files.workers import Workers
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan, note_path
 from policysim.release.privatize_source import open_source
-from policysim.release.privatize_stage import stage_path
+from policysim.release.privatize_stage import stage_path, staged
 
 PLAN = make_plan(LEVELS, 1.0)
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
@@ -248,6 +248,14 @@ def test_a_file_that_changed_since_is_drawn_again_and_a_draw_that_is_gone_is_tol
     assert contents(out)["0002.csv"] == content
 
 
+def test_two_runs_do_not_draw_into_one_folder(capsys, data, out):
+    with staged(out, resume=False):
+        code, _, err = run(capsys, data, *OPTIONS, "--out", out)
+    said = f"another run is writing to {stage_path(out)}: let it end first, or name another folder"
+    assert (code, err) == (2, f"policysim: {said}\n")
+    assert list(out.parent.iterdir()) == []
+
+
 def test_without_workers_an_interrupted_run_leaves_nothing(capsys, data, out, planted):
     planted(stop_at, "0004.csv")
     assert run(capsys, data, *OPTIONS, "--out", out)[0] == 130
@@ -312,7 +320,7 @@ def test_files_that_do_not_belong_together_are_told(capsys, tmp_path, data, out)
 def test_a_file_that_changes_after_it_was_read_is_told(capsys, data, out, monkeypatch):
     monkeypatch.setattr(WORK, functools.partial(change_after, "0000.csv"))
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    assert (code, err) == (3, f"policysim: {data}: was changed while it was read\n")
+    assert (code, err) == (3, f"policysim: {data}/0000.csv: was changed while it was read\n")
     assert list(out.parent.iterdir()) == []
     assert releases(data) == []
 
