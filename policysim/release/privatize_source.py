@@ -69,8 +69,8 @@ def open_source(names: Sequence[Path]) -> Source:
         be written; for one whose columns are not those of the first.
     """
     if len(names) == 1 and not is_many(names[0]):
-        stamps, files = _opened(names)
-        return Source(names[0], files, several=False, stamps=stamps)
+        mark, file = _opened(names[0])
+        return Source(names[0], (file,), several=False, stamps=(mark,))
     # By the whole path: the same file may be named twice, and a link to another file has its own name.
     found = {part.absolute(): part for name in names for part in parts_of(name)}
     paths = sorted(found)
@@ -81,17 +81,16 @@ def open_source(names: Sequence[Path]) -> Source:
                 f"{part.as_posix()}: is not in the folder of {parts[0].as_posix()}: files that are released together "
                 "keep their names in one new folder, so they must come from one"
             )
-    stamps, files = _opened(parts)
+    stamps, files = zip(*map(_opened, parts), strict=True)
     for file in files[1:]:
         _same_columns(file, files[0])
     folder = names[0] if len(names) == 1 and names[0].is_dir() else parts[0].parent
     return Source(folder, files, several=True, stamps=stamps)
 
 
-def _opened(parts: Sequence[Path]) -> tuple[tuple[tuple[str, int, int], ...], tuple[ColumnsFile, ...]]:
-    # One after the other: what is wrong with the first is told first.
-    found = [(stamp(part), open_columns(part)) for part in parts if check_ending(part)]
-    return tuple(mark for mark, _ in found), tuple(file for _, file in found)
+def _opened(part: Path) -> tuple[tuple[str, int, int], ColumnsFile]:
+    check_ending(part)  # told first, whether or not there is such a file
+    return stamp(part), open_columns(part)
 
 
 def _same_columns(file: ColumnsFile, first: ColumnsFile) -> None:

@@ -93,6 +93,7 @@ def staged(out: Path, *, resume: bool) -> Iterator[Stage]:
         try:
             yield stage
         finally:
+            stage.keep = stage.keep and any(stage.path.glob(f"{KNOWN}/*"))  # else no file was finished
             if not stage.keep:
                 stage.clear()
     if not stage.keep:

@@ -79,7 +79,7 @@ def die_at(name, told, counting, part):
 
 def wait_for_ever(told, part):
     """Work that does not end; a file says which process does it."""
-    (Path(told) / f"{os.getpid()}").touch()
+    (Path(told) / f"{os.getpid()}").write_text(part.name)
     while True:
         time.sleep(60)
 

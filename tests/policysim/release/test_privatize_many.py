@@ -429,4 +429,4 @@ def test_options_that_cannot_be_are_one_line(capsys, data, monkeypatch, options,
     assert (code, printed) == (2, "")
     assert err.startswith(f"policysim: {said}")
     assert len(err.splitlines()) == 1
-    assert not Path("o").exists()
+    assert list(data.parent.iterdir()) == [data]
