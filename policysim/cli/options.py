@@ -189,7 +189,7 @@ def rows_file(text: str) -> Path:
 
 def rows_folder(text: str) -> Path:
     """A folder for files of rows, whose name is not taken for a file's."""
-    if not text or Path(text).suffix.lower() in ROWS:
+    if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
         raise ArgumentTypeError(f"must be a folder, as there may be many files, got {text!r}")
     return Path(text)
 

@@ -85,6 +85,8 @@ def open_source(names: Sequence[Path]) -> Source:
     for file in files[1:]:
         _same_columns(file, files[0])
     folder = names[0] if len(names) == 1 and names[0].is_dir() else parts[0].parent
+    if folder.name in ("", ".."):  # of the current folder and those above it, beside which files are named after it
+        folder = folder.resolve()
     return Source(folder, files, several=True, stamps=stamps)
 
 

@@ -413,6 +413,18 @@ def test_a_pattern_or_a_list_is_some_files_of_a_folder(capsys, data, out):
 
 
 @pytest.mark.parametrize(
+    "names", [(".",), ("../parts/",), ("*.csv",), tuple(f"000{number}.csv" for number in range(7))]
+)
+def test_the_current_folder_has_its_ledger_beside_it(capsys, data, out, monkeypatch, names):
+    monkeypatch.chdir(data)
+    code, _, err = run(capsys, *names, *OPTIONS, "--out", out)
+    assert code == 0
+    assert len(err.splitlines()) == 1
+    assert len(releases(data)) == 1
+    assert len(contents(data)) == len(contents(out)) == 7
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ((*OPTIONS, "--out", "o", "--workers", "0"), "--workers must be a whole number >= 1, got '0'"),
@@ -421,6 +433,7 @@ def test_a_pattern_or_a_list_is_some_files_of_a_folder(capsys, data, out):
         (("--estimate", "--workers", "2"), "--workers does not go with --estimate"),
         (("another", "--estimate"), "--estimate needs one private file or folder, got 2"),
         ((*OPTIONS, "--out", ""), "--out must be a folder, as there may be many files, got ''"),
+        ((*OPTIONS, "--out", ".."), "--out must be a folder, as there may be many files, got '..'"),
     ],
 )
 def test_options_that_cannot_be_are_one_line(capsys, data, monkeypatch, options, said):
