@@ -87,6 +87,13 @@ def percent_up(share: float) -> str:
     return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
 
 
+def percent_1_up(share: float) -> str:
+    """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent_1(share)
+    return _minus(f"{_cut(100 * Decimal(repr(steady(share))), 1)}\u00a0%")
+
+
 def percent_down(share: float) -> str:
     """A share that is reached, as a whole percentage, never above it."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
@@ -120,15 +127,55 @@ def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
 
 
+def apart(rates: Iterable[float], count: int) -> int:
+    """The fewest decimals, at most two, with which rates among `count` patients differ in print as they differ.
+
+    Examples
+    --------
+    >>> apart([0.0053, 0.003002, 0.003], 100_000), apart([0.0053, 0.003], 100_000)
+    (1, 0)
+    """
+    numbers = sorted(rate * count for rate in rates)
+    pairs = [(a, b) for a, b in zip(numbers, numbers[1:], strict=False) if b - a >= LEAST_EVENTS]
+    return next((n for n in range(2) if all(round(a, n) != round(b, n) for a, b in pairs)), 2)
+
+
+def counted(rate: float, count: int, places: int) -> str:
+    """How many events a rate means among `count` patients, with so many decimals."""
+    return _minus(f"{steady(rate * count):z,.{places}f}")
+
+
 def events(rate: float, count: int, *, sign: bool = False) -> str:
     """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
     number = rate * count
     return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
-def of_thousand(share: float) -> str:
-    """How many of 1,000 patients a share is: two digits."""
-    return rounded(1000 * share)
+def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
+    """How many of 1,000 patients are better, as well and worse off, from two shares: they sum to 1,000.
+
+    Shares are rounded by largest remainders.
+
+    Examples
+    --------
+    >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
+    ((149, 0, 851), (334, 333, 333))
+    """
+    shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
+    # What is so near to the next whole number is that number.
+    counts = [math.floor(share + 1e-6) for share in shares]
+    order = sorted(range(3), key=lambda place: counts[place] - shares[place])
+    for place in order[: 1000 - sum(counts)]:
+        counts[place] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def worse_of_thousand(better: float, worse: float) -> str:
+    """The last of `of_thousand`; – for NaN, and ≈ 0 for less than one that is not none."""
+    if math.isnan(better) or math.isnan(worse):
+        return "–"
+    number = of_thousand(better, worse)[2]
+    return f"{number:,}" if number or worse < NEGLIGIBLE else "≈ 0"
 
 
 def percent(share: float) -> str:
@@ -160,6 +207,18 @@ def plain(value: float) -> str:
     if math.isnan(value):
         return "–"
     return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+
+
+def beside(value: float, scale: float) -> str:
+    """A number with the decimals at which another, of which it is a part, has five digits.
+
+    Examples
+    --------
+    >>> beside(-0.00025, 102.4936), beside(-102.49385, 102.4936)
+    ('0.00', '−102.49')
+    """
+    places = max(0, 4 - math.floor(math.log10(abs(scale)))) if scale and math.isfinite(scale) else 3
+    return _minus(f"{steady(value):z,.{places}f}")
 
 
 def decimals(half_width: float) -> int:
@@ -256,7 +315,7 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
 ODDS = (
     "At ε = {epsilon}, whoever sees the published treatment and must guess which of two such patients, equally likely "
     "before, it was given to is right at most {right} of 100 times; guessing blind, 50. This is the bound "
-    "e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
+    "e^ε/(1 + e^ε), rounded up, that every mechanism with this ε obeys; its own guess rate may be lower."
 )
 
 

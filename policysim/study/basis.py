@@ -131,12 +131,12 @@ def in_words(table: pd.DataFrame, space: RecordSpace) -> pd.DataFrame:
 def hidden(study: Study) -> str:
     """What is hidden, in words."""
     if study.adjacency == "any-record":
-        return "the whole record: any two records look alike"
+        return "the whole record: any two records are hard to tell apart"
     if study.adjacency == "one-feature":
-        return "each single feature: records that differ in only one look alike"
+        return "each single feature: records that differ in only one are hard to tell apart"
     if study.public:
-        return f"everything but what is public (public: {listed(study.public)}): records that agree there look alike"
-    return f"{listed(study.sensitive)}: records that differ only there look alike; everything else is public"
+        return f"everything but what is public (public: {listed(study.public)}): records that agree there are hard to tell apart"
+    return f"{listed(study.sensitive)}: records that differ only there are hard to tell apart; everything else is public"
 
 
 def listed(features: Sequence[str]) -> str:
