@@ -240,7 +240,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
                     study,
                     problem,
                     findings,
-                    at_epsilon,
+                    seen,
                     slider=slider,
                     brief=brief(study, findings, found.table, slider),
                     headings=headings(

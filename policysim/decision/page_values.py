@@ -23,7 +23,9 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
 from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
+from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
+from policysim.decision.over_epsilon import flat_sentence, keep_sentences
 from policysim.question import words
 from policysim.question.first_screen import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
@@ -41,7 +43,7 @@ def page_values(
     study: ScenarioStudy,
     problem: DecisionProblem,
     findings: Findings,
-    at_epsilon: pd.DataFrame,
+    seen: pd.DataFrame,
     *,
     slider: Slider,
     brief: Brief,
@@ -55,8 +57,8 @@ def page_values(
     ----------
     study, problem, findings
         As in `answer_of`.
-    at_epsilon : DataFrame
-        The rows of the comparison at the study's epsilon.
+    seen : DataFrame
+        The comparison, without shares that say little.
     slider : Slider
         What follows epsilon.
     brief : Brief
@@ -68,6 +70,7 @@ def page_values(
     happened : EventTable or None
         The events beside death, of a scenario that has some.
     """
+    at_epsilon = seen[seen["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
@@ -82,6 +85,7 @@ def page_values(
         "overall": overall,
         "marks": {name: marked(name, findings.broken) for name in overall},
         "legend": legend(findings.broken),
+        "unending": _unending(findings),
         "worst": worst_group(at_epsilon, {slider.policy}),
         "brief": brief,
         "headings": headings,
@@ -94,14 +98,30 @@ def page_values(
         "happened": happened,
         "belief": belief_sentence(findings.beliefs),
         "redrawn": "" if findings.robustness is None else how_drawn(findings.robustness),
+        "left_as_stated": Redraws(study).n_left,
         "ranges": None
         if findings.robustness is None
-        else redraw_ranges(findings.robustness, study.scenario, findings.count),
+        else redraw_ranges(findings.robustness, study.scenario, findings.count, overall),
+        "enough": keep_sentences(findings, at_epsilon),
+        "flat": flat_sentence(seen, findings),
         "prices": [] if prices is None else prices.to_dict("records"),
+        # What the price list says of features without effect is not said twice.
+        "shown_unused": [] if prices is None else [words.unused(prices.loc[~prices["used"].astype(bool), "hides"])],
         "method": _method(study),
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
     }
+
+
+def _unending(findings: Findings) -> str:
+    """What the signs of the searched epsilons mean, as far as they occur."""
+    searched = [epsilon for row in findings.rows for epsilon in (row.better_from, row.keeps_from)]
+    signs = {
+        "“–”: does not depend on ε": any(math.isnan(epsilon) for epsilon in searched),
+        "“∞”: no ε is enough": math.inf in searched,
+    }
+    said = "; ".join(text for text, occurs in signs.items() if occurs)
+    return f"{said}." if said else ""
 
 
 def limit_kind(overall: Mapping[str, Any]) -> str:
@@ -140,10 +160,16 @@ class RangeTable:
     rows: list[tuple[str, list[str]]]
 
 
-def redraw_ranges(found: Robustness | None, scenario: Scenario, count: int) -> RangeTable | None:
-    """The ranges of a `Robustness`, events among `count` patients; None where nothing is at stake in the redraws."""
+def redraw_ranges(
+    found: Robustness | None, scenario: Scenario, count: int, stated: Mapping[str, Mapping[str, Any]]
+) -> RangeTable | None:
+    """The ranges of a `Robustness`, each after the number with the model as stated, events among `count` patients.
+
+    `stated` has the row of the comparison of each policy. None where nothing is at stake in the redraws.
+    """
     if found is None:
         return None
+    fixed = float(stated[BestFixed.name]["value"])
     by_outcome: dict[str, dict[str, Range]] = {}
     for each in found.ranges:
         by_outcome.setdefault(each.outcome, {})[each.policy] = each
@@ -151,16 +177,22 @@ def redraw_ranges(found: Robustness | None, scenario: Scenario, count: int) -> R
     columns: list[dict[str, str]] = []
     for outcome, ranges in by_outcome.items():
         ends = [end for each in ranges.values() for end in (each.low, each.high)]
+        said: Callable[[float], str] = partial(words.events, count=count, sign=True)
         if outcome == KEPT:
-            headings.append("benefit kept")
-            columns.append(_ranges(ranges, words.percent))
+            title, said = "benefit kept", words.percent
         elif outcome == BENEFIT:
-            headings.append("utility per patient beyond one for all")
-            columns.append(_ranges(ranges, words.rounded))
+            title, said = "utility per patient beyond one for all", words.rounded
         elif any(ends):
-            title = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
-            headings.append(f"extra {title} per {count:,}")
-            columns.append(_ranges(ranges, partial(words.events, count=count, sign=True)))
+            event = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
+            title = f"extra {event} per {count:,}"
+        else:
+            continue
+        now = {
+            name: float(stated[name]["value"]) - fixed if outcome == BENEFIT else float(stated[name][outcome])
+            for name in found.ranking
+        }
+        headings += [f"{title}, as stated", "in 90 % of the redraws"]
+        columns += [{name: said(number) for name, number in now.items()}, _ranges(ranges, said)]
     rows = [(name, [column[name] for column in columns]) for name in found.ranking]
     return RangeTable(tuple(headings), rows) if columns else None
 
