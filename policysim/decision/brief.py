@@ -89,8 +89,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 def scale(findings: Findings, study: ScenarioStudy) -> str:
     """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
     shares = (
-        "Benefit of individual treatment: 0 % = one treatment for all, 100 % = for each patient the one of the highest "
-        "utility, unhidden. "
+        "Benefit of individual treatment: 0 % = one treatment for all, 100 % = the best for each, which hides nothing. "
         if findings.gain.has_shares
         else ""
     )
@@ -100,10 +99,10 @@ def scale(findings: Findings, study: ScenarioStudy) -> str:
     if not weights:
         return shares.strip()
     most, least = max(weights, key=lambda each: each[0]), min(weights, key=lambda each: each[0])
-    said = f"“{most[1]}” counts {words.plain(most[0])}"
+    said = f"“{most[1]}” {words.plain(most[0])}"
     if least[0] < most[0]:
         said += f", “{least[1]}” {words.plain(least[0])}"
-    return f"{shares}Utility: {said}."
+    return f"{shares}Utility weighs outcomes: {said}."
 
 
 def titled(action: str, study: ScenarioStudy) -> str:
@@ -144,7 +143,7 @@ def _points(
         return Markup("Give everybody {}: {}, and {}.").format(name, lives(option), HIDES_ALL)
 
     who = who_dies(table, useful.policy, findings, study)
-    costs = at + keeps + proven + Markup(", and costs {}.").format(lives(useful)) + (" " + who if who else "")
+    costs = at + keeps + proven + Markup(" and costs {}.").format(lives(useful)) + (" " + who if who else "")
     if safest.name == useful.policy:
         return [Point(f"Fewest deaths, and {lead.lower()}", costs), Point("One for all", everybody(fixed)), *learns]
     fewest = everybody(safest) if safest.single else at + Markup("{}: {}.").format(safest.name, lives(safest))

@@ -15,7 +15,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
 from policysim.question import words
-from policysim.question.shown import more_events, percent, plain, rounded_up, shown
+from policysim.question.shown import events, percent, plain, rounded_up, shown
 from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
 
 
@@ -36,12 +36,12 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
     # What is printed of an epsilon is never below it, and neither is what it lets guess.
     named = list(dict.fromkeys(words.enough(epsilon, words.DIGITS) for epsilon in named_epsilons(known)))
     guesses = [
-        Markup("at ε = {} up to {}").format(rounded_up(epsilon), shown(rate, words.of_100(rate)))
+        Markup("up to {} can be right at ε = {}").format(shown(rate, words.below_100(rate)), rounded_up(epsilon))
         for epsilon, rate in ((epsilon, words.guesses(epsilon)) for epsilon in named)
     ]
     if not guesses:
         return said
-    return said + Markup(" Of 100 guesses at which of two patients got a treatment, {} can be right.").format(
+    return said + Markup(" Of 100 guesses at which of two patients got a treatment, {}.").format(
         Markup(", ").join(guesses)
     )
 
@@ -71,9 +71,9 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     same = (before["value"] - fixed["value"][before.index]).abs() <= NEGLIGIBLE * (1 + before["value"].abs())
     if before.empty or after.empty or not same.all():
         return Markup("")
-    said = Markup("Below ε = {} {} is worth no more than giving everybody {}; from there on it treats patients differently").format(
-        rounded_up(row.better_from), Optimal.name, findings.one_for_all
-    )
+    said = Markup(
+        "Below ε = {} {} is worth no more than giving everybody {}; from there on it treats patients differently"
+    ).format(rounded_up(row.better_from), Optimal.name, findings.one_for_all)
     if not findings.deaths or mine["extra_deaths"].isna().any():
         return said + "."
     most = after["extra_deaths"].idxmax()
@@ -81,7 +81,7 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     if beyond * findings.count < LEAST_EVENTS:
         return said + "."
     return said + Markup(", at the price of up to {} extra deaths per {:,} (at ε = {}, where it keeps {}).").format(
-        more_events(float(after["extra_deaths"][most]), findings.count),
+        events(float(after["extra_deaths"][most]), findings.count),
         findings.count,
         plain(float(most)),
         percent(float(after["benefit_kept"][most])),

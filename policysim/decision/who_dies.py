@@ -48,7 +48,7 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     if bearing.empty:
         return Markup("")
     group = bearing.loc[bearing["share"].idxmin()]
-    return Markup("{} of these deaths are among “{}” patients ({} of all): {} per {:,} of them.").format(
+    return Markup("{} of these are “{}” patients ({} of all): {} per {:,} of them.").format(
         "All" if group["part"] >= EVERY_ONE else "Nearly all",
         level_name(str(group["group"]), str(group["level"])),
         percent(float(group["share"])),

@@ -128,7 +128,7 @@ def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
 
 
 def apart(rates: Iterable[float], count: int) -> int:
-    """The fewest decimals, at most two, with which rates among `count` patients differ in print as they differ.
+    """The fewest decimals, at most two, that show how far rates among `count` patients are apart, to half of it.
 
     Examples
     --------
@@ -137,7 +137,11 @@ def apart(rates: Iterable[float], count: int) -> int:
     """
     numbers = sorted(rate * count for rate in rates)
     pairs = [(a, b) for a, b in zip(numbers, numbers[1:], strict=False) if b - a >= LEAST_EVENTS]
-    return next((n for n in range(2) if all(round(a, n) != round(b, n) for a, b in pairs)), 2)
+
+    def shows(places: int) -> bool:
+        return all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs)
+
+    return next((places for places in range(2) if shows(places)), 2)
 
 
 def counted(rate: float, count: int, places: int) -> str:
@@ -282,6 +286,18 @@ def guesses(loss: float) -> float:
 def of_100(share: float) -> str:
     """How many of 100 guesses are right at most, to a tenth and never below it: 50, 73.2, 100."""
     return _tenths(Decimal(100 * share))
+
+
+def below_100(share: float) -> str:
+    """As `of_100`, with the digits, at most four after the point, at which what is below 100 is written below it.
+
+    Examples
+    --------
+    >>> below_100(0.9521), below_100(0.99918)
+    ('95.3', '99.92')
+    """
+    cuts = (_cut(Decimal(100 * share), places) for places in range(1, 5))
+    return next((f"{cut:f}" for cut in cuts if cut < 100), "100").removesuffix(".0")
 
 
 def _tenths(number: Decimal) -> str:
