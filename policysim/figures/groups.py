@@ -212,6 +212,7 @@ def _multiples(
         for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
             look = as_dot(name, colours[name])
             _panel(axes, rows[rows["policy"] == name], places, look, about)
+            axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
             axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
             axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
@@ -252,7 +253,6 @@ def _panel(
             large = 1.7 * float(rcParams["lines.markersize"])
             axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")

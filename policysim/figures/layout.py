@@ -96,7 +96,7 @@ LEADER, SAMPLE, NAME = 1.2, 2.8, 3.2
 # Between two names, in font sizes.
 GAP = 0.25
 # Names may be so much smaller than other words; before they are, they are cut to so many lines each.
-LEAST_SIZE, MOST_LINES = 0.85, (4, 3, 2)
+LEAST_SIZE, LEAST_NARROW, MOST_LINES = 0.85, 0.97, (4, 3, 2)
 # How the name of a line begins that is like another one all along.
 LIKE = "≈\u00a0"
 
@@ -170,9 +170,10 @@ class EndLabels:
         point = figure.dpi / 72
         # In font sizes, with the line height of a browser.
         room = (box.height / point) / self._canvas.font + LINE_HEIGHT / 2
+        least = LEAST_NARROW if self._canvas.narrow else LEAST_SIZE
         for most in (*MOST_LINES, 1):
             heights = np.array([LINE_HEIGHT + text.get_text().count("\n") * LINE_SPACING + GAP for text in self._texts])
-            if LEAST_SIZE * heights.sum() <= room:
+            if least * heights.sum() <= room:
                 break
             # Names that would be too small to read lose their ends; a name for several lines keeps a line for each.
             for end, text in zip(self._ends, self._texts, strict=True):

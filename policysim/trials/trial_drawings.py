@@ -8,6 +8,7 @@ import pandas as pd
 
 from policysim import figures
 from policysim.figures.card import Spans, card
+from policysim.figures.curves import MOST_CURVES
 from policysim.figures.described import Described, Lines
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
@@ -54,7 +55,8 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
 
 
 def _gain_seen(drawn: pd.DataFrame, epsilon: float) -> str:
-    names = figures.telling(drawn, epsilon=epsilon)
+    # The line of the best arm is one of the panel's.
+    names = figures.telling(drawn, epsilon=epsilon, most=MOST_CURVES - 1)
     write = partial(words.rounded, sign=True)
     return f"{lines_seen(drawn, 'difference', write, epsilon=epsilon, names=names)}."
 
