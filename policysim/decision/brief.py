@@ -1,4 +1,4 @@
-"""The first screen of a decision's page, below its headline: three short sentences, three numbers, and what they are of.
+"""The first screen of a decision's page, below its headline: three sentences, three numbers, and what they are of.
 
 Every number stands beside that of one treatment for all, which costs no privacy.
 """
@@ -54,9 +54,7 @@ def brief(study: ScenarioStudy, findings: Findings, table: pd.DataFrame, slider:
     # Of hidden features that no treatment depends on, no policy has a price.
     known = ranked(findings, rows) if findings.used or not findings.unused else []
     points = (
-        _points(known, rows, table, findings, study)
-        if known
-        else [Point("", said) for said in answer(findings, table)]
+        _points(known, rows, table, findings, study) if known else [Point("", said) for said in answer(findings, table)]
     )
     return Brief(tuple(points), strip(findings.count, slider), scale(findings, study))
 
@@ -76,7 +74,10 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             "of 100 guesses at which of two patients got this treatment can be right; 50 is guessing blind",
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
-        "benefit_kept": ("of the benefit of individual treatment is kept", lambda now: words.percent(now["benefit_kept"])),
+        "benefit_kept": (
+            "of the benefit of individual treatment is kept",
+            lambda now: words.percent(now["benefit_kept"]),
+        ),
         "loss": ("in utility lost per patient", lambda now: words.rounded(now["loss"])),
     }
     return tuple(
@@ -89,7 +90,8 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 def scale(findings: Findings, study: ScenarioStudy) -> str:
     """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
     shares = (
-        "Benefit of individual treatment: 0 % = one treatment for all, 100 % = the best for each, which hides nothing. "
+        "Benefit of individual treatment: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each, which hides "
+        "nothing. "
         if findings.gain.has_shares
         else ""
     )
@@ -128,9 +130,9 @@ def _points(
     keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent_1(useful.benefit_kept))
     proven = _proven(useful, rows)
     if not count:
-        free = Markup("Give everybody {}: {} in utility per patient is lost against individual treatment, and {}.").format(
-            titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL
-        )
+        free = Markup(
+            "Give everybody {}: {} in utility per patient is lost against individual treatment, and {}."
+        ).format(titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL)
         return [Point("One for all", free), Point(lead, at + keeps + proven + "."), *learns]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
     against = Markup("{} deaths per {:,} than with individual treatment")
@@ -151,7 +153,7 @@ def _points(
 
 
 # What one treatment for all does for privacy; what decides who may get it is public.
-HIDES_ALL = "it reveals nothing that is hidden"
+HIDES_ALL = "nothing hidden is revealed"
 
 
 def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
@@ -171,7 +173,9 @@ def _learns(found: Beliefs | None) -> list[Point]:
     most = learnt(found)
     if most is None:
         return [Point("What an observer learns", belief_sentence(found))]
-    before, after = (shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True))
+    before, after = (
+        shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
+    )
     said = Markup(
         "Whoever sees {}, chosen by {}, can take {} of 100 such patients to be “{}”; before, {}. No hidden feature "
         "is given away more."

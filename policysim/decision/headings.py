@@ -98,7 +98,8 @@ def _policies(findings: Findings) -> Markup:
     if len(kept) == 1:
         said = "the only mechanism compared is{} worth more".format("" if better else " not")
     elif better in (0, len(kept)):
-        said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
+        some = "all" if better else "none"
+        said = f"{some} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
     else:
         some = "one" if better == 1 else better
         said = f"{some} of the {len(kept)} mechanisms that spend ε {'is' if better == 1 else 'are'} worth more"

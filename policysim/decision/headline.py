@@ -85,9 +85,7 @@ def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, A
     than = f"than giving everybody {findings.one_for_all}"
     if abs(more) * count < LEAST_EVENTS:
         return f" and costs no more deaths {than}"
-    return (
-        f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} patients {than}"
-    )
+    return f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} {than}"
 
 
 def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:

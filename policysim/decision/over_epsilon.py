@@ -1,4 +1,4 @@
-"""What happens over epsilon, in sentences: what it takes to keep most of the benefit, and where a curve leaves the flat.
+"""What happens over epsilon, in sentences: what it takes to keep most of the benefit; where the optimum begins.
 
 Every epsilon that is named stands with what it allows to guess.
 """

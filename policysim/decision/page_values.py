@@ -23,9 +23,9 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
 from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
+from policysim.decision.over_epsilon import flat_sentence, keep_sentences
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
-from policysim.decision.over_epsilon import flat_sentence, keep_sentences
 from policysim.question import words
 from policysim.question.first_screen import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
@@ -33,6 +33,7 @@ from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Slider
+from policysim.study.sweep import with_references
 
 # What rows are that are no policies.
 BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
@@ -106,7 +107,9 @@ def page_values(
         "flat": flat_sentence(seen, findings),
         "prices": [] if prices is None else prices.to_dict("records"),
         # What the price list says of features without effect is not said twice.
-        "shown_unused": [] if prices is None else [words.unused(prices.loc[~prices["used"].astype(bool), "hides"])],
+        "said_in_prices": []
+        if prices is None or prices["used"].all()
+        else [words.unused(prices.loc[~prices["used"].astype(bool), "hides"])],
         "method": _method(study),
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
@@ -141,13 +144,16 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
-        **{name: _mechanism(study, name) for name in study.policies},
+        **{name: _mechanism(study, name) for name in with_references(study.policies)},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }
 
 
 def _mechanism(study: ScenarioStudy, name: str) -> str:
-    """A policy in words; within bounds of the study's own, its formula is another."""
+    """A policy in words; within bounds of the study's own, its formula is another, and no mechanism has none."""
+    kind = CATALOGUE[name]
+    if not kind.uses_epsilon and kind.gloss:
+        return f"{kind.gloss[0].upper()}{kind.gloss[1:]}."
     words_here = study.policy_words(name)
     return mechanism_words(name) if words_here == CATALOGUE[name].words else mechanism_words(name, words_here)
 

@@ -5,6 +5,7 @@ Numbers have no more digits than the inputs support, which is two; bounds are ro
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
 import textwrap
@@ -136,7 +137,7 @@ def apart(rates: Iterable[float], count: int) -> int:
     (1, 0)
     """
     numbers = sorted(rate * count for rate in rates)
-    pairs = [(a, b) for a, b in zip(numbers, numbers[1:], strict=False) if b - a >= LEAST_EVENTS]
+    pairs = [(a, b) for a, b in itertools.pairwise(numbers) if b - a >= LEAST_EVENTS]
 
     def shows(places: int) -> bool:
         return all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs)

@@ -189,7 +189,9 @@ def make_slider(
         count=count,
         deaths=deaths or {},
         places=places,
-        numbers=script_numbers(epsilons, actions, count, found, next(iter((deaths or {}).values()), None), places),
+        numbers=script_numbers(
+            epsilons, actions, count, found, deaths=next(iter((deaths or {}).values()), None), places=places
+        ),
     )
 
 

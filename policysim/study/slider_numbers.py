@@ -78,6 +78,7 @@ def script_numbers(
     actions: Sequence[str],
     count: int,
     policies: Mapping[str, Mapping[str, Any]],
+    *,
     deaths: float | None = None,
     places: int = 0,
 ) -> Markup:
