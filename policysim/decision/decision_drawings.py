@@ -51,7 +51,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         Drawing(
             "frontier",
             "What each ε keeps, and what it costs",
-            f"{shown}{harm} against ε, a line for each of at most seven policies; the star at the left is one "
+            f"{shown}{harm} against ε, a line for each policy; the star at the left is one "
             "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
             f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
             lambda size: figures.frontier(table, epsilon=epsilon, size=size),
@@ -66,7 +66,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each of at most six policies against the ε that it was given: a policy on "
+                "The exact privacy loss of each policy against the ε that it was given: a policy on "
                 "the diagonal uses all of it, one below the diagonal wastes some.",
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
@@ -206,7 +206,7 @@ def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
     return Drawing(
         "benefit-parts",
         "What the benefit is made of",
-        "The utility per patient that each of at most six policies, and the best treatment for each, gains over one "
+        "The utility per patient that each policy, and the best treatment for each, gains over one "
         f"treatment for all at ε = {words.plain(epsilon)}, by the outcomes and costs of treatments that it is gained "
         "in; what is lost is to the left of 0. The diamond is the sum.",
         lambda size: figures.benefit_parts(parts, size=size),
@@ -245,8 +245,8 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses against the best treatment for each, a panel for each of at "
-        "most seven policies; the dashed line is everyone, and the large dot the group that loses most."
+        "The utility that each group of patients loses against the best treatment for each, a panel for "
+        "each policy; the dashed line is everyone, and the large dot the group that loses most."
         + (f" {flat}" if flat else ""),
         lambda size: figures.loss_by_group(rows, size=size),
         None,
