@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from envs.scenario import DEATH
 from policies.reference import BestFixed
 from policysim.decision.beliefs import Beliefs, belief_sentence, learnt
 from policysim.decision.findings import Findings, PolicyRow
@@ -90,13 +91,15 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 def scale(findings: Findings, study: ScenarioStudy) -> str:
     """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
     shares = (
-        "Benefit of individual treatment: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each, which hides "
-        "nothing. "
+        "Benefit of individual treatment: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each, which "
+        "hides nothing. "
         if findings.gain.has_shares
         else ""
     )
     weights = [
-        (weight, study.scenario.outcome_title(name)) for name, weight in study.utility.weights.items() if weight > 0
+        (weight, study.scenario.outcome_title(name))
+        for name, weight in study.utility.weights.items()
+        if weight > 0 and (findings.deaths or name != DEATH)
     ]
     if not weights:
         return shares.strip()

@@ -98,8 +98,8 @@ def _policies(findings: Findings) -> Markup:
     if len(kept) == 1:
         said = "the only mechanism compared is{} worth more".format("" if better else " not")
     elif better in (0, len(kept)):
-        some = "all" if better else "none"
-        said = f"{some} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
+        every = "all" if better else "none"
+        said = f"{every} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
     else:
         some = "one" if better == 1 else better
         said = f"{some} of the {len(kept)} mechanisms that spend ε {'is' if better == 1 else 'are'} worth more"

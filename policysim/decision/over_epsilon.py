@@ -76,13 +76,13 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     ).format(rounded_up(row.better_from), Optimal.name, findings.one_for_all)
     if not findings.deaths or mine["extra_deaths"].isna().any():
         return said + "."
-    most = after["extra_deaths"].idxmax()
-    beyond = after["extra_deaths"][most] - fixed["extra_deaths"].iloc[0]
+    worst = after.reset_index().loc[int(after["extra_deaths"].to_numpy().argmax())]
+    beyond = float(worst["extra_deaths"]) - float(fixed["extra_deaths"].iloc[0])
     if beyond * findings.count < LEAST_EVENTS:
         return said + "."
     return said + Markup(", at the price of up to {} extra deaths per {:,} (at ε = {}, where it keeps {}).").format(
-        events(float(after["extra_deaths"][most]), findings.count),
+        events(float(worst["extra_deaths"]), findings.count),
         findings.count,
-        plain(float(most)),
-        percent(float(after["benefit_kept"][most])),
+        plain(float(worst["epsilon"])),
+        percent(float(worst["benefit_kept"])),
     )

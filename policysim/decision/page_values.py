@@ -6,7 +6,7 @@ Tables of the page: who bears the loss, what is wrong where the prevalence is, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -167,7 +167,7 @@ class RangeTable:
 
 
 def redraw_ranges(
-    found: Robustness | None, scenario: Scenario, count: int, stated: Mapping[str, Mapping[str, Any]]
+    found: Robustness | None, scenario: Scenario, count: int, stated: Mapping[str, Mapping[Hashable, Any]]
 ) -> RangeTable | None:
     """The ranges of a `Robustness`, each after the number with the model as stated, events among `count` patients.
 

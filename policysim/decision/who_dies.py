@@ -16,7 +16,7 @@ from policysim.study.declared import ScenarioStudy
 # A group bears nearly all if it has this share of the extra deaths, and is worth a word if it is no larger than that.
 NEARLY_ALL, LARGEST = 0.9, 0.5
 # From here on the others have, on balance, none.
-EVERY_ONE = 1 - 1e-9
+EVERY_ONE = 1 - 1e-6
 
 
 def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: ScenarioStudy) -> Markup:

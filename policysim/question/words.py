@@ -91,7 +91,7 @@ def percent_up(share: float) -> str:
 def percent_1_up(share: float) -> str:
     """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
-        return percent_1(share)
+        return percent(share)
     return _minus(f"{_cut(100 * Decimal(repr(steady(share))), 1)}\u00a0%")
 
 
@@ -166,6 +166,8 @@ def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
     >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
     ((149, 0, 851), (334, 333, 333))
     """
+    # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
+    better, worse = (float(f"{share:.6g}") for share in (better, worse))
     shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
     # What is so near to the next whole number is that number.
     counts = [math.floor(share + 1e-6) for share in shares]
