@@ -14,10 +14,13 @@ takes a second to import, and these functions take seconds to compile, which is 
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
-from numba import njit
 
 from envs.hazard import POWERS
+
+njit = import_module("numba").njit
 
 M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 W0, W1 = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
