@@ -67,7 +67,7 @@ class ExponentialTight(ExponentialFamily):
     name = "exponential-tight"
     gloss = "as little noise as ε allows"
     words = "the exponential mechanism at the smallest scale whose exact privacy loss is within ε"
-    formula = "exp(u/s), s the smallest scale whose exact privacy loss is within ε"
+    formula = "exp(u/s), s that scale"
     works = (MCSHERRY_TALWAR_2007,)
     look = Look("#CC79A7", "D")
     uses_prior = False

@@ -13,6 +13,7 @@ frontier, loss_by_outcome   utility against harm; what a loss is made of
 broken_bounds    which policies break the bounds that a study states
 headline, summary    the finding as a title, with one number; the answer in sentences
 brief, headings  the first screen of the page; what each of its sections found
+who_dies, over_epsilon   who bears the extra deaths; what happens over epsilon, in sentences
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism

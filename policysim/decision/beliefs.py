@@ -195,24 +195,54 @@ def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) 
     return Beliefs(policy, tuple(ranges))
 
 
+@dataclass(frozen=True)
+class Learnt:
+    """What the treatment that says most says about one level of a feature: of 100 patients, as text.
+
+    Attributes
+    ----------
+    seen : str
+        The treatment.
+    words : str
+        The level in words.
+    before, after : float
+        Its share of all patients, and of those who are given the treatment.
+    texts : tuple of str
+        Both, of 100, with as many digits as tell them apart.
+    """
+
+    seen: str
+    words: str
+    before: float
+    after: float
+    texts: tuple[str, str]
+
+
+def learnt(found: Beliefs) -> Learnt | None:
+    """What the treatment that says most says to an observer; None where none says anything."""
+    most = found.strongest
+    if most.change < LEAST_CHANGE:
+        return None
+    rises = round(most.most - most.before, EQUAL) >= most.change
+    seen, after = (most.most_after, most.most) if rises else (most.least_after, most.least)
+    texts = [(rounded(100 * most.before, digits=digits), rounded(100 * after, digits=digits)) for digits in DIGITS]
+    pair = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
+    return Learnt(seen, most.words, most.before, after, pair)
+
+
 def belief_sentence(found: Beliefs | None) -> str:
     """What the treatment that says most says to an observer; empty where no policy was looked at."""
     if found is None:
         return ""
-    most = found.strongest
-    if most.change < LEAST_CHANGE:
+    most = learnt(found)
+    if most is None:
         return (
             f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
             "much as one in a million."
         )
-    if round(most.most - most.before, EQUAL) >= most.change:
-        seen, moves, after = most.most_after, "rises", most.most
-    else:
-        seen, moves, after = most.least_after, "falls", most.least
-    # As many digits as tell the two apart.
-    texts = [[rounded(100 * share, digits=digits) for share in (most.before, after)] for digits in DIGITS]
-    old, new = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
+    moves = "rises" if most.after > most.before else "falls"
     return (
-        f"Under {found.policy}, seeing {seen}, an observer's belief in “{most.words}” {moves} from {old} to {new} of "
-        "100, if only the prior is known: the largest change in any hidden feature."
+        f"Under {found.policy}, seeing {most.seen}, an observer's probability of “{most.words}” {moves} from "
+        f"{most.texts[0]} to {most.texts[1]} of 100, if only the prior is known: the largest change in any hidden "
+        "feature."
     )

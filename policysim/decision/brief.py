@@ -1,4 +1,4 @@
-"""The first screen of a decision's page, below its headline: three short sentences, and three numbers.
+"""The first screen of a decision's page, below its headline: three sentences, three numbers, and what they are of.
 
 Every number stands beside that of one treatment for all, which costs no privacy.
 """
@@ -6,40 +6,44 @@ Every number stands beside that of one treatment for all, which costs no privacy
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
+from envs.scenario import DEATH
 from policies.reference import BestFixed
+from policysim.decision.beliefs import Beliefs, belief_sentence, learnt
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.summary import (
     Option,
     answer,
     counted,
     for_everybody,
-    limit_words,
     more_deaths,
+    most_kept,
     ranked,
     rows_of,
     safest_option,
-    which_epsilon,
 )
+from policysim.decision.who_dies import who_dies
 from policysim.question import shown, words
 from policysim.question.first_screen import Brief, Point, Tile
-from policysim.question.words import NEGLIGIBLE
+from policysim.question.words import NEGLIGIBLE, attains
+from policysim.study.declared import ScenarioStudy
 from policysim.study.slider import Slider
 
 # So many numbers are in the strip, of those that a study has.
 WIDTH = 3
 
 
-def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
+def brief(study: ScenarioStudy, findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
     """Sum up a comparison for somebody who reads one screen of it.
 
     Parameters
     ----------
+    study : ScenarioStudy
+        What was asked: its treatments and weights in words.
     findings : Findings
         Of the study.
     table : DataFrame
@@ -50,48 +54,133 @@ def brief(findings: Findings, table: pd.DataFrame, slider: Slider) -> Brief:
     rows = rows_of(findings, table)
     # Of hidden features that no treatment depends on, no policy has a price.
     known = ranked(findings, rows) if findings.used or not findings.unused else []
-    points = _points(known, rows, findings) if known else [Point("", said) for said in answer(findings, table)]
-    return Brief(tuple(points), strip(findings.count, slider))
+    points = (
+        _points(known, rows, table, findings, study) if known else [Point("", said) for said in answer(findings, table)]
+    )
+    return Brief(tuple(points), strip(findings.count, slider), scale(findings, study))
 
 
 def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
     """The first `WIDTH` of the numbers that a study has, those about patients before those about utility."""
-    kinds: dict[str, tuple[str, Callable[[float], str]]] = {
-        "extra_deaths": (f"extra deaths per {count:,} patients", partial(words.events, count=count, sign=True)),
-        "worse_than_untreated": ("of 1,000 patients get a treatment worse than none", words.of_thousand),
-        "guess_rate": ("of 100 guesses about the patient can be right; 50 is guessing blind", words.guess_rate),
-        "benefit_kept": ("of the benefit of choosing for each is kept", words.percent),
-        "loss": ("in utility lost per patient", words.rounded),
+    kinds: dict[str, tuple[str, Callable[[Mapping[str, float]], str]]] = {
+        "extra_deaths": (
+            f"extra deaths per {count:,} patients, against individual treatment",
+            lambda now: words.events(now["extra_deaths"], count, sign=True),
+        ),
+        "worse_than_untreated": (
+            "of 1,000 patients would score higher untreated (side effects and costs counted)",
+            lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
+        ),
+        "guess_rate": (
+            "of 100 guesses at which of two patients got this treatment can be right; 50 is guessing blind",
+            lambda now: words.guess_rate(now["guess_rate"]),
+        ),
+        "benefit_kept": (
+            "of the benefit of individual treatment is kept",
+            lambda now: words.percent(now["benefit_kept"]),
+        ),
+        "loss": ("in utility lost per patient", lambda now: words.rounded(now["loss"])),
     }
     return tuple(
-        Tile(name, label, slider.now[name], written(slider.now[name]), written(slider.for_all[name]))
+        Tile(name, label, slider.now[name], written(slider.now), written(slider.for_all))
         for name, (label, written) in kinds.items()
         if name in slider.now and name in slider.for_all
     )[:WIDTH]
 
 
-def _points(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> list[Point]:
-    """The safest choice, or one treatment for all; the most useful one; and the epsilon that it takes."""
-    useful = known[0]
-    enough = Point(f"To keep {words.percent(words.KEEP)}", which_epsilon(known, findings, others=False))
-    best = "Most useful" if useful.benefit_kept > NEGLIGIBLE else "Best mechanism"
-    keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent(useful.benefit_kept))
-    limit = limit_words(useful, rows, after="; ")
-    count = counted(known, rows, findings)
+def scale(findings: Findings, study: ScenarioStudy) -> str:
+    """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
+    shares = (
+        "Benefit of individual treatment: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each, which "
+        "hides nothing. "
+        if findings.gain.has_shares
+        else ""
+    )
+    weights = [
+        (weight, study.scenario.outcome_title(name))
+        for name, weight in study.utility.weights.items()
+        if weight > 0 and (findings.deaths or name != DEATH)
+    ]
+    if not weights:
+        return shares.strip()
+    most, least = max(weights, key=lambda each: each[0]), min(weights, key=lambda each: each[0])
+    said = f"“{most[1]}” {words.plain(most[0])}"
+    if least[0] < most[0]:
+        said += f", “{least[1]}” {words.plain(least[0])}"
+    return f"{shares}Utility weighs outcomes: {said}."
+
+
+def titled(action: str, study: ScenarioStudy) -> str:
+    """The name of a treatment, and its title where that is another."""
+    treatment = study.scenario.treatments.get(action)
+    return action if treatment is None or treatment.title == action else f"{action} ({treatment.title})"
+
+
+def _points(
+    known: Sequence[PolicyRow],
+    rows: Mapping[str, Mapping[Hashable, Any]],
+    table: pd.DataFrame,
+    findings: Findings,
+    study: ScenarioStudy,
+) -> list[Point]:
+    """The safest choice, or one treatment for all; the most useful one, and who pays; and what an observer learns."""
+    useful, count = known[0], counted(known, rows, findings)
+    better = useful.benefit_kept > NEGLIGIBLE
+    lead = "Most useful" if better else "Best mechanism"
+    at = Markup("At ε = {} ").format(shown.plain(findings.epsilon))
+    learns = _learns(findings.beliefs)
+    # In whole per cent where nothing is proven beside it, so that the title has the same number.
+    keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent_1(useful.benefit_kept))
+    proven = _proven(useful, rows)
     if not count:
-        free = Markup("Giving everybody {} costs no privacy, and {} in utility per patient.").format(
-            findings.one_for_all, shown.rounded(float(rows[BestFixed.name]["loss"]))
-        )
-        return [Point("One for all", free), Point(best, keeps + limit), enough]
+        free = Markup(
+            "Give everybody {}: {} in utility per patient is lost against individual treatment, and {}."
+        ).format(titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL)
+        return [Point("One for all", free), Point(lead, at + keeps + proven + "."), *learns]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
-    costs = Markup("costs {} deaths per {:,} patients than the best treatment for each")
+    against = Markup("{} deaths per {:,} than with individual treatment")
 
-    def of(option: Option) -> Markup:
-        name = Markup("Giving everybody {} " if option.single else "{} ").format(option.name)
-        cost = costs.format(more_deaths(option.extra_deaths, count), count)
-        return name + cost + Markup(" and keeps {} of the benefit").format(shown.percent(option.benefit_kept))
+    def lives(option: Option | PolicyRow) -> Markup:
+        return against.format(more_deaths(option.extra_deaths, count), count)
 
+    def everybody(option: Option) -> Markup:
+        name = titled(option.name, study)
+        return Markup("Give everybody {}: {}, and {}.").format(name, lives(option), HIDES_ALL)
+
+    who = who_dies(table, useful.policy, findings, study)
+    costs = at + keeps + proven + Markup(" and costs {}.").format(lives(useful)) + (" " + who if who else "")
     if safest.name == useful.policy:
-        return [Point("Safest and most useful", of(safest) + limit), Point("One for all", of(fixed) + "."), enough]
-    lives = Markup(" and costs {} deaths").format(more_deaths(useful.extra_deaths, count))
-    return [Point("Safest", of(safest) + "."), Point(best, keeps + lives + limit), enough]
+        return [Point(f"Fewest deaths, and {lead.lower()}", costs), Point("One for all", everybody(fixed)), *learns]
+    fewest = everybody(safest) if safest.single else at + Markup("{}: {}.").format(safest.name, lives(safest))
+    return [Point("Fewest deaths", fewest), Point(lead if not who else f"{lead}, and who pays", costs), *learns]
+
+
+# What one treatment for all does for privacy; what decides who may get it is public.
+HIDES_ALL = "nothing hidden is revealed"
+
+
+def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
+    """After what is kept: what is proven that none keeps more than; empty where nothing is, or no more than all."""
+    most = most_kept(rows)
+    if attains(best.benefit_kept, most):
+        return Markup(" (proven: none keeps more)")
+    if not most < 1 or words.percent_1_up(most) == words.percent_1_up(1.0):
+        return Markup("")
+    return Markup(" (proven: none keeps more than {})").format(shown.percent_1_up(most))
+
+
+def _learns(found: Beliefs | None) -> list[Point]:
+    """What the treatment that says most says to an observer."""
+    if found is None:
+        return []
+    most = learnt(found)
+    if most is None:
+        return [Point("What an observer learns", belief_sentence(found))]
+    before, after = (
+        shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
+    )
+    said = Markup(
+        "Whoever sees {}, chosen by {}, can take {} of 100 such patients to be “{}”; before, {}. No hidden feature "
+        "is given away more."
+    ).format(most.seen, found.policy, after, most.words, before)
+    return [Point("What an observer learns", said)]

@@ -34,6 +34,7 @@ from policysim.question.words import (
     rounded_up,
     sensitivity,
     unused,
+    worse_of_thousand,
     wrap,
 )
 from policysim.study.basis import basis, hidden
@@ -41,8 +42,8 @@ from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import benefit
 
 HEADINGS = (
-    ("", "benefit", "extra deaths", "of 1,000 get", "ε", "guess", "ε to beat", "ε to keep"),
-    ("At ε = {epsilon}", "kept", "per {count:,}", "worse than none", "spent", "rate", "one for all", "{keep}"),
+    ("", "benefit", "extra deaths", "of 1,000 score", "ε", "guess", "ε to beat", "ε to keep"),
+    ("At ε = {epsilon}", "kept", "per {count:,}", "more untreated", "spent", "rate", "one for all", "{keep}"),
 )
 COLUMNS: tuple[int, ...] = (25, 8, 14, 16, 8, 7, 12, 10)
 # Which of them is left out where no record can die.
@@ -217,7 +218,7 @@ def _row_cells(row: PolicyRow, count: int, marks: str) -> list[str]:
         f"{row.policy}{marks}",
         _kept(row),
         events(row.extra_deaths, count, sign=True),
-        rounded(row.worse_than_untreated * 1000),
+        worse_of_thousand(row.better_than_untreated, row.worse_than_untreated),
         rounded(row.epsilon_spent),
         guess_rate(row.guess_rate),
         rounded_up(row.better_from),

@@ -146,7 +146,7 @@ def compared(
         losses = pool.submit(patient_losses, problem, losers, study.epsilon)
         parts = pool.submit(loss_by_outcome, study, problem, _at_epsilon(study, problem))
         curve = _frontier(study, problem, findings, progress)
-        shown = show(study, problem, seen, progress, kept, count=findings.count)
+        shown = show(study, problem, seen, progress, kept, count=findings.count, deaths=findings.deaths)
     return Compared(
         problem=problem,
         table=table,
@@ -240,9 +240,9 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
                     study,
                     problem,
                     findings,
-                    at_epsilon,
+                    seen,
                     slider=slider,
-                    brief=brief(findings, found.table, slider),
+                    brief=brief(study, findings, found.table, slider),
                     headings=headings(
                         findings,
                         slider,

@@ -61,6 +61,7 @@ class PolicyRow:
     better_from: float
     keeps_from: float
     guess_rate: float = math.nan
+    better_than_untreated: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,7 @@ def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, pr
             better_from=searches.get(str(row["policy"]), NEITHER)[0],
             keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
             guess_rate=float(row["guess_rate"]),
+            better_than_untreated=float(row["better_than_untreated"]),
         )
         for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
         if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}

@@ -12,8 +12,17 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
-from policysim.question.shown import of_hundred, of_thousand, percent, percent_up, plain, rounded, rounded_down
-from policysim.question.words import NEGLIGIBLE
+from policysim.question.shown import (
+    events,
+    of_hundred,
+    percent,
+    percent_1,
+    percent_1_up,
+    plain,
+    rounded,
+    rounded_down,
+)
+from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE, in_a_row, of_thousand
 from policysim.study.slider import Slider
 
 NONE = Markup("")
@@ -66,7 +75,7 @@ def headings(
     """
     return Headings(
         policies=_policies(findings),
-        icons=_icons(slider),
+        icons=_icons(slider, findings),
         patients=_patients(patients, slider),
         groups=_groups(slider),
         parts=_parts(parts, slider.policy),
@@ -89,23 +98,26 @@ def _policies(findings: Findings) -> Markup:
     if len(kept) == 1:
         said = "the only mechanism compared is{} worth more".format("" if better else " not")
     elif better in (0, len(kept)):
-        said = f"{'all' if better else 'none'} of the {len(kept)} mechanisms {'are' if better else 'is'} worth more"
+        every = "all" if better else "none"
+        said = f"{every} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
     else:
         some = "one" if better == 1 else better
-        said = f"{some} of the {len(kept)} mechanisms {'is' if better == 1 else 'are'} worth more"
+        said = f"{some} of the {len(kept)} mechanisms that spend ε {'is' if better == 1 else 'are'} worth more"
     return Markup("At ε = {}, {} than one treatment for all").format(plain(findings.epsilon), said)
 
 
-def _icons(slider: Slider) -> Markup:
-    """How many patients are better and worse off than untreated."""
+def _icons(slider: Slider, findings: Findings) -> Markup:
+    """How many patients are better and worse off than untreated, and that yet fewer die, if fewer do."""
     if not {"better_than_untreated", "worse_than_untreated"} <= set(slider.now):
         return NONE
-    return Markup("At ε = {}, {} makes {} of 1,000 patients better off than untreated and {} worse off").format(
-        plain(slider.epsilon),
-        slider.policy,
-        of_thousand(slider.now["better_than_untreated"]),
-        of_thousand(slider.now["worse_than_untreated"]),
+    better, _, worse = of_thousand(slider.now["better_than_untreated"], slider.now["worse_than_untreated"])
+    said = Markup("At ε = {}, under {}, {} of 1,000 patients score higher than untreated, {} lower").format(
+        plain(slider.epsilon), slider.policy, f"{better:,}", f"{worse:,}"
     )
+    saved = findings.deaths.get("untreated", math.nan) - slider.own_deaths
+    if saved * findings.count < LEAST_EVENTS or math.isnan(saved):
+        return said
+    return said + Markup("; {} fewer per {:,} die").format(events(saved, findings.count), findings.count)
 
 
 def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
@@ -129,7 +141,7 @@ def _groups(slider: Slider) -> Markup:
     times = worst.loss / slider.now["loss"]
     if times < 1.05:
         return Markup("All groups lose about the same under {}").format(slider.policy)
-    return Markup("“{}” loses most under {}: {} times the average").format(
+    return Markup("“{}” patients lose most under {}: {} times the average").format(
         worst.name, slider.policy, rounded_times(times)
     )
 
@@ -165,7 +177,7 @@ def _observer(findings: Findings) -> Markup:
         return NONE
     most = findings.beliefs.strongest
     rises = most.most - most.before >= most.before - most.least
-    return Markup("At ε = {}, {} moves an observer’s belief in “{}” from {} to {} of 100").format(
+    return Markup("At ε = {}, {} moves an observer’s probability of “{}” from {} to {} of 100").format(
         plain(findings.epsilon),
         findings.beliefs.policy,
         most.words,
@@ -196,22 +208,27 @@ def _prices(prices: pd.DataFrame | None, findings: Findings) -> Markup:
     if dearest["loss"] <= NEGLIGIBLE:
         return Markup("Hiding any single feature costs nothing at ε = {}").format(plain(findings.epsilon))
     if math.isnan(dearest["benefit_kept"]):
-        return Markup("Of single features, “{}” is the dearest to hide: {} in utility per patient").format(
+        return Markup("Of single features, “{}” costs most to hide: {} in utility per patient").format(
             name, rounded(float(dearest["loss"]))
         )
-    return Markup("Of single features, “{}” is the dearest to hide: {} of the benefit is kept").format(
-        name, percent(float(dearest["benefit_kept"]))
+    return Markup("Of single features, “{}” costs most to hide: {} of the benefit").format(
+        name, percent_1(1 - float(dearest["benefit_kept"]))
     )
 
 
 def _model(findings: Findings) -> Markup:
-    """How often the first of the ranking stays first."""
+    """How often the first of the ranking stays first, and where its prior is so wrong that one for all is better."""
     found = findings.robustness
     if found is None or len(found.ranking) < 2:
         return NONE
-    return Markup("{} stays the best in {} of {} redraws of the model’s numbers").format(
-        found.ranking[0], plain(found.first_holds), plain(found.redraws)
+    first = found.ranking[0]
+    said = Markup("{} is first in {} of {} redraws of the model’s numbers").format(
+        first, plain(found.first_holds), plain(found.redraws)
     )
+    worse = [factor for factor, kept in findings.prevalence.get(first, {}).items() if kept < -NEGLIGIBLE]
+    if not worse:
+        return said
+    return said + Markup("; worse than one for all at {} times the assumed prevalence").format(in_a_row(worse, "and"))
 
 
 def _sensitivity(drivers: pd.DataFrame) -> Markup:
@@ -243,5 +260,5 @@ def _limit(most_kept: float, findings: Findings) -> Markup:
     if math.isnan(most_kept) or not findings.gain.has_shares or most_kept > 0.99:
         return NONE
     return Markup("At ε = {}, no mechanism keeps more than {} of the benefit").format(
-        plain(findings.epsilon), percent_up(most_kept)
+        plain(findings.epsilon), percent_1_up(most_kept)
     )

@@ -21,7 +21,7 @@ from policysim.question.words import (
     attains,
     events,
     percent,
-    percent_up,
+    percent_1_up,
     plain,
     rounded,
 )
@@ -59,7 +59,7 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
         finding = f"{at}, {none} is worth more than giving everybody {for_all}"
     else:
         whose = "the best private choice" if _is_limit(best, rows) else "the best private choice that was compared"
-        finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} of the benefit"
+        finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} of the benefit of individual treatment"
         finding += _against_one_for_all(best, rows, findings)
     return Headline(finding, percent(best.benefit_kept), _about(best, rows, findings))
 
@@ -85,18 +85,16 @@ def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, A
     than = f"than giving everybody {findings.one_for_all}"
     if abs(more) * count < LEAST_EVENTS:
         return f" and costs no more deaths {than}"
-    return (
-        f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} patients {than}"
-    )
+    return f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} {than}"
 
 
 def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:
     """Whose share it is, and what none exceeds, as far as that is proven."""
     most = most_kept(rows)
-    said = f"of the benefit kept at ε = {plain(findings.epsilon)}, by {best.policy}"
+    said = f"of the benefit of individual treatment kept at ε = {plain(findings.epsilon)}, by {best.policy}"
     if _is_limit(best, rows):
         return f"{said}; none can keep more"
     # That no more than all can be kept is no finding.
-    if math.isnan(most) or percent_up(most) == percent_up(1.0):
+    if math.isnan(most) or percent_1_up(most) == percent_1_up(1.0):
         return said
-    return f"{said}; none can keep more than {percent_up(most)}"
+    return f"{said}; none can keep more than {percent_1_up(most)}"

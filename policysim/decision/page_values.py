@@ -6,7 +6,7 @@ Tables of the page: who bears the loss, what is wrong where the prevalence is, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +23,8 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
 from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
+from policysim.decision.over_epsilon import flat_sentence, keep_sentences
+from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
 from policysim.question.first_screen import Brief
@@ -31,6 +33,7 @@ from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Slider
+from policysim.study.sweep import with_references
 
 # What rows are that are no policies.
 BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
@@ -41,7 +44,7 @@ def page_values(
     study: ScenarioStudy,
     problem: DecisionProblem,
     findings: Findings,
-    at_epsilon: pd.DataFrame,
+    seen: pd.DataFrame,
     *,
     slider: Slider,
     brief: Brief,
@@ -55,8 +58,8 @@ def page_values(
     ----------
     study, problem, findings
         As in `answer_of`.
-    at_epsilon : DataFrame
-        The rows of the comparison at the study's epsilon.
+    seen : DataFrame
+        The comparison, without shares that say little.
     slider : Slider
         What follows epsilon.
     brief : Brief
@@ -68,6 +71,7 @@ def page_values(
     happened : EventTable or None
         The events beside death, of a scenario that has some.
     """
+    at_epsilon = seen[seen["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
     limit = limit_kind(overall)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
@@ -82,6 +86,7 @@ def page_values(
         "overall": overall,
         "marks": {name: marked(name, findings.broken) for name in overall},
         "legend": legend(findings.broken),
+        "unending": _unending(findings),
         "worst": worst_group(at_epsilon, {slider.policy}),
         "brief": brief,
         "headings": headings,
@@ -94,14 +99,32 @@ def page_values(
         "happened": happened,
         "belief": belief_sentence(findings.beliefs),
         "redrawn": "" if findings.robustness is None else how_drawn(findings.robustness),
+        "left_as_stated": Redraws(study).n_left,
         "ranges": None
         if findings.robustness is None
-        else redraw_ranges(findings.robustness, study.scenario, findings.count),
+        else redraw_ranges(findings.robustness, study.scenario, findings.count, overall),
+        "enough": keep_sentences(findings, at_epsilon),
+        "flat": flat_sentence(seen, findings),
         "prices": [] if prices is None else prices.to_dict("records"),
+        # What the price list says of features without effect is not said twice.
+        "said_in_prices": []
+        if prices is None or prices["used"].all()
+        else [words.unused(prices.loc[~prices["used"].astype(bool), "hides"])],
         "method": _method(study),
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
     }
+
+
+def _unending(findings: Findings) -> str:
+    """What the signs of the searched epsilons mean, as far as they occur."""
+    searched = [epsilon for row in findings.rows for epsilon in (row.better_from, row.keeps_from)]
+    signs = {
+        "“–”: does not depend on ε": any(math.isnan(epsilon) for epsilon in searched),
+        "“∞”: no ε is enough": math.inf in searched,
+    }
+    said = "; ".join(text for text, occurs in signs.items() if occurs)
+    return f"{said}." if said else ""
 
 
 def limit_kind(overall: Mapping[str, Any]) -> str:
@@ -121,13 +144,16 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
-        **{name: _mechanism(study, name) for name in study.policies},
+        **{name: _mechanism(study, name) for name in with_references(study.policies)},
         "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
     }
 
 
 def _mechanism(study: ScenarioStudy, name: str) -> str:
-    """A policy in words; within bounds of the study's own, its formula is another."""
+    """A policy in words; within bounds of the study's own, its formula is another, and no mechanism has none."""
+    kind = CATALOGUE[name]
+    if not kind.uses_epsilon and kind.gloss:
+        return f"{kind.gloss[0].upper()}{kind.gloss[1:]}."
     words_here = study.policy_words(name)
     return mechanism_words(name) if words_here == CATALOGUE[name].words else mechanism_words(name, words_here)
 
@@ -140,10 +166,16 @@ class RangeTable:
     rows: list[tuple[str, list[str]]]
 
 
-def redraw_ranges(found: Robustness | None, scenario: Scenario, count: int) -> RangeTable | None:
-    """The ranges of a `Robustness`, events among `count` patients; None where nothing is at stake in the redraws."""
+def redraw_ranges(
+    found: Robustness | None, scenario: Scenario, count: int, stated: Mapping[str, Mapping[Hashable, Any]]
+) -> RangeTable | None:
+    """The ranges of a `Robustness`, each after the number with the model as stated, events among `count` patients.
+
+    `stated` has the row of the comparison of each policy. None where nothing is at stake in the redraws.
+    """
     if found is None:
         return None
+    fixed = float(stated[BestFixed.name]["value"])
     by_outcome: dict[str, dict[str, Range]] = {}
     for each in found.ranges:
         by_outcome.setdefault(each.outcome, {})[each.policy] = each
@@ -151,16 +183,22 @@ def redraw_ranges(found: Robustness | None, scenario: Scenario, count: int) -> R
     columns: list[dict[str, str]] = []
     for outcome, ranges in by_outcome.items():
         ends = [end for each in ranges.values() for end in (each.low, each.high)]
+        said: Callable[[float], str] = partial(words.events, count=count, sign=True)
         if outcome == KEPT:
-            headings.append("benefit kept")
-            columns.append(_ranges(ranges, words.percent))
+            title, said = "benefit kept", words.percent
         elif outcome == BENEFIT:
-            headings.append("utility per patient beyond one for all")
-            columns.append(_ranges(ranges, words.rounded))
+            title, said = "utility per patient beyond one for all", words.rounded
         elif any(ends):
-            title = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
-            headings.append(f"extra {title} per {count:,}")
-            columns.append(_ranges(ranges, partial(words.events, count=count, sign=True)))
+            event = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
+            title = f"extra {event} per {count:,}"
+        else:
+            continue
+        now = {
+            name: float(stated[name]["value"]) - fixed if outcome == BENEFIT else float(stated[name][outcome])
+            for name in found.ranking
+        }
+        headings += [f"{title}, as stated", "in 90 % of the redraws"]
+        columns += [{name: said(number) for name, number in now.items()}, _ranges(ranges, said)]
     rows = [(name, [column[name] for column in columns]) for name in found.ranking]
     return RangeTable(tuple(headings), rows) if columns else None
 

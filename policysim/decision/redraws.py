@@ -20,6 +20,7 @@ from scipy.stats import norm
 from envs.scenario import COST, DEATH, EFFECTS, HAZARD_RATIO, Scenario, Treatment
 from envs.treatment_effects import own_number
 from envs.utility import Utility
+from policysim.study.basis import numbers_by_part
 from policysim.study.declared import ScenarioStudy
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
@@ -102,6 +103,12 @@ class Redraws:
         """How many numbers are drawn from intervals that the scenario states."""
         treated = sum(key in self._intervals for key, _ in treatment_numbers(self.scenario))
         return treated + len(self._others) + len(self._weights)
+
+    @property
+    def n_left(self) -> int:
+        """How many of the scenario's medical numbers stay as stated: those of its patients and their disease."""
+        medical = sum(count for count, _ in numbers_by_part(self.scenario).values())
+        return max(0, medical - self.n_default - self.n_stated + len(self._weights))
 
     def draw(self, rng: np.random.Generator) -> tuple[Scenario, Utility]:
         """One draw; what is no treatment's comes last, so that an interval there leaves the others as they were."""

@@ -308,22 +308,15 @@ def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
     return sentence + "."
 
 
-def which_epsilon(known: Sequence[PolicyRow], findings: Findings, *, others: bool = True) -> Markup:
-    """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all.
-
-    `others` asks for the mechanisms that take more, too.
-    """
-    reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
-    safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]
-    reaching = [row for row in reaching if row not in safe]
+def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
+    """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
+    reaching, safe = _reaching(known)
     keep = percent(KEEP)
     if not reaching:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
     else:
         first, *more = [Markup("{} with {}").format(rounded_up(row.keeps_from), row.policy) for row in reaching]
         sentence = Markup("Keeping {} takes ε = {}").format(keep, first)
-        if not others:
-            more = []
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
         elif more:
@@ -338,6 +331,19 @@ def which_epsilon(known: Sequence[PolicyRow], findings: Findings, *, others: boo
             best.policy, rounded_up(best.better_from)
         )
     return sentence + "."
+
+
+def named_epsilons(known: Sequence[PolicyRow]) -> list[float]:
+    """Of the epsilons that `which_epsilon` says are enough, the least, and that of the mechanism within bounds."""
+    reaching, safe = _reaching(known)
+    return [row.keeps_from for row in [*reaching[:1], *safe]]
+
+
+def _reaching(known: Sequence[PolicyRow]) -> tuple[list[PolicyRow], list[PolicyRow]]:
+    """Those that keep most of the benefit at some epsilon, the least first; and apart, the one within bounds."""
+    reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
+    safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]
+    return [row for row in reaching if row not in safe], safe
 
 
 def _least_epsilon_first(rows: Sequence[PolicyRow]) -> list[PolicyRow]:

@@ -17,7 +17,7 @@ from policysim.figures.layout import settle
 from policysim.figures.lettering import plain, show_wrapped
 from policysim.figures.looks import canvas
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, rounded
+from policysim.question.words import ALL, of_thousand, rounded
 
 NAME = "icon_array"
 PATIENTS = 1000
@@ -40,8 +40,6 @@ LOOKS = {
 LEGEND_SHARE = 0.4
 # How the identifier of the group of all marks begins; a page makes 1,000 marks of it that a script can recolour.
 ICONS_GID = "icons."
-# What is so near to the next whole number is that number.
-ROUNDING = 1e-9
 
 
 def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> Figure:
@@ -100,16 +98,13 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
 def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
     """How many of 1,000 patients are of each class, in the order of their marks.
 
-    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (shares are rounded by largest
-    remainders); those who die in addition are among them, and their marks are the last ones.
+    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die in
+    addition are among them, and their marks are the last ones.
     """
-    better, worse = float(row["better_than_untreated"]), float(row["worse_than_untreated"])
-    shares = PATIENTS * np.array([better, max(0.0, 1.0 - better - worse), worse])
-    whole = np.floor(shares + ROUNDING).astype(int)
-    whole[np.argsort(whole - shares, kind="stable")[: PATIENTS - int(whole.sum())]] += 1
+    whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
     extra = float(row.get("extra_deaths", math.nan))
     died = 0 if math.isnan(extra) else min(PATIENTS, max(0, round(PATIENTS * extra)))
-    return dict(zip(CLASSES, (*map(int, whole), died), strict=True))
+    return dict(zip(CLASSES, (*whole, died), strict=True))
 
 
 def _look(name: str, step: float) -> dict[str, Any]:

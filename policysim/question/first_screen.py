@@ -43,7 +43,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Brief:
-    """Sentences, and a strip of numbers."""
+    """Sentences, a strip of numbers, and a line that says what they are of; "" for none."""
 
     points: tuple[Point, ...]
     strip: tuple[Tile, ...]
+    about: Markup | str = ""

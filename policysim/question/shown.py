@@ -83,9 +83,14 @@ def of_hundred(share: float) -> Markup:
     return shown(share, words.rounded(100 * share))
 
 
-def of_thousand(share: float) -> Markup:
-    """A share as so many of 1,000."""
-    return shown(share, words.of_thousand(share))
+def percent_1_up(share: float) -> Markup:
+    """A share that nothing exceeds, in per cent to a tenth."""
+    return shown(share, words.percent_1_up(share))
+
+
+def beside(value: float, scale: float) -> Markup:
+    """A number with the decimals at which another has five digits."""
+    return shown(value, words.beside(value, scale))
 
 
 def events(rate: float, count: int) -> Markup:
@@ -110,7 +115,8 @@ FILTERS = {
     "plain": plain,
     "guess_rate": guess_rate,
     "of_hundred": of_hundred,
-    "of_thousand": of_thousand,
+    "percent_1_up": percent_1_up,
+    "beside": beside,
     "events": events,
     "more_events": more_events,
 }

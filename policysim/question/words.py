@@ -5,6 +5,7 @@ Numbers have no more digits than the inputs support, which is two; bounds are ro
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
 import textwrap
@@ -87,6 +88,13 @@ def percent_up(share: float) -> str:
     return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
 
 
+def percent_1_up(share: float) -> str:
+    """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    return _minus(f"{_cut(100 * Decimal(repr(steady(share))), 1)}\u00a0%")
+
+
 def percent_down(share: float) -> str:
     """A share that is reached, as a whole percentage, never above it."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
@@ -120,15 +128,61 @@ def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
 
 
+def apart(rates: Iterable[float], count: int) -> int:
+    """The fewest decimals, at most two, that show how far rates among `count` patients are apart, to half of it.
+
+    Examples
+    --------
+    >>> apart([0.0053, 0.003002, 0.003], 100_000), apart([0.0053, 0.003], 100_000)
+    (1, 0)
+    """
+    numbers = sorted(rate * count for rate in rates)
+    pairs = [(a, b) for a, b in itertools.pairwise(numbers) if b - a >= LEAST_EVENTS]
+
+    def shows(places: int) -> bool:
+        return all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs)
+
+    return next((places for places in range(2) if shows(places)), 2)
+
+
+def counted(rate: float, count: int, places: int) -> str:
+    """How many events a rate means among `count` patients, with so many decimals."""
+    return _minus(f"{steady(rate * count):z,.{places}f}")
+
+
 def events(rate: float, count: int, *, sign: bool = False) -> str:
     """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
     number = rate * count
     return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
-def of_thousand(share: float) -> str:
-    """How many of 1,000 patients a share is: two digits."""
-    return rounded(1000 * share)
+def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
+    """How many of 1,000 patients are better, as well and worse off, from two shares: they sum to 1,000.
+
+    Shares are rounded by largest remainders.
+
+    Examples
+    --------
+    >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
+    ((149, 0, 851), (334, 333, 333))
+    """
+    # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
+    better, worse = (float(f"{share:.6g}") for share in (better, worse))
+    shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
+    # What is so near to the next whole number is that number.
+    counts = [math.floor(share + 1e-6) for share in shares]
+    order = sorted(range(3), key=lambda place: counts[place] - shares[place])
+    for place in order[: 1000 - sum(counts)]:
+        counts[place] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def worse_of_thousand(better: float, worse: float) -> str:
+    """The last of `of_thousand`; – for NaN, and ≈ 0 for less than one that is not none."""
+    if math.isnan(better) or math.isnan(worse):
+        return "–"
+    number = of_thousand(better, worse)[2]
+    return f"{number:,}" if number or worse < NEGLIGIBLE else "≈ 0"
 
 
 def percent(share: float) -> str:
@@ -160,6 +214,18 @@ def plain(value: float) -> str:
     if math.isnan(value):
         return "–"
     return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+
+
+def beside(value: float, scale: float) -> str:
+    """A number with the decimals at which another, of which it is a part, has five digits.
+
+    Examples
+    --------
+    >>> beside(-0.00025, 102.4936), beside(-102.49385, 102.4936)
+    ('0.00', '−102.49')
+    """
+    places = max(0, 4 - math.floor(math.log10(abs(scale)))) if scale and math.isfinite(scale) else 3
+    return _minus(f"{steady(value):z,.{places}f}")
 
 
 def decimals(half_width: float) -> int:
@@ -225,6 +291,18 @@ def of_100(share: float) -> str:
     return _tenths(Decimal(100 * share))
 
 
+def below_100(share: float) -> str:
+    """As `of_100`, with the digits, at most four after the point, at which what is below 100 is written below it.
+
+    Examples
+    --------
+    >>> below_100(0.9521), below_100(0.99918)
+    ('95.3', '99.92')
+    """
+    cuts = (_cut(Decimal(100 * share), places) for places in range(1, 5))
+    return next((f"{cut:f}" for cut in cuts if cut < 100), "100").removesuffix(".0")
+
+
 def _tenths(number: Decimal) -> str:
     return f"{_cut(number, 1):f}".removesuffix(".0")
 
@@ -256,7 +334,7 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
 ODDS = (
     "At ε = {epsilon}, whoever sees the published treatment and must guess which of two such patients, equally likely "
     "before, it was given to is right at most {right} of 100 times; guessing blind, 50. This is the bound "
-    "e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate."
+    "e^ε/(1 + e^ε), rounded up, that every mechanism with this ε obeys; its own guess rate may be lower."
 )
 
 

@@ -130,13 +130,14 @@ def in_words(table: pd.DataFrame, space: RecordSpace) -> pd.DataFrame:
 
 def hidden(study: Study) -> str:
     """What is hidden, in words."""
+    alike = "are hard to tell apart"
     if study.adjacency == "any-record":
-        return "the whole record: any two records look alike"
+        return f"the whole record: any two records {alike}"
     if study.adjacency == "one-feature":
-        return "each single feature: records that differ in only one look alike"
+        return f"each single feature: records that differ in only one {alike}"
     if study.public:
-        return f"everything but what is public (public: {listed(study.public)}): records that agree there look alike"
-    return f"{listed(study.sensitive)}: records that differ only there look alike; everything else is public"
+        return f"everything but what is public (public: {listed(study.public)}): records that agree there {alike}"
+    return f"{listed(study.sensitive)}: records that differ only there {alike}; everything else is public"
 
 
 def listed(features: Sequence[str]) -> str:

@@ -70,8 +70,8 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
     named = [
         *_by_features(problem, space, illness),
         ("the most common patient", int(problem.prior.argmax())),
-        ("sets the sensitivity (1 of 2)", found.record),
-        ("sets the sensitivity (2 of 2)", found.neighbour),
+        ("the pair that sets the sensitivity: first", found.record),
+        ("the pair that sets the sensitivity: second", found.neighbour),
     ]
     labels: dict[int, str] = {}
     for label, record in named:

@@ -5,6 +5,7 @@ The one rule by which page and answer name the best policy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -79,6 +80,11 @@ class Slider:
         Who bears the loss; empty without groups, and for estimates.
     count : int
         Among how many patients extra deaths are counted.
+    deaths : mapping of str to float
+        Deaths per patient that the policy's stand beside, by choice; the first is what extra deaths are beyond. Empty
+        where they are not told.
+    places : int
+        The decimals with which they are.
     numbers : Markup
         All of it at every epsilon, as JSON that can stand in a script element.
     """
@@ -95,12 +101,19 @@ class Slider:
     patients: tuple[Patient, ...]
     groups: tuple[GroupNow, ...]
     count: int
+    deaths: Mapping[str, float]
+    places: int
     numbers: Markup
 
     @property
     def epsilon(self) -> float:
         """At this position."""
         return self.epsilons[self.position]
+
+    @property
+    def own_deaths(self) -> float:
+        """Deaths per patient under the policy, at this position; NaN where they are not told."""
+        return next(iter(self.deaths.values()), math.nan) + self.now.get("extra_deaths", math.nan)
 
 
 def make_slider(
@@ -112,6 +125,7 @@ def make_slider(
     policy: str,
     not_allowed: Mapping[str, frozenset[str]] | None = None,
     count: int = 100_000,
+    deaths: Mapping[str, float] | None = None,
 ) -> Slider:
     """Gather what the slider shows.
 
@@ -129,6 +143,8 @@ def make_slider(
         The actions that patients must not get, by their labels; none by default.
     count : int, optional
         Among how many patients extra deaths are counted.
+    deaths : mapping of str to float, optional
+        Deaths per patient, by choice: first those that extra deaths are beyond.
     """
     overall = table[(table["group"] == ALL) & table["policy"].isin(choosable(table))]
     epsilons = tuple(float(value) for value in sorted(overall["epsilon"].unique()))
@@ -148,6 +164,7 @@ def make_slider(
         )
         for name in policies
     }
+    places = words.apart((deaths or {}).values(), count)
     at_start, for_all = found[policy], found.get(BestFixed.name, {})
     return Slider(
         epsilons=epsilons,
@@ -170,7 +187,11 @@ def make_slider(
         ),
         groups=_groups_now(grouped, at_start["groups"], for_all.get("groups", ()), position),
         count=count,
-        numbers=script_numbers(epsilons, actions, count, found),
+        deaths=deaths or {},
+        places=places,
+        numbers=script_numbers(
+            epsilons, actions, count, found, deaths=next(iter((deaths or {}).values()), None), places=places
+        ),
     )
 
 
@@ -222,6 +243,7 @@ def show(
     kept: ExampleRows | None = None,
     *,
     count: int = 100_000,
+    deaths: Mapping[str, float] | None = None,
 ) -> Shown:
     """What a page shows of single patients, and of one policy and epsilon at a time.
 
@@ -235,8 +257,8 @@ def show(
         Told of each policy and epsilon.
     kept : ExampleRows, optional
         Of the same example patients, from the comparison.
-    count : int, optional
-        Among how many patients extra deaths are counted.
+    count, deaths : int, mapping of str to float, optional
+        As in `make_slider`.
     """
     examples = example_patients(problem, study.space, study.illness)
     policies = [study.policy(name) for name in choosable(table)]
@@ -252,6 +274,7 @@ def show(
         policy=policy,
         not_allowed=not_allowed,
         count=count,
+        deaths=deaths,
     )
     return Shown(probabilities, slider)
 

@@ -74,7 +74,13 @@ def _with_intervals(rows: pd.DataFrame, name: str) -> list[str]:
 
 
 def script_numbers(
-    epsilons: Sequence[float], actions: Sequence[str], count: int, policies: Mapping[str, Mapping[str, Any]]
+    epsilons: Sequence[float],
+    actions: Sequence[str],
+    count: int,
+    policies: Mapping[str, Mapping[str, Any]],
+    *,
+    deaths: float | None = None,
+    places: int = 0,
 ) -> Markup:
     """What a page's script knows, as JSON that can stand in a script element.
 
@@ -89,6 +95,10 @@ def script_numbers(
         Among how many patients extra deaths are counted.
     policies : mapping of str to mapping
         From `series`.
+    deaths : float, optional
+        Those per patient that extra deaths are beyond; none where they are not told.
+    places : int, optional
+        The decimals of deaths among `count` patients.
     """
     usual = _compact("guesses", [words.guesses(value) for value in epsilons])
     found = {
@@ -100,6 +110,7 @@ def script_numbers(
         "guesses": usual,
         "odds": words.ODDS,
         "count": count,
+        **({} if deaths is None else {"deaths": float(words.in_digits(deaths)), "places": places}),
         "actions": list(actions),
         "policies": {
             name: {key: values for key, values in each.items() if (key, values) != ("guesses", usual)}

@@ -27,11 +27,14 @@
     if (value !== 0 && Math.abs(value) < 0.01) return "≈ 0";
     return (Math.abs(value) < 1e-12 || value < 0 ? "" : "+") + rounded(value);
   };
+  // All deaths: as many decimals as tell apart those that they stand beside.
+  const deaths = (rate) => {
+    const digits = { minimumFractionDigits: numbers.places, maximumFractionDigits: numbers.places };
+    return minus((rate * numbers.count).toLocaleString("en-US", digits));
+  };
   const written = {
     benefit_kept: percent,
     extra_deaths: events,
-    worse_than_untreated: (value) => rounded(1000 * value),
-    better_than_untreated: (value) => rounded(1000 * value),
     guess_rate: (value) => String(Math.ceil(Math.round(1e6 * value) / 1e3) / 10),
   };
   // What is the same at every ε is listed once.
@@ -55,7 +58,15 @@
       const most = Math.max(...policy.groups.map((losses) => at(losses, position)));
       return [value, rounded(value), most > 0 ? Math.max(0, value / most) : 0];
     }
+    if (name === "deaths") {
+      const value = numbers.deaths + at(policy.extra_deaths, position);
+      return [value, deaths(value)];
+    }
     if (!policy[name]) return ["", "–"];
+    if (name === "worse_than_untreated" && policy.better_than_untreated) {
+      const [value, [, , worse]] = [at(policy[name], position), patients(position)];
+      return [value, worse || value < 1e-12 ? worse.toLocaleString("en-US") : "≈ 0"];
+    }
     const value = at(policy[name], position);
     if (policy.texts?.[name]) return [value, at(policy.texts[name], position)];
     return value === null ? ["", "–"] : [value, (written[name] ?? rounded)(Number(value))];

@@ -148,8 +148,8 @@ def sentence(before, least, most):
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ((0.1, 0.039, 0.231), "seeing a2, an observer's belief in “ill” rises from 10 to 23 of 100"),
-        ((0.5, 0.1, 0.6), "seeing a1, an observer's belief in “ill” falls from 50 to 10 of 100"),
+        ((0.1, 0.039, 0.231), "seeing a2, an observer's probability of “ill” rises from 10 to 23 of 100"),
+        ((0.5, 0.1, 0.6), "seeing a1, an observer's probability of “ill” falls from 50 to 10 of 100"),
         ((0.1, 0.1, 0.10002), "rises from 10.000 to 10.002 of 100"),
         ((0.9999, 0.999899, 0.9999), "falls from 99.9900 to 99.9899 of 100"),
         ((0.2, 0.0, 0.2), "falls from 20 to 0 of 100"),

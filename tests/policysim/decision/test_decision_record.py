@@ -274,6 +274,7 @@ def logged(tmp_path):
         log=SimpleNamespace(
             outcome_model="logistic",
             files={"table": data},
+            parts=(data,),
             space=record_space({"arm": [0, 1], "age": [0, 1, 2]}),
         ),
     )

@@ -125,7 +125,7 @@ def test_the_dearest_feature_is_first_in_the_price_list(made):
     said = heading(made, "prices")
     if single["loss"].max() > 1e-12:
         assert f"“{single['hides'].iloc[0].replace('_', ' ')}”" in said
-        assert words.percent(single["benefit_kept"].iloc[0]).replace("\u00a0", " ") in said
+        assert words.percent_1(1 - single["benefit_kept"].iloc[0]).replace("\u00a0", " ") in said
     else:
         assert "costs nothing" in said
 
@@ -136,7 +136,15 @@ def test_what_stays_the_best_in_the_redraws_is_counted_there(made):
         assert "redraws" not in said or "redraws_with_this_first" in rows.index
         return
     first = rows.loc["redraws_with_this_first"]
-    assert said.startswith(f"{first['subject']} stays the best in {first['value']:g} of {rows['value']['redraws']:g}")
+    assert said.startswith(f"{first['subject']} is first in {first['value']:g} of {rows['value']['redraws']:g} redraws")
+    kept = rows.loc[["benefit_kept_at_prevalence"]] if "benefit_kept_at_prevalence" in rows.index else rows[:0]
+    worse = [
+        row["subject"].rpartition(" × ")[2]
+        for row in kept.to_dict("records")
+        if row["subject"].startswith(f"{first['subject']} × ") and row["value"] < -1e-12
+    ]
+    times = re.search(r"worse than one for all at (.*) times the assumed prevalence", said)
+    assert (re.findall(r"[^\s,]+", times[1].replace(" and ", " ")) if times else []) == worse
 
 
 def test_what_no_mechanism_exceeds_is_said_only_where_it_is_proven(made):
@@ -144,7 +152,7 @@ def test_what_no_mechanism_exceeds_is_said_only_where_it_is_proven(made):
     said = heading(made, "limit")
     assert bool(said) == (not math.isnan(most) and most <= 0.99)
     if said:
-        assert words.percent_up(most).replace("\u00a0", " ") in said
+        assert words.percent_1_up(most).replace("\u00a0", " ") in said
 
 
 def test_the_least_that_a_mechanism_spends_is_its_own(made):
@@ -171,7 +179,7 @@ def test_the_brief_has_the_title_of_the_manifest_and_numbers_beside_one_for_all(
 
 def test_deaths_are_counted_among_the_same_number_of_patients_all_over_the_page(made):
     body = re.sub(r"<svg.*?</svg>|<script.*?</script>", "", made.page, flags=re.DOTALL)
-    bases = set(re.findall(r"deaths\s+(?:among them, )?per ([\d,]+)", readable(body)))
+    bases = set(re.findall(r"deaths\s+(?:among them, )?per (\d[\d,]*\d)", readable(body)))
     assert bases == {"100,000"}
 
 
@@ -180,3 +188,167 @@ def test_no_sentence_of_the_brief_is_long(made):
     sentences = [readable(text) for text in re.findall(r"<p>(.*?)</p>", points)]
     assert 1 <= len(sentences) <= 3
     assert max(len(sentence.split()) for sentence in sentences) <= 45
+
+
+def points(report):
+    brief = report.page.partition('<div class="points">')[2].partition('<div class="linked">')[0]
+    pairs = re.findall(r'<div>(?:<p class="kicker">(.*?)</p>)?<p>(.*?)</p></div>', brief, flags=re.DOTALL)
+    return {lead: readable(sentence) for lead, sentence in pairs}
+
+
+def shown_first(report):
+    return report.page.partition("<option selected>")[2].partition("</option>")[0]
+
+
+def test_the_fewest_deaths_are_those_of_the_table_against_individual_treatment(made):
+    said, rows = points(made), now(made)
+    if not private(made):
+        assert "Fewest deaths" not in said
+        return
+    lead = next(lead for lead in said if lead.startswith("Fewest deaths"))
+    named = {row: rows["extra_deaths"][row] for row in [*private(made), "best-fixed"]}
+    least = min([*named.values(), made.findings.safest.extra_deaths])
+    number = re.search(r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than with individual treatment", said[lead])[1]
+    assert number in ("no", words.events(abs(least), 100_000))
+    assert said[lead].startswith("Give everybody") == ("nothing hidden is revealed" in said[lead])
+
+
+def test_what_the_most_useful_keeps_and_costs_is_in_the_table_with_its_proof(made):
+    said, rows = points(made), now(made)
+    if not private(made):
+        return
+    text = next(text for lead, text in said.items() if re.search("most useful|best mechanism", lead, re.IGNORECASE))
+    name, kept = re.search(r"At ε = \S+ (\S+) keeps (\S+\s%) of the benefit", text).groups()
+    assert rows["value"][name] == pytest.approx(rows["value"][private(made)].max())
+    assert kept == words.percent_1(rows["benefit_kept"][name]).replace("\u00a0", " ")
+    most = rows["most_kept"].min()
+    if "(proven: none keeps more)" in text:
+        assert rows["benefit_kept"][name] >= most - 1e-6
+    elif "(proven" in text:
+        assert f"none keeps more than {words.percent_1_up(most)})".replace("\u00a0", " ") in text
+    else:
+        assert math.isnan(most) or most > 0.999
+
+
+def test_a_group_pays_with_nearly_all_deaths_only_where_the_table_says_so(made):
+    text = " ".join(points(made).values())
+    found = re.search(r"(Nearly all|All) of these are “(.*?)” patients \((\S+ %) of all\): (\S+) per 100,000", text)
+    rows = made.table[made.table["epsilon"] == made.study.epsilon]
+    if not private(made) or not made.study.by:
+        assert not found
+        return
+    best = rows[(rows["group"] == "all") & rows["policy"].isin(private(made))].sort_values("value").iloc[-1]
+    groups = rows[(rows["policy"] == best["policy"]) & (rows["group"] != "all") & (rows["share"] <= 0.5)]
+    bearing = groups[groups["share"] * groups["extra_deaths"] >= 0.9 * best["extra_deaths"]]
+    if not found or best["extra_deaths"] < 1e-7:
+        assert best["extra_deaths"] < 1e-7 or bearing.empty or len(rows) == 0
+        return
+    group = bearing.loc[bearing["share"].idxmin()]
+    assert found[2] == words.level_name(group["group"], group["level"])
+    assert found[3] == words.percent(group["share"]).replace("\u00a0", " ")
+    assert found[4] == words.events(group["extra_deaths"], 100_000, sign=True)
+    assert (found[1] == "All") == (group["share"] * group["extra_deaths"] >= best["extra_deaths"] * (1 - 1e-6))
+
+
+def test_what_an_observer_learns_is_the_largest_change_of_the_table(made):
+    said = points(made).get("What an observer learns")
+    if "beliefs.csv" not in made.files:
+        assert said is None
+        return
+    rows = table(made, "beliefs.csv")
+    change = pd.concat([rows["most"] - rows["before"], rows["before"] - rows["least"]], axis=1).max(axis=1)
+    if change.max() < 1e-6:
+        assert "no treatment that is given moves" in said
+        return
+    row = rows.loc[change.round(9).idxmax()]
+    seen, policy, after, _, before = re.search(
+        r"Whoever sees (.*), chosen by (.*), can take ([\d.]+) of 100 such patients to be “(.*)”; before, ([\d.]+)\.",
+        said,
+    ).groups()
+    assert policy == row["policy"]
+    assert seen in (row["most_after"], row["least_after"])
+    assert abs(float(after) - float(before)) == pytest.approx(100 * change.max(), abs=1.5)
+
+
+def test_deaths_stand_side_by_side_in_decimals_that_show_how_far_they_are_apart(made):
+    line = re.search(r"<p>Deaths per ([\d,]+) patients: (.*?)</p>", made.page, flags=re.DOTALL)
+    shown = {
+        name.strip(" ·"): number
+        for name, number in re.findall(r"([^\d]*?) ([\d,.]+)(?: ·|$)", readable(line[2]).replace("ε", ""))
+    }
+    own = made.findings.deaths
+    first = shown_first(made)
+    names = {"untreated": "untreated", "individual treatment": "best for each"}
+    for label, name in names.items():
+        assert float(shown[label].replace(",", "")) == pytest.approx(100_000 * own[name], abs=0.51)
+    rates = sorted(100_000 * rate for rate in own.values())
+    printed = sorted(float(number.replace(",", "")) for label, number in shown.items() if label != first)
+    for one, other, a, b in zip(rates, rates[1:], printed, printed[1:], strict=False):
+        assert other - one < 0.01 or abs((b - a) - (other - one)) <= (other - one) / 2 + 1e-9
+    best = now(made)["extra_deaths"][first] + own["best for each"]
+    assert float(shown[first].replace(",", "")) == pytest.approx(100_000 * best, abs=0.51)
+
+
+def test_so_many_of_a_thousand_are_the_same_whole_number_wherever_they_are_said(made):
+    row = now(made).loc[shown_first(made)]
+    better, same, worse = words.of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
+    assert better + same + worse == 1000
+    tile = re.search(r'data-show="worse_than_untreated" data-value="[^"]*">(.*?)<', made.page)[1]
+    in_table = re.search(rf'<tr data-row="{shown_first(made)}".*?\n', made.page.partition('class="policies"')[2])
+    assert tile == (f"{worse:,}" if worse or row["worse_than_untreated"] < 1e-12 else "≈ 0")
+    assert not in_table or f"<td>{tile}<td>" in in_table[0]
+    said = heading(made, "icons")
+    assert f"{better:,} of 1,000 patients score higher than untreated, {worse:,} lower" in said
+    saved = made.findings.deaths["untreated"] - made.findings.deaths["best for each"] - row["extra_deaths"]
+    assert ("fewer per 100,000 die" in said) == (saved >= 1e-7)
+
+
+def test_the_epsilons_that_keep_enough_stand_with_what_they_let_guess(made):
+    section = made.page.partition('<hgroup id="policies">')[2].partition("<table")[0]
+    found = re.search(r"<p>(Keeping .*?|No ε lets .*?)</p>", section, flags=re.DOTALL)
+    if not private(made):
+        assert not found
+        return
+    guessed = re.findall(r"up to ([\d.]+) can be right at ε = ([\d.,]+\d|0)", readable(found[1]))
+    assert bool(guessed) == readable(found[1]).startswith("Keeping")
+    for right, epsilon in guessed:
+        exact = 100 / (1 + math.exp(-float(epsilon.replace(",", ""))))
+        assert exact - 1e-9 <= float(right) <= exact + 0.1001
+
+
+def test_below_the_epsilon_that_is_said_the_optimum_is_worth_one_for_all(made):
+    said = re.search(r"Below ε = (\S+) optimal is worth no more than giving everybody", readable(made.page))
+    everyone = made.table[made.table["group"] == "all"]
+    if "optimal" not in private(made):
+        assert not said
+    elif said:
+        rows = everyone[everyone["epsilon"] < float(said[1])].set_index(["policy", "epsilon"])["value"]
+        assert rows["optimal"].to_numpy() == pytest.approx(rows["best-fixed"].to_numpy(), rel=1e-9)
+
+
+def test_what_the_model_says_as_stated_is_that_of_the_comparison(made):
+    part = made.page.partition('<hgroup id="model">')[2].partition("</table>")[0]
+    if "as stated" not in part:
+        assert not private(made)
+        return
+    columns = [readable(text) for text in re.findall(r'<th scope="col">([^<]*)', part)]
+    rows = now(made)
+    write = {
+        "benefit kept": (lambda name: words.percent(rows["benefit_kept"][name])),
+        "extra deaths per 100,000": (lambda name: words.events(rows["extra_deaths"][name], 100_000, sign=True)),
+        "utility per patient beyond one for all": (
+            lambda name: words.rounded(rows["value"][name] - rows["value"]["best-fixed"])
+        ),
+    }
+    for name, cells in re.findall(r'<tr data-row="([^"]+)"[^>]*><th scope="row">[^<]*((?:<td>[^<]*)+)', part):
+        texts = re.findall(r"<td>([^<]*)", cells)
+        for column, text in zip(columns[1:], texts, strict=True):
+            quantity, _, stated = column.partition(", ")
+            if stated:
+                assert text.strip() == write[quantity](name)
+
+
+def test_the_line_below_the_strip_names_the_largest_and_the_smallest_weight(made):
+    said = readable(made.page)
+    assert "Utility weighs outcomes: “death” 10, “infected” 0.1." in said
+    assert "0 % = one treatment for all, 100 % = the best for each" in said

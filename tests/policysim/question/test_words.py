@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from policysim.question import words
 from policysim.question.words import (
     odds,
     percent,
@@ -104,7 +105,8 @@ def test_an_epsilon_is_written_in_one_way(epsilon, text):
 
 def test_the_bound_on_guesses_is_called_one_that_every_mechanism_obeys():
     sentence = odds(1.0, math.e / (1 + math.e))
-    assert "bound e^ε/(1 + e^ε) that every mechanism with this ε obeys, not its own guess rate" in sentence
+    bound = "bound e^ε/(1 + e^ε), rounded up, that every mechanism with this ε obeys; its own guess rate may be lower"
+    assert bound in sentence
     assert "who must tell" not in sentence + policy_odds("greedy", 1.0, math.inf, uses_epsilon=False)
 
 
@@ -157,3 +159,23 @@ def test_a_share_that_nothing_exceeds_is_rounded_up():
     assert [percent_up(share) for share in (0.301, 0.3, 1.0, -0.017, 0.0, 1e-15, math.nan)] == [
         "31\u00a0%", "30\u00a0%", "100\u00a0%", "−1\u00a0%", "0\u00a0%", "0\u00a0%", "–",
     ]  # fmt: skip
+
+
+def test_counts_of_a_thousand_are_whole_and_sum_to_it():
+    grid = [(a / 977, b / 977) for a in range(0, 978, 61) for b in range(0, 978 - a, 37)]
+    for better, worse in grid:
+        counts = words.of_thousand(better, worse)
+        assert sum(counts) == 1000
+        exact = (better, 1 - better - worse, worse)
+        assert all(abs(count - 1000 * share) < 1 for count, share in zip(counts, exact, strict=True))
+    assert words.worse_of_thousand(1 - 1e-5, 1e-5) == "≈ 0"
+    assert words.worse_of_thousand(1.0, 0.0) == "0"
+    assert words.worse_of_thousand(math.nan, 0.5) == "–"
+
+
+def test_a_bound_in_tenths_is_never_below_what_it_bounds():
+    for share in (0.30287, 0.303, 0.30301, 1e-7, 0.99999):
+        shown = float(words.percent_1_up(share).removesuffix("\u00a0%"))
+        assert 100 * share - 1e-9 <= shown < 100 * share + 0.1
+    assert words.percent_1_up(0.0) == "0\u00a0%"
+    assert words.percent_1_up(math.nan) == "–"

@@ -11,7 +11,7 @@ import pytest
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-from policysim.question.words import level_name, percent_up
+from policysim.question.words import level_name, percent_1_up
 
 LAYERS = ["The evidence", "The appendix"]
 ORDER = [
@@ -142,14 +142,15 @@ def test_a_bounded_limit_is_an_interval(bounded):
     low = f"{math.floor(100 * rows['benefit_kept']['optimal-achievable'])} %"
     high = f"{math.ceil(100 * rows['most_kept']['optimal-unbeatable'])} %"
     assert f"some policy keeps {low} of the benefit. Proven, at ε = 1: no mechanism" in limit_of(bounded.page)
-    assert f"so that none keeps more than {high} of the benefit" in limit_of(bounded.page)
+    tenths = readable(percent_1_up(rows["most_kept"]["optimal-unbeatable"]))
+    assert f"so that none keeps more than {tenths} of the benefit" in limit_of(bounded.page)
     assert f"some policy keeps {low}, and none can keep more than {high}" in readable(bounded.page)
 
 
 def test_the_limit_is_said_as_far_as_it_is_proven(full):
     row = full.table[(full.table["epsilon"] == 1) & (full.table["policy"] == "optimal")].iloc[0]
     said = limit_of(full.page)
-    assert f"none keeps more than {readable(percent_up(row['most_kept']))} of the benefit" in said
+    assert f"none keeps more than {readable(percent_1_up(row['most_kept']))} of the benefit" in said
     least = float(re.search(r"loses less than ([\d.]+) in utility per patient", said)[1])
     assert row["least_loss"] * 0.9 < least <= row["least_loss"]
     assert "the limit: none is worth more, proven" in full.page

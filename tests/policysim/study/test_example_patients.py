@@ -47,8 +47,8 @@ def test_the_most_common_record_and_the_two_witnesses_are_among_them(study, prob
     records = {patient.record: patient.label for patient in patients_of(study, problem)}
     witness = problem.sensitivity.witness
     assert "the most common patient" in records[int(problem.prior.argmax())]
-    assert "sets the sensitivity (1 of 2)" in records[witness.record]
-    assert "sets the sensitivity (2 of 2)" in records[witness.neighbour]
+    assert "the pair that sets the sensitivity: first" in records[witness.record]
+    assert "the pair that sets the sensitivity: second" in records[witness.neighbour]
 
 
 def test_each_record_is_there_once_with_all_its_names(study, problem):

@@ -1,0 +1,57 @@
+"""Who bears the extra deaths of a policy, if it is nearly all one group of patients."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from markupsafe import Markup
+
+from policysim.decision.findings import Findings
+from policysim.question.shown import more_events, percent
+from policysim.question.words import ALL, LEAST_EVENTS, level_name
+from policysim.study.basis import in_words
+from policysim.study.declared import ScenarioStudy
+
+# A group bears nearly all if it has this share of the extra deaths, and is worth a word if it is no larger than that.
+NEARLY_ALL, LARGEST = 0.9, 0.5
+# From here on the others have, on balance, none.
+EVERY_ONE = 1 - 1e-6
+
+
+def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: ScenarioStudy) -> Markup:
+    """A sentence on the smallest group that has nearly all extra deaths of a policy at the study's epsilon.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare`: the groups of the study are those that are looked at.
+    policy : str
+        One of its policies.
+    findings : Findings
+        Of the study: its epsilon, and among how many patients deaths are counted.
+    study : ScenarioStudy
+        The words for its groups.
+
+    Returns
+    -------
+    Markup
+        Empty where there are no groups or no extra deaths, or where none has nearly all.
+    """
+    rows = in_words(table[(table["epsilon"] == findings.epsilon) & (table["policy"] == policy)], study.space)
+    everyone, groups = rows[rows["group"] == ALL], rows[(rows["group"] != ALL) & (rows["share"] <= LARGEST)]
+    extra = float(everyone["extra_deaths"].iloc[0]) if len(everyone) else math.nan
+    if not extra * findings.count >= LEAST_EVENTS:
+        return Markup("")
+    part = groups["share"] * groups["extra_deaths"] / extra
+    bearing = groups.assign(part=part)[part >= NEARLY_ALL]
+    if bearing.empty:
+        return Markup("")
+    group = bearing.loc[bearing["share"].idxmin()]
+    return Markup("{} of these are “{}” patients ({} of all): {} per {:,} of them.").format(
+        "All" if group["part"] >= EVERY_ONE else "Nearly all",
+        level_name(str(group["group"]), str(group["level"])),
+        percent(float(group["share"])),
+        more_events(float(group["extra_deaths"]), findings.count),
+        findings.count,
+    )
