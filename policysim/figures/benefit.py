@@ -293,7 +293,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
     box = words.get_window_extent()
     line = box.height / (1 + OUT_OF_REACH.count("\n"))
-    if not region.contains_points(box.padded(0.4 * line).corners()).all():
+    if not region.contains_points(box.padded(0.2 * line).corners()).all():
         words.remove()
 
 
