@@ -45,11 +45,11 @@ FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
 @dataclass(frozen=True)
 class Vector:
-    """A drawing as SVG, and where the page's markers of epsilon stand in it; and the same for narrow screens."""
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; and how it is drawn for narrow screens."""
 
     svg: str
     markers: Sequence[Marker]
-    narrow: Vector | None = None
+    narrow: Callable[[], Vector] | None = None
 
     @classmethod
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
@@ -70,7 +70,8 @@ class Vector:
         wide = cls.of(drawing, drawing.at("page"))
         if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
             return wide
-        return replace(wide, narrow=cls.of(drawing, drawing.at("column")))
+        # Not every drawing has a place on a page.
+        return replace(wide, narrow=lambda: cls.of(drawing, drawing.at("column")))
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def render(
             answer=answer.sentences,
             headline=answer.headline,
             figures={
-                drawing.name: (drawing, markup(vectors[drawing.name], answer.position, f"f{place}", styles))
+                drawing.name: (drawing, Placed(vectors[drawing.name], answer.position, f"f{place}", styles))
                 for place, drawing in enumerate(answer.drawings)
                 if drawing.name != CARD
             },
@@ -218,6 +219,19 @@ def render(
             **page.values,
         )
     )
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The arguments of `markup`, which a template asks for where it places the drawing; of others no style is named."""
+
+    vector: Vector
+    position: int
+    prefix: str
+    styles: dict[str, str]
+
+    def __html__(self) -> Markup:
+        return markup(self.vector, self.position, self.prefix, self.styles)
 
 
 def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | None = None) -> Markup:
@@ -239,7 +253,7 @@ def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | 
     wide = inline(vector.svg, prefix, markers=vector.markers, position=position, styles=styles)
     if vector.narrow is None:
         return wide
-    small = vector.narrow
+    small = vector.narrow()
     narrow = inline(small.svg, f"{prefix}n", markers=small.markers, position=position, styles=styles, icons=prefix)
     return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
