@@ -281,7 +281,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     words = axes.annotate(
         OUT_OF_REACH,
         (start, 1.0),
-        xytext=(0.8, -0.6),
+        xytext=(0.4, -0.6),
         textcoords="offset fontsize",
         va="top",
         color="#000000",
@@ -293,7 +293,7 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
     box = words.get_window_extent()
     line = box.height / (1 + OUT_OF_REACH.count("\n"))
-    if not region.contains_points(box.padded(0.4 * line).corners()).all():
+    if not region.contains_points(box.padded(0.2 * line).corners()).all():
         words.remove()
 
 
@@ -356,8 +356,8 @@ def spent_vs_claimed(
         low = max(rows["epsilon_spent"].min(), diagonal.min() / 20)
         set_log_ticks(axes.yaxis, low, diagonal.max())
         axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
-        said = ["ε claimed (log scale)", nothing_spent(table), undrawn(every, names)]
-        axes.set_xlabel("\n".join(filter(None, said)))
+        note = undrawn(every, names)
+        axes.set_xlabel("ε claimed (log scale)" + (f"\n{note}" if note else ""))
         axes.set_ylabel("ε spent: exact privacy loss (log scale)")
         settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.figure
@@ -370,9 +370,10 @@ def nothing_spent(table: pd.DataFrame) -> str:
     none = rows[rows["policy"].isin(free) & (rows["epsilon_spent"] <= SPENDS_NOTHING)]
     names = names_of(none, "policy")
     if len(names) > MOST_NAMED:
-        return f"A log axis has no place for 0, which {len(names)} policies spend at some ε."
+        return f"Log axes have no place for 0, which is what {len(names)} policies spend at some ε."
     said = [f"{name} ({_where(rows[rows['policy'] == name])})" for name in names]
-    return f"A log axis has no place for 0, which is what {in_a_row(said, 'and')} spends." if said else ""
+    spend = "spends" if len(names) == 1 else "spend"
+    return f"Log axes have no place for 0, which is what {in_a_row(said, 'and')} {spend}." if said else ""
 
 
 def _where(rows: pd.DataFrame) -> str:

@@ -80,7 +80,8 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         axes.set_xlim(-0.5, across - 0.5)
         axes.set_ylim(PATIENTS / across - 0.5, -0.5)
         axes.set_aspect("equal", adjustable="box", anchor="NW")
-        made.head(f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}")
+        title = f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}"
+        axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
         words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
         if not math.isnan(extra):
             words.append(f"{rounded(PATIENTS * extra)} {WORDS[DIED]}")
@@ -97,8 +98,8 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
 def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
     """How many of 1,000 patients are of each class, in the order of their marks.
 
-    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die in
-    addition are among them, and their marks are the last ones.
+    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die
+    in addition are among them, and their marks are the last ones.
     """
     whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
     extra = float(row.get("extra_deaths", math.nan))
