@@ -94,8 +94,8 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
 def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
     """How many of 1,000 patients are of each class, in the order of their marks.
 
-    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die in
-    addition are among them, and their marks are the last ones.
+    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who
+    die in addition are among them, and their marks are the last ones.
     """
     whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
     extra = float(row.get("extra_deaths", math.nan))
