@@ -33,11 +33,12 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
     if not known or (findings.unused and not findings.used):
         return Markup("")
     said = which_epsilon(known, findings)
-    # What is printed of an epsilon is never below it, and neither is what it lets guess.
-    named = list(dict.fromkeys(words.enough(epsilon, words.DIGITS) for epsilon in named_epsilons(known)))
+    # What is printed of an epsilon is never below it, and what is printed lets guess so much.
+    named = {rounded_up(epsilon): words.enough(epsilon, words.DIGITS) for epsilon in named_epsilons(known)}
     guesses = [
-        Markup("up to {} can be right at ε = {}").format(shown(rate, words.below_100(rate)), rounded_up(epsilon))
-        for epsilon, rate in ((epsilon, words.guesses(epsilon)) for epsilon in named)
+        Markup("up to {} can be right at ε = {}").format(shown(rate, words.below_100(rate)), text)
+        for text, epsilon in named.items()
+        for rate in (words.guesses(epsilon),)
     ]
     if not guesses:
         return said
@@ -76,7 +77,7 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     ).format(rounded_up(row.better_from), Optimal.name, findings.one_for_all)
     if not findings.deaths or mine["extra_deaths"].isna().any():
         return said + "."
-    worst = after.reset_index().loc[int(after["extra_deaths"].to_numpy().argmax())]
+    worst = after.reset_index().iloc[int(after["extra_deaths"].to_numpy().argmax())]
     beyond = float(worst["extra_deaths"]) - float(fixed["extra_deaths"].iloc[0])
     if beyond * findings.count < LEAST_EVENTS:
         return said + "."

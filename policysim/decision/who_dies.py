@@ -47,7 +47,7 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     bearing = groups.assign(part=part)[part >= NEARLY_ALL]
     if bearing.empty:
         return Markup("")
-    group = bearing.loc[bearing["share"].idxmin()]
+    group = bearing.iloc[int(bearing["share"].argmin())]
     return Markup("{} of these are “{}” patients ({} of all): {} per {:,} of them.").format(
         "All" if group["part"] >= EVERY_ONE else "Nearly all",
         level_name(str(group["group"]), str(group["level"])),
