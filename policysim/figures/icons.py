@@ -25,9 +25,9 @@ ACROSS = {"page": 40, "column": 40, "slide": 50}
 # The classes of the marks in their order: class on a page, words, colour, marker, its size in steps of the grid.
 BETTER, SAME, WORSE, DIED = CLASSES = ("better", "same", "worse", "died")
 WORDS = {
-    BETTER: "get a treatment better than none",
-    SAME: "get none, or one that is as good as none",
-    WORSE: "get a treatment worse than none",
+    BETTER: "score higher than untreated",
+    SAME: "score the same as untreated",
+    WORSE: "score lower than untreated",
     DIED: "die beyond those who die under the best treatment for each (of any of the above)",
 }
 LOOKS = {
@@ -43,7 +43,7 @@ ICONS_GID = "icons."
 
 
 def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> Figure:
-    """1,000 patients as marks: who gets a treatment better than none, none or as good, a worse one; and extra deaths.
+    """1,000 patients as marks: who scores higher than untreated, the same, or lower; and extra deaths.
 
     Parameters
     ----------
@@ -86,8 +86,9 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         if not math.isnan(extra):
             words.append(f"{rounded(PATIENTS * extra)} {WORDS[DIED]}")
         handles = [Line2D([], [], **_look(name, 0.8 * made.font)) for name in CLASSES[: len(words)]]
-        where = "outside lower left" if made.narrow else "outside right upper"
-        legend = made.figure.legend(handles, words, loc=where, frameon=False, alignment="left", labelspacing=0.9)
+        about: dict[str, Any] = {"frameon": False, "alignment": "left", "labelspacing": 0.9}
+        about["loc"] = "outside lower left" if made.narrow else "outside right upper"
+        legend = made.figure.legend(handles, words, **about)
         for text in legend.get_texts():
             show_wrapped(text, text.get_text(), (1.0 if made.narrow else LEGEND_SHARE) * made.width - 4 * made.font)
         settle(made)

@@ -90,7 +90,7 @@
       const kind = place >= alive ? "d" : place < better ? "b" : place < better + same ? "s" : "w";
       mark.setAttribute("class", kind);
     });
-    const said = { "get a treatment better": better, "get none": same, "get a treatment worse": worse };
+    const said = { "score higher": better, "score the same": same, "score lower": worse };
     for (const text of group.closest("figure").querySelectorAll("text")) {
       const words = text.textContent;
       if (words.startsWith("1,000 patients under")) {
