@@ -182,7 +182,8 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
         "icon-array",
         f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
         "A mark for each of 1,000 patients, by whether they score higher with the treatment that they get than "
-        "untreated, the same, or lower. The last marks are black: one for each extra death, none for less than half of one.",
+        "untreated, the same, or lower. The last marks are black: one for each extra death, none for less than half of "
+        "one.",
         lambda size: figures.icon_array(at_epsilon, policy=policy, size=size),
         TextTable(
             ("of 1,000 patients", policy),
