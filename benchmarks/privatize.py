@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 ROWS, STEP = 10_000_000, 500_000
+PARTS = "parts"
 LEVELS = {"age_band": ("young", "old"), "sex": ("0", "1")}
 NAMES = ("person", *LEVELS, "income", "ward")
 WARDS = ("north", "south, by the sea", "east")
@@ -27,7 +28,8 @@ def people(start, rng):
 
 
 def make(folder):
-    """The same people as CSV and as Parquet."""
+    """The same people as CSV, as Parquet, and as Parquet in many files."""
+    (folder / PARTS).mkdir()
     rng = np.random.default_rng(0)
     schema = pa.schema([(name, pa.string()) for name in NAMES])
     with (
@@ -38,6 +40,7 @@ def make(folder):
             batch = people(start, rng)
             text.write_batch(batch)
             parquet.write_batch(batch)
+            pq.write_table(pa.Table.from_batches([batch]), folder / PARTS / f"{start // STEP:04}.parquet")
 
 
 def measure(name, *arguments):
@@ -71,6 +74,11 @@ def main():
             measure("  levels declared, separately", *options, *declared, "--separately")
             measure("  levels from the rows, two passes", *options)
             measure("  estimate from the private file", "--estimate", out)
+        print(f"Parquet, {ROWS // STEP} files")
+        options = (*columns, *declared, "--epsilon=1", f"--out={folder / 'private'}", "--again")
+        measure("  one process", folder / PARTS, *options)
+        measure("  two processes", folder / PARTS, *options, "--workers=2")
+        measure("  two of the files, one process", folder / PARTS / "000[01].parquet", *options)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,10 @@ class Tables(NamedTuple):
         Of `PatientSampler`.
     high, low : array of int32, (n, 2)
         Fixed and flags of a record's two parts, record // len(low) and the rest: those of the record are their sums.
-    n_flags, horizon : int
-        The number of transient flags, and of days.
+    n_flags, n_by_day, horizon : int
+        The number of transient flags, of groups with tables of the day (those of the night come after them), of days.
+    least : array, (n_flags,)
+        The least P(still absent in the morning) of any patient, for each flag; 1 without nights.
     """
 
     values: FloatArray
@@ -77,6 +79,8 @@ class Tables(NamedTuple):
     high: Int32Array
     low: Int32Array
     n_flags: int
+    n_by_day: int
+    least: FloatArray
     horizon: int
 
 
@@ -129,11 +133,11 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
             tables.append((groups.append(both), -1))
         else:
             tables.append(groups.add(grid))
-    nights = nights_of(course)
-    tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)]
-    exponents = exponents_of(course)
-    tables += [groups.add(grid) for grids, _ in exponents for grid in grids]
-    tables.append(groups.add(np.frombuffer(costs).reshape(shape_of_costs)))
+    exponents, nights = exponents_of(course), nights_of(course)
+    others = [groups.add(grid) for grids, _ in exponents for grid in grids]
+    others.append(groups.add(np.frombuffer(costs).reshape(shape_of_costs)))
+    n_by_day = len(groups.keys)
+    tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)] + others
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
@@ -168,6 +172,8 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
         high,
         low,
         n_flags,
+        n_by_day,
+        np.array([nights[flag].min() if flag in nights else 1.0 for flag in range(n_flags)]),
         ward.horizon,
     )
 

@@ -6,12 +6,12 @@ counts have exactly the distribution of those of as many single patients, and ho
 bounded by the number of cells, not by that of patients. `envs.crowd_days` treats crowds.
 
 What a patient has got until an evening is not followed either, but the mean over all patients and its standard error
-are needed. Each cell knows the sum of its patients' returns so far, and that of their squares, in expectation given all
-counts. Who leaves a cell does not depend on what they had before, so any k of its n patients are as likely to leave as
-any other k: k/n of both sums goes with them. In the end the sum of returns is exact, as the counts alone say what is
-paid; that of squares is E[sum of squares | counts]. So the sample variance that it gives is unbiased, as that of single
-patients is, and varies no more than that (Rao 1945; Blackwell 1947, Conditional expectation and unbiased sequential
-estimation).
+are needed. Each cell knows the mean of its patients' returns so far and their mean square about it, in expectation
+given all counts. Who leaves a cell does not depend on what they had before, so any k of its n patients are as likely to
+leave as any other k: both stay as they are for those who leave and those who do not. In the end the sum of returns is
+exact, as the counts alone say what is paid; that of squares is E[sum of squares | counts]. So the sample variance that
+it gives is unbiased, as that of single patients is, and varies no more than that (Rao 1945; Blackwell 1947, Conditional
+expectation and unbiased sequential estimation).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Crowd:
     counts : array of int64, (n_cells,)
         Patients.
     returns : array, (2, n_cells), or (0, n_cells) as long as nobody has got anything
-        The sum of their returns so far, and that of the squares of these, in expectation given all counts.
+        The mean of their returns so far, and the mean square about it, in expectation given all counts; anything
+        finite where nobody is.
     """
 
     shape: tuple[int, ...]
@@ -81,11 +82,11 @@ class Crowd:
         """The cells that have patients."""
         return np.flatnonzero(self.counts != 0)  # in a quarter of the time that it takes with numbers
 
-    def taken(self, where: IntArray | slice) -> Crowd:
+    def taken(self, where: IntArray) -> Crowd:
         """Take everybody out of some cells."""
-        found = self._looked_at(where)
-        self._put(where, np.zeros_like(found.counts), np.zeros_like(found.returns))
-        return found
+        counts = self.counts.take(where)
+        self.counts[where] = 0
+        return Crowd(counts.shape, counts, self.returns.take(where, axis=1))
 
     def of(self, cells: Sequence[slice]) -> Crowd:
         """A copy of those in some cells, by an index of the grid."""
@@ -99,23 +100,26 @@ class Crowd:
 
     def pay(self, amount: FloatArray | float) -> None:
         """Add the same to the return of every patient of a cell, (n_cells,)."""
-        total, squares = self.returns
-        paid = amount * self.counts
-        squares += amount * (2 * total + paid)
-        total += paid
+        self.returns[0] += amount
 
-    def leave(self, where: IntArray | slice, chance: FloatArray | float, rng: np.random.Generator) -> Crowd:
-        """Take a binomial number of patients out of each of some cells, which must have some."""
-        here = self._looked_at(where)
-        counts = rng.binomial(here.counts, chance)
-        returns = here.returns * (counts / here.counts)
-        self._put(where, here.counts - counts, here.returns - returns)
-        return Crowd(counts.shape, counts, returns)
+    def leave(self, where: IntArray, chance: FloatArray | float, rng: np.random.Generator) -> tuple[IntArray, Crowd]:
+        """Take a binomial number of patients out of each of some cells: the cells that anybody leaves, and who."""
+        drawn = rng.binomial(self.counts.take(where), chance)
+        some = np.flatnonzero(drawn != 0)
+        where, counts = where.take(some), drawn.take(some)
+        self.counts[where] -= counts
+        return where, Crowd(counts.shape, counts, self.returns.take(where, axis=1))
 
-    def enter(self, where: IntArray | slice, others: Crowd) -> None:
-        """Let others in, each of their cells to one of these, no two to the same."""
-        here = self._looked_at(where)
-        self._put(where, here.counts + others.counts, here.returns + others.returns)
+    def enter(self, where: IntArray, others: Crowd) -> None:
+        """Let others in, each of their cells, none of which is empty, to one of these, no two to the same."""
+        counts = self.counts.take(where) + others.counts
+        self.counts[where] = counts
+        if len(self.returns):
+            (mean, square), (their_mean, their_square) = self.returns.take(where, axis=1), others.returns
+            theirs = others.counts / counts
+            ours = 1 - theirs
+            self.returns[0][where] = ours * mean + theirs * their_mean
+            self.returns[1][where] = ours * square + theirs * (their_square + ours * (their_mean - mean) ** 2)
 
     def shared(self, chances: FloatArray, rng: np.random.Generator) -> Iterator[Crowd]:
         """Share everybody out, by the distribution of each cell, (n_cells, k): k grids of the same shape.
@@ -130,23 +134,8 @@ class Crowd:
             some = np.flatnonzero((own > 0) & (self.counts.take(everywhere) > 0))
             found, where = Crowd.empty(self.shape, self), everywhere[some]
             last = option == len(options)
-            chosen = self.taken(where) if last else self.leave(where, own[some] / left[some], rng)
-            found._put(where, chosen.counts, chosen.returns)
+            found.enter(*((where, self.taken(where)) if last else self.leave(where, own[some] / left[some], rng)))
             yield found
-
-    def _looked_at(self, where: IntArray | slice) -> Crowd:
-        """A copy of some cells."""
-        if isinstance(where, slice):
-            counts, returns = self.counts[where].copy(), self.returns[:, where].copy()
-        else:
-            counts, returns = self.counts.take(where), self.returns.take(where, axis=1)
-        return Crowd(counts.shape, counts, returns)
-
-    def _put(self, where: IntArray | slice, counts: CountArray, returns: FloatArray) -> None:
-        """What some cells hold from now on; row by row, which is quicker."""
-        self.counts[where] = counts
-        for row, new in zip(self.returns, returns, strict=True):
-            row[where] = new
 
 
 @dataclass
@@ -179,7 +168,8 @@ class Tally:
     def end(self, crowd: Crowd) -> None:
         """The stay of these patients ends."""
         self.ended += crowd.size
-        self.returns += crowd.returns.sum(axis=1)
+        mean, square = crowd.returns
+        self.returns += [crowd.counts @ mean, crowd.counts @ (square + mean**2)]
 
     @property
     def mean(self) -> float:

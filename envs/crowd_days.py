@@ -4,14 +4,15 @@ Treatment by treatment, flag by flag, event by event, death, and the flags of th
 patients out of each cell of a crowd. What a flag was in the morning is forgotten as soon as nothing that follows reads
 it, and on the last day what it is in the evening, too: patients who differ in nothing else are one cell from then on.
 So there are never more cells than records, but for each combination of the flags that something else reads in the
-morning, which are treated one after the other.
+morning, which are treated one after the other. In a night nothing appears for most patients: one number says for how
+many anything does, and only these are drawn flag by flag.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Sequence
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,13 @@ class CountedDays:
             for action in range(len(scenario.actions))
         ]
         # The other way round than backwards in time: an onset looks at the evening, before anything appears.
-        self._nights = [(self._axes[flag], course.onset[flag]) for flag in reversed(course.night_order)]
+        self._nights = [
+            (self._axes[flag], np.where(scenario.space.along(scenario.transient[flag], [0, 1]) > 0, 0.0, onset))
+            for flag in reversed(course.night_order)
+            if (onset := course.onset[flag]).any()
+        ]
+        if self._nights:
+            self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
         self._read = self._read_by_others()
         # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of records.
         lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
@@ -94,8 +101,8 @@ class CountedDays:
                     evening.enter(*self._survivors(part, morning, action, tally, rng, kept=True))
         if self._axes:  # without flags nobody recovers
             tally.end(evening.taken(np.flatnonzero(_over(self._every, self._shape) == 0)))
-        for axis, onset in self._nights:
-            _turn(evening, axis, _at(onset, ((axis, 0),)), None, rng)
+        if self._nights and not last:
+            self._night(evening, rng)
         return evening
 
     def _require_allowed(self, crowd: Crowd, action: int) -> None:
@@ -129,14 +136,30 @@ class CountedDays:
         for place, hazard in enumerate(self._hazards[action], len(self._axes)):
             level, slope = (_chances(_at(grid, morning), part.shape, where) for grid in (hazard.level, hazard.slope))
             danger = self._dangers[place - len(self._axes)][flags]
-            struck = left.leave(slice(None), -np.expm1(-level - slope * danger), rng)
+            cells, struck = left.leave(np.arange(where.size), -np.expm1(-level - slope * danger), rng)
             happened[place] += struck.size
             struck.pay(-self._weights[place])
             if place < len(happened) - 1:
-                left.enter(slice(None), struck)
+                left.enter(cells, struck)
             else:
                 tally.end(struck)
-        return where, left
+        some = left.where
+        return where[some], left.taken(some)
+
+    def _night(self, evening: Crowd, rng: np.random.Generator) -> None:
+        """What appears in a night, for those for whom anything does."""
+        where = evening.where
+        where, quiet = evening.leave(where, self._anything[where], rng)
+        changed = Crowd.empty(self._shape, quiet)
+        chances = [_chances(onset, self._shape, where) for _, onset in self._nights]
+        for (axis, onset), own, any_more in zip(self._nights, chances, _any_from_here_on(chances), strict=True):
+            _turn(changed, axis, _at(onset, ((axis, 0),)), None, rng)
+            # The first that appears: its share of what is left, which is 1 for the last.
+            here = np.flatnonzero((quiet.counts != 0) & (own > 0))
+            cells, others = quiet.leave(here, own[here] / any_more[here], rng)
+            changed.enter(where[cells] + math.prod(self._shape[axis + 1 :]), others)
+        arrived = changed.where
+        evening.enter(arrived, changed.taken(arrived))
 
     def _turned(
         self, part: Crowd, morning: Morning, action: int, happened: CountArray, rng: np.random.Generator, *, kept: bool
@@ -145,8 +168,12 @@ class CountedDays:
         steep = [hazard.kappa for hazard in self._hazards[action] if _at(hazard.slope, morning).any()]
         needed = [kept or any(kappa[flag] > 0 for kappa in steep) for flag in range(len(self._axes))]
         known, forgotten = dict(morning), []
-        # First those that can be forgotten, last those that something reads in the morning: so there are fewest cells.
-        for flag in sorted(range(len(self._axes)), key=lambda flag: (needed[flag], self._axes[flag] in known)):
+        appears = [_at(grid, ((axis, 0),)).max() for axis, grid in zip(self._axes, self._presence[action], strict=True)]
+        # First those that can be forgotten, then those that seldom appear, last those that something reads in the
+        # morning: so there are fewest cells.
+        for flag in sorted(
+            range(len(self._axes)), key=lambda flag: (needed[flag], self._axes[flag] in known, appears[flag])
+        ):
             axis = self._axes[flag]
             if axis in known:
                 part = _with_both_levels(part, axis, known[axis])
@@ -154,10 +181,12 @@ class CountedDays:
             _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
             if not needed[flag]:
                 forgotten.append((axis, 0))
-                part, present = (part.of(_cells(part.shape, ((axis, level),))).with_returns() for level in (0, 1))
+                part, others = (part.of(_cells(part.shape, ((axis, level),))).with_returns() for level in (0, 1))
+                where = others.where
+                present = others.taken(where)
                 happened[flag] += present.size
                 present.pay(-self._weights[flag])
-                part.enter(slice(None), present)
+                part.enter(where, present)
         return part, tuple(forgotten)
 
     def _read_by_others(self) -> list[int]:
@@ -169,24 +198,42 @@ class CountedDays:
 
 def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:
     """Draw what becomes of a flag: the chances that it appears where it is absent, and clears where it is present."""
-    step, where = math.prod(crowd.shape[axis + 1 :]), crowd.where
-    present = where // step % 2 == 1
-    moves = [(where[~present], appears, step)]
-    if clears is not None:
-        moves.append((where[present], clears, -step))
-    moving = [
-        (cells + to, crowd.leave(cells, _chances(chance, crowd.shape, cells), rng))
-        for cells, chance, to in moves
-        if chance.any()
-    ]
+    step = math.prod(crowd.shape[axis + 1 :])
+    moves = [(0, appears, step)] + ([] if clears is None else [(1, clears, -step)])
+    moving = []
+    for level, chance, to in moves:
+        if chance.any():
+            here = np.zeros(crowd.counts.size, dtype=np.bool_).reshape(-1, 2, step)
+            here[:, level] = crowd.counts.reshape(here.shape)[:, level] != 0
+            cells = np.flatnonzero(here)
+            cells, others = crowd.leave(cells, _chances(chance, crowd.shape, cells), rng)
+            moving.append((cells + to, others))
     # All are drawn before any arrives.
     for cells, others in moving:
         crowd.enter(cells, others)
 
 
-def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> FloatArray | float:
-    """Entries of some cells, in a grid of this shape."""
-    return float(grid.item()) if grid.size == 1 else _over(grid, shape)[where]
+def _any_from_here_on(chances: Sequence[FloatArray]) -> list[FloatArray]:
+    """P(any of these and of those after it), of independent events: never less than its own chance."""
+    found: list[FloatArray] = []
+    for own in reversed(chances):
+        found.insert(0, own + (1 - own) * found[0] if found else own)
+    return found
+
+
+def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> FloatArray:
+    """Entries of some cells of a grid of this shape, in an array that broadcasts over it."""
+    place: IntArray | int = 0
+    # Axes in a row that matter, or do not, are one.
+    axes, ahead = [axis for axis, length in enumerate(shape) if length > 1], 1
+    for matters, run in groupby(axes, key=lambda axis: grid.shape[axis] > 1):
+        size = math.prod(shape[axis] for axis in run)
+        ahead *= size
+        if matters:
+            behind = where.dtype.type(math.prod(shape) // ahead)
+            here = where // behind if behind > 1 else where
+            place = place * size + (here % size if ahead > size else here)
+    return grid.ravel().take(place)
 
 
 def _with_both_levels(crowd: Crowd, axis: int, level: int) -> Crowd:

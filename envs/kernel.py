@@ -14,10 +14,13 @@ takes a second to import, and these functions take seconds to compile, which is 
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
-from numba import njit
 
 from envs.hazard import POWERS
+
+njit = import_module("numba").njit
 
 M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 W0, W1 = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
@@ -26,7 +29,15 @@ HALF, SCALE = np.uint64(32), 1 / 4294967296
 BLOCK = 512
 
 
-@njit(nogil=True, cache=True)
+def compiled(function):
+    """A function compiled when it is called; kept on the disk, if there is a folder for that which can be written."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+@compiled
 def philox(places, n, time, key, first, out):
     """Fill `out`, (4 n_blocks, BLOCK or more), for the first n places: `envs.philox.words`."""
     low, high = np.uint32(time & 0xFFFFFFFF), np.uint32(time >> 32)
@@ -44,7 +55,7 @@ def philox(places, n, time, key, first, out):
             out[4 * block, i], out[4 * block + 1, i], out[4 * block + 2, i], out[4 * block + 3, i] = c0, c1, c2, c3
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def settle(places, n, time, key, words, t, p):
     """Admit patients to the first n places, with room for their random words: `Arrivals.admit`.
 
@@ -75,7 +86,7 @@ def settle(places, n, time, key, words, t, p):
         p.fixed[place], p.flags[place], p.days[place], p.over[place] = fixed, flags, 0, False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def admit(start, stop, time, key, chosen, t, p):
     """Admit patients to the places that are chosen."""
     places, words = np.empty(BLOCK, dtype=np.int32), np.empty((4, BLOCK), dtype=np.uint32)
@@ -90,18 +101,22 @@ def admit(start, stop, time, key, chosen, t, p):
         settle(places, n, time, key, words, t, p)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def show(start, stop, t, p, seen):
     """Fill in observations: `Ward.observe`."""
-    for place in range(start, stop):
+    last = np.uint64(seen.shape[1] - 1)
+    for row in range(start, stop):
+        # Without a sign: nothing is counted from the end.
+        place = np.uint64(row)
         fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
         for column in range(seen.shape[1]):
-            seen[place, column] = t.codes_of_fixed[fixed, column] | t.codes_of_flags[flags, column]
+            at = np.uint64(column)
+            seen[place, at] = t.codes_of_fixed[fixed, at] | t.codes_of_flags[flags, at]
         if t.horizon > 1:
-            seen[place, -1] = p.days[place]
+            seen[place, last] = p.days[place]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_sums(sums, row, flags, n, totals):
     """`FlagSum.of`."""
     totals[:n] = 0.0
@@ -111,7 +126,7 @@ def add_sums(sums, row, flags, n, totals):
             totals[i] += sums[row, part, np.uint32((flags[i] >> shift) & 4095)]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treated, outcomes):
     """A day of treatment; where the stay has ended before, an admission if the autoreset mode is the next step.
 
@@ -124,7 +139,9 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
     fixed = np.empty(BLOCK, np.uint32)
     flags, evening, happened = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     action, at, came = np.empty(BLOCK, np.int32), np.empty((n_groups, BLOCK), np.uint32), np.zeros(BLOCK, np.int32)
+    index = np.empty(BLOCK, np.uint32)
     total, over = np.empty(BLOCK), np.empty(BLOCK, dtype=np.bool_)
+    late, restless = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         n = n_others = 0
@@ -137,20 +154,27 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
         philox(places, n, time, key, 1, words)
         for i in range(n):
             place = np.uint32(places[i])
-            action[i], fixed[i], flags[i], evening[i] = actions[place], p.fixed[place], p.flags[place], 0
-        for group in range(n_groups):
+            action[i], fixed[i], flags[i] = actions[place], p.fixed[place], p.flags[place]
+            evening[i], late[i] = 0, 0
+        for group in range(t.n_by_day):
             stride = t.of_action[group]
             for i in range(n):
                 parts = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(flags[i])]
                 at[group, i] = parts + stride * action[i]
         # The day.
         for flag in range(n_flags):
-            group, begin = t.group[flag], np.uint32(t.start[flag])
+            group, begin, least = t.group[flag], np.uint32(t.start[flag]), t.least[flag]
+            if group < 0:
+                for i in range(n):
+                    index[i] = 2 * action[i] + ((flags[i] >> flag) & 1)
+            else:
+                index[:n] = at[group, :n]
             for i in range(n):
-                index = np.uint32(2 * action[i] + ((flags[i] >> flag) & 1)) if group < 0 else at[group, i]
-                limit = t.values[begin + index]
-                absent[flag, i] = limit
-                evening[i] |= np.int32((words[flag, i] + 0.5) * SCALE >= limit) << flag
+                absent[flag, i] = t.values[begin + index[i]]
+            for i in range(n):
+                uniform = (words[flag, i] + 0.5) * SCALE
+                evening[i] |= np.int32(uniform >= absent[flag, i]) << flag
+                late[i] |= np.int32(uniform >= least * absent[flag, i]) << flag
         for i in range(n):
             happened[i] = evening[i]
         for hazard in range(n_hazards):
@@ -174,16 +198,19 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
             over[i] = came[i] or day == t.horizon or (n_flags > 0 and evening[i] == 0)
             p.days[place], p.over[place] = day, over[i]
             flags[i] = evening[i]
-        # The night, in which all that appears depends on the evening.
-        for group in range(n_groups):
-            for i in range(n):
-                at[group, i] = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
-        for flag in range(n_flags):
-            group, begin = t.group[n_flags + flag], np.uint32(t.start[n_flags + flag])
-            if group >= 0:
-                for i in range(n):
-                    appears = (words[flag, i] + 0.5) * SCALE >= t.values[begin + at[group, i]] * absent[flag, i]
-                    flags[i] |= np.int32(appears and not over[i]) << flag
+        # The night. What may appear in nobody with such a number is not computed: that is most.
+        n_restless = 0
+        for i in range(n):
+            restless[n_restless] = i
+            n_restless += late[i] != evening[i] and not over[i]
+        for j in range(n_restless):
+            i = restless[j]
+            for flag in range(n_flags):
+                group = t.group[n_flags + flag]
+                if group >= 0 and (late[i] >> flag) & 1:
+                    at_night = t.of_fixed[group, fixed[i]] + t.of_flags[group, np.uint32(evening[i])]
+                    limit = t.values[np.uint32(t.start[n_flags + flag] + at_night)] * absent[flag, i]
+                    flags[i] |= np.int32((words[flag, i] + 0.5) * SCALE >= limit) << flag
         for i in range(n):
             p.flags[np.uint32(places[i])] = flags[i]
         # What is told.

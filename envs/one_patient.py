@@ -1,12 +1,15 @@
 """One patient treated in plain Python, where arrays of one number would cost more than the numbers.
 
-It reads the tables of the compiled pass (`envs.compiled.Tables`), and does the same operations in the same order.
+It reads the tables of the compiled pass (`envs.compiled.Tables`), and decides the same, without the same operations:
+all flags of an evening are compared with their limits by one subtraction, and what is certain is not computed.
 """
 
 from __future__ import annotations
 
-from itertools import compress
-from typing import Any
+import math
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from envs.cohort import FloatArray
 from envs.compiled import parts_of, tables_of
 from envs.dynamics import FLAGS_AT_ONCE, CodeArray
 from envs.hazard import LEAST_EXPONENT, POWERS, STEPS
-from envs.philox import Counter, Key
+from envs.philox import WORD, Counter, Key
 from envs.records import IntArray
 from envs.stay import Ward
 from envs.utility import Payoff
@@ -24,6 +27,54 @@ from envs.utility import Payoff
 FIRST_TIMES, MOST_TIMES = 32, 4_096
 # Far more than the error of the exponential.
 ROUNDING = 1e-9
+# Results that are kept of each kind: a few megabytes.
+MOST_KEPT = 4_096
+# The words of a day are fields of one integer, each with a guard above it: the bit stays when a limit is subtracted
+# that is not above the word, and no field borrows from another.
+FIELD, GUARD = 64, WORD
+# As 2^64 is 2 modulo this, the remainder of an integer whose fields are bits is these bits side by side.
+SIDE_BY_SIDE = (1 << FIELD) - 2
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Kept(dict[K, V], Generic[K, V]):
+    """Results of a function, by its argument; all are forgotten when there are too many."""
+
+    def __init__(self, function: Callable[[K], V]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= MOST_KEPT:
+            self.clear()
+        value = self[key] = self._function(key)
+        return value
+
+
+class Plan(NamedTuple):
+    """What a treatment does to patients with the same flags.
+
+    Attributes
+    ----------
+    limits, lowest : int
+        Of each flag's word, in its field: from where on the flag is present in the evening; from where on it may be
+        the morning after, in any patient.
+    absent : list of float
+        P(absent in the evening) of each flag.
+    hazards : list of tuple
+        For each hazard its bit among the outcomes; what the patient adds to the place in its tables, by `fixed`; where
+        the tables of level and slope begin for these flags and this treatment; the danger of each evening's flags.
+    cost, of_cost
+        Where the costs begin for these flags and this treatment, and what the patient adds.
+    """
+
+    limits: int
+    lowest: int
+    absent: list[float]
+    hazards: list[tuple[int, Callable[[int], int], int, int, list[float]]]
+    cost: int
+    of_cost: Callable[[int], int]
 
 
 class OnePatient:
@@ -47,26 +98,34 @@ class OnePatient:
         t = self._tables
         tables = list(zip(t.start.tolist(), t.group.tolist(), strict=True))
         self._absences, nights, hazards = tables[:n_flags], tables[n_flags : 2 * n_flags], tables[2 * n_flags : -1]
-        self._nights: dict[int, list[tuple[int, int]]] = {}
-        for flag, (begin, group) in enumerate(nights):
-            if group >= 0:
-                self._nights.setdefault(group, []).append((flag, begin))
+        # The flags that may appear in the night: where their tables begin, their groups, and the least in them.
+        sizes = (t.of_fixed.max(axis=1) + t.of_flags.max(axis=1) + 1).tolist()
+        self._nights = [
+            (flag, begin, group, float(t.values[begin : begin + sizes[group]].min()))
+            for flag, (begin, group) in enumerate(nights)
+            if group >= 0
+        ]
         every = np.arange(1 << n_flags)
         self._hazards = [
             (level[0], slope[0], level[1], _sums(danger, every).tolist())
             for level, slope, danger in zip(hazards[::2], hazards[1::2], t.danger, strict=True)
         ]
+        self._cost = tables[-1]
         # What the two parts of the record add to a place in the tables of each group.
         self._places = [(of.item, flag_of.item) for of, flag_of in zip(t.of_fixed, t.of_flags, strict=True)]
-        self._bits = [1 << flag for flag in range(n_flags)]
-        self._cost, self._harm, self._of_action = tables[-1], t.harm[0].tolist(), t.of_action.tolist()
-        # P(absent in the evening) of each flag, by action and flags, kept where nothing else matters.
+        self._of_action, self._value = t.of_action.tolist(), t.values.item
+        self._present = sum(GUARD << (FIELD * flag) for flag in range(n_flags))
+        self._died, self._several = 1 << (ward.n_draws - 1), ward.horizon > 1
+        # Absence may depend on no more of the record than the flags.
         self._plain = bool((t.group[:n_flags] < 0).all())
-        self._absent: dict[tuple[int, int], list[float]] = {}
+        self._plans = Kept(self._plan)
+        self._evenings: Kept[int, int] = Kept(lambda present: (present >> 32) % SIDE_BY_SIDE)
+        self._told = Kept(self._tell)
+        self._seen = Kept(self._show)
         self._key: Key | None = None
-        self._start, self._n_times = 0, FIRST_TIMES
-        self._arrivals: list[list[int]] = []
-        self._days: list[list[float]] = []
+        self._start, self._n_times, self._stop = 0, FIRST_TIMES, 0
+        self._arrivals: list[tuple[int, int]] = []
+        self._fields, self._uniforms = b"", [0.0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a copy is made of: it shares the tables, and draws the same numbers anew."""
@@ -83,61 +142,77 @@ class OnePatient:
 
     def observe(self, day: int) -> CodeArray:
         """What is seen of the patient, (n_columns,)."""
-        seen: CodeArray = self._tables.codes_of_fixed[self.fixed] | self._tables.codes_of_flags[self.flags]
-        if self._ward.horizon > 1:
+        seen = self._seen[self.fixed, self.flags].copy()
+        if self._several and day:
             seen[-1] = day
         return seen
 
-    def treat(self, counter: Counter, action: int, *, last: bool) -> tuple[float, list[bool], bool]:
+    def treat(self, counter: Counter, action: int, *, last: bool) -> tuple[float, dict[str, bool], bool]:
         """A day of treatment and the night after it: reward, outcomes, and whether the stay is over."""
-        t, fixed, flags, drawn = self._tables, self.fixed, self.flags, self._drawn(counter)
-        uniforms = self._days[drawn]
-        of_action, value = self._of_action, t.values.item
-        absent = self._absent.get((action, flags)) or self._absences_of(action, flags)
-        outcomes = [uniform >= limit for uniform, limit in zip(uniforms, absent, strict=False)]
-        evening = happened = sum(compress(self._bits, outcomes))
-        for level, slope, group, danger in self._hazards:
-            of, flag_of = self._places[group]
-            place = of(fixed) + flag_of(flags) + action * of_action[group]
+        fixed, value, at = self.fixed, self._value, self._drawn(counter)
+        plan = self._plans[action, self.flags, 0 if self._plain else fixed]
+        size = len(self._fields) // len(self._arrivals)
+        words = int.from_bytes(self._fields[at * size : (at + 1) * size], "little")
+        present = (words - plan.limits) & self._present
+        evening = happened = self._evenings[present]
+        at *= len(plan.hazards)
+        for bit, of, level, slope, danger in plan.hazards:
+            place, uniform = of(fixed), self._uniforms[at]
             exponent = value(slope + place) * danger[evening] + value(level + place)
-            uniform = uniforms[len(outcomes)]
             # e^x is at least 1 + x, which settles most.
-            came = uniform >= 1.0 + exponent - ROUNDING and uniform >= exp_of(exponent)
-            happened |= came << len(outcomes)
-            outcomes.append(came)
-        begin, group = self._cost
-        harm = 0.0
-        for part, sums in enumerate(self._harm):
-            harm += sums[(happened >> (FLAGS_AT_ONCE * part)) & ((1 << FLAGS_AT_ONCE) - 1)]
-        of, flag_of = self._places[group]
-        reward = 0.0 - (value(begin + of(fixed) + flag_of(flags) + action * of_action[group]) + harm)
-        over = last or outcomes[-1] or (evening == 0 and t.n_flags > 0)
+            if uniform >= 1.0 + exponent - ROUNDING and uniform >= exp_of(exponent):
+                happened |= bit
+            at += 1
+        harm, outcomes = self._told[happened]
+        reward = 0.0 - (value(plan.cost + plan.of_cost(fixed)) + harm)
+        over = last or happened >= self._died or (evening == 0 and self._present > 0)
         self.flags = evening
-        if not over:
-            for group, flags_of_group in self._nights.items():
-                of, flag_of = self._places[group]
-                place = of(fixed) + flag_of(evening)
-                for flag, begin in flags_of_group:
-                    if not outcomes[flag] and uniforms[flag] >= value(begin + place) * absent[flag]:
-                        self.flags |= 1 << flag
-        return reward, outcomes, over
+        if not over and (words - plan.lowest) & self._present != present:
+            self.flags |= self._appearing(words, evening, plan.absent)
+        return reward, outcomes.copy(), over
 
-    def _absences_of(self, action: int, flags: int) -> list[float]:
-        """P(absent in the evening) of each flag."""
-        strides = zip(self._places, self._of_action, strict=True)
-        at = [of(self.fixed) + flag_of(flags) + action * stride for (of, flag_of), stride in strides]
-        found = [
-            self._tables.values.item(begin + (at[group] if group >= 0 else 2 * action + ((flags >> flag) & 1)))
-            for flag, (begin, group) in enumerate(self._absences)
-        ]
-        if self._plain:
-            self._absent[action, flags] = found
+    def _appearing(self, words: int, evening: int, absent: list[float]) -> int:
+        """The flags that appear in the night."""
+        found = 0
+        for flag, begin, group, _ in self._nights:
+            of, flag_of = self._places[group]
+            uniform = ((words >> (FIELD * flag)) % WORD + 0.5) / WORD
+            appears = uniform >= self._value(begin + of(self.fixed) + flag_of(evening)) * absent[flag]
+            found |= appears << flag
         return found
+
+    def _plan(self, given: tuple[int, int, int]) -> Plan:
+        """What an action does to patients with these flags; `fixed` comes third, if it matters."""
+        action, flags, fixed = given
+        begins = [flag_of(flags) + action * of for (_, flag_of), of in zip(self._places, self._of_action, strict=True)]
+        absent = [
+            self._value(begin + (self._places[group][0](fixed) + begins[group] if group >= 0 else 2 * action + present))
+            for (begin, group), present in zip(self._absences, ((flags >> flag) & 1 for flag in count()), strict=False)
+        ]
+        lowest = list(absent)
+        for flag, _, _, least in self._nights:
+            lowest[flag] *= least
+        hazards = [
+            (1 << (len(absent) + hazard), self._places[group][0], level + begins[group], slope + begins[group], danger)
+            for hazard, (level, slope, group, danger) in enumerate(self._hazards)
+        ]
+        begin, group = self._cost
+        return Plan(_limits(absent), _limits(lowest), absent, hazards, begin + begins[group], self._places[group][0])
+
+    def _show(self, record: tuple[int, int]) -> CodeArray:
+        """What is seen of a patient on day 0, (n_columns,)."""
+        seen: CodeArray = self._tables.codes_of_fixed[record[0]] | self._tables.codes_of_flags[record[1]]
+        return seen
+
+    def _tell(self, happened: int) -> tuple[float, dict[str, bool]]:
+        """The harm of the outcomes whose bits are set, and the outcomes by name."""
+        harm = float(_sums(self._tables.harm[0], np.array([happened]))[0])
+        return harm, {name: bool(happened >> bit & 1) for bit, name in enumerate(self._ward.scenario.outcomes)}
 
     def _drawn(self, counter: Counter) -> int:
         """The place of the counter's time among those drawn."""
         at = counter.time - self._start
-        if counter.key != self._key or not 0 <= at < len(self._days):
+        if counter.key is not self._key or not 0 <= at < len(self._arrivals):
             self._draw(counter)
             return 0
         return at
@@ -149,8 +224,10 @@ class OnePatient:
         places = np.zeros(len(times), dtype=np.intp)
         records = self._ward.arrivals.sampler.records(philox.arrivals(counter.key, places, times))
         high, low = np.divmod(records, len(t.low))
-        self._arrivals = (t.high[high] + t.low[low]).tolist()
-        self._days = philox.days(counter.key, places, times, self._ward.n_draws).T.tolist()
+        self._arrivals = list(zip(*(t.high[high] + t.low[low]).T.tolist(), strict=True))
+        words = philox.day_words(counter.key, places, times, self._ward.n_draws)
+        self._fields = (words[: t.n_flags].T | np.uint64(GUARD)).astype("<u8").tobytes()
+        self._uniforms = philox.middles(words[t.n_flags :]).T.ravel().tolist()
 
 
 def _one_patient(ward: Ward, payoff: Payoff, fixed: int, flags: int) -> OnePatient:
@@ -174,3 +251,13 @@ def _sums(parts: FloatArray, flags: IntArray) -> FloatArray:
     for part, sums in enumerate(parts):
         total += sums[(flags >> (FLAGS_AT_ONCE * part)) & ((1 << FLAGS_AT_ONCE) - 1)]
     return total
+
+
+def _limits(chances: list[float]) -> int:
+    """From which word on a number is not below each chance, in fields.
+
+    A word stands for the middle of its interval (`envs.philox.middles`). The subtraction is exact, or its result lies
+    between -1/2 and 0, which is rounded up to 0.
+    """
+    limits = (min(max(math.ceil(chance * WORD - 0.5), 0), WORD) for chance in chances)
+    return sum(limit << (FIELD * flag) for flag, limit in enumerate(limits))

@@ -54,14 +54,26 @@ def arrivals(key: Key, places: IntArray, times: ArrayLike) -> FloatArray:
 
 
 def days(key: Key, places: IntArray, times: ArrayLike, n_draws: int) -> FloatArray:
-    """Numbers uniform in (0, 1), (n_draws, m), the middles of 2^32 equal intervals: those of a day of treatment.
-
-    A probability that they are compared with is met to 2^-33, and 0 and 1 are met exactly.
-    """
+    """Numbers uniform in (0, 1), (n_draws, m), the `middles` of words: those of a day of treatment."""
     uniforms, then = np.empty((n_draws, len(places))), np.broadcast_to(times, places.shape)
     for start in range(0, len(places), PLACES_AT_ONCE):
         some = slice(start, start + PLACES_AT_ONCE)
-        np.add(words(key, places[some], then[some], DAY, -(-n_draws // 4))[:n_draws], 0.5, out=uniforms[:, some])
+        uniforms[:, some] = middles(day_words(key, places[some], then[some], n_draws))
+    return uniforms
+
+
+def day_words(key: Key, places: IntArray, times: IntArray, n_draws: int) -> NDArray[np.uint32]:
+    """The words, (n_draws, m), of a day of treatment."""
+    return words(key, places, times, DAY, -(-n_draws // 4))[:n_draws]
+
+
+def middles(drawn: NDArray[np.uint32]) -> FloatArray:
+    """The middles of 2^32 equal intervals of (0, 1), one for each word.
+
+    A probability that they are compared with is met to 2^-33, and 0 and 1 are met exactly.
+    """
+    uniforms = drawn.astype(np.float64)
+    uniforms += 0.5
     uniforms /= WORD
     return uniforms
 

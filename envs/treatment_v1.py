@@ -50,7 +50,7 @@ class TreatmentEnvV1(TreatmentEnv):
     ) -> None:
         super().__init__(scenario, utility=utility, horizon=horizon, render_mode=render_mode)
         self._counter, self._patient = philox.Counter(), OnePatient(self._ward, self._payoff)
-        self._n_actions, self._outcomes = len(self._ward.scenario.actions), self._ward.scenario.outcomes
+        self._n_actions = len(self._ward.scenario.actions)
         self._begun = False
 
     def reset(
@@ -81,11 +81,11 @@ class TreatmentEnvV1(TreatmentEnv):
         self._counter.tick(self.np_random)
         self._days += 1
         last = self._days == self._ward.horizon
-        reward, outcomes, self._over = self._patient.treat(self._counter, action, last=last)
+        reward, outcome, self._over = self._patient.treat(self._counter, action, last=last)
         if self._history:
-            happened, over = np.array([outcomes]), np.array([self._over])
+            happened, over = np.array([list(outcome.values())]), np.array([self._over])
             self._history.note(THE_PATIENT, np.array([action]), happened, self._record(), over)
-        info = {"day": self._days, "outcome": dict(zip(self._outcomes, outcomes, strict=True))}
+        info: dict[str, Any] = {"day": self._days, "outcome": outcome}
         if self._ward.forbids:
             info |= self._allowed()
         return self._patient.observe(self._days), reward, self._over, False, info

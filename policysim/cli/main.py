@@ -54,7 +54,7 @@ COMMANDS = {
 }
 ADD = tuple(command.add for command in COMMANDS.values())
 OURS = ("envs", "policies", "policysim")
-KEPT = "no result was written; with --resume the same command takes the files that were counted"
+KEPT = "no result was written; with --resume the same command takes the files that were done"
 
 
 def whole_parser() -> argparse.ArgumentParser:

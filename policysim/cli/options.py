@@ -187,6 +187,13 @@ def rows_file(text: str) -> Path:
     return Path(text)
 
 
+def rows_folder(text: str) -> Path:
+    """A folder for files of rows, whose name is not taken for a file's."""
+    if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
+        raise ArgumentTypeError(f"must be a folder, as there may be many files, got {text!r}")
+    return Path(text)
+
+
 def _float(text: str) -> float:
     """The number; NaN for anything else."""
     try:
@@ -237,26 +244,26 @@ def add_learning(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    """--workers, --cluster and --resume."""
+COUNTING = "count the log in so many processes, file by file, in place of reading its rows into memory"
+
+
+def add_workers(parser: argparse.ArgumentParser, about: str = COUNTING) -> None:
+    """--workers, and what they do; --cluster and --resume."""
+    parser.add_argument("--workers", type=whole(1), metavar="N", help=about)
     parser.add_argument(
-        "--workers",
-        type=whole(1),
-        metavar="N",
-        help="count the log in so many processes, file by file, in place of reading its rows into memory",
-    )
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="count it by a Dask cluster that is running, such as tcp://10.0.0.1:8786"
+        "--cluster",
+        metavar="ADDRESS",
+        help="the same by a Dask cluster that is running, such as tcp://10.0.0.1:8786",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="take what an interrupted run with --workers or --cluster has counted, and count the rest",
+        help="take the files that an interrupted run with --workers or --cluster has done, and do the rest",
     )
 
 
 def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
-    """Who counts a log; None if nobody was asked for. `kept` is where counts are kept until the end."""
+    """Who works on files; None if nobody was asked for. `kept` is where what they found is kept until the end."""
     from policysim.files.workers import Workers
     from policysim.question.protocol import UsageError
 

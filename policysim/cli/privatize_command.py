@@ -1,4 +1,4 @@
-"""`policysim privatize`: randomised response on columns of a file."""
+"""`policysim privatize`: randomised response on columns of a file, or of many."""
 
 from __future__ import annotations
 
@@ -10,17 +10,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import add_json, add_seed, as_usage, number, rows_file
+from policysim.cli.options import (
+    add_json,
+    add_seed,
+    add_workers,
+    as_usage,
+    chosen_workers,
+    number,
+    rows_file,
+    rows_folder,
+)
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.files.columns_file import ColumnsFile
     from policysim.question.protocol import Progress
-    from policysim.release.privatize import EstimatedTable
     from policysim.release.privatize_ledger import Ledger
     from policysim.release.privatize_note import Note, Randomization
+    from policysim.release.privatize_part import EstimatedTable
+    from policysim.release.privatize_source import Source
 
-NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
+NOT_WITH_ESTIMATE = (
+    *("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again"),
+    *("workers", "cluster", "resume"),
+)
 
 
 def add(commands: Commands) -> None:
@@ -33,7 +45,13 @@ def add(commands: Commands) -> None:
         "of the same rows adds its ε: DATA.releases.json, which is private, lists the releases of DATA, and the same "
         "content is released a second time only with --again.",
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person")
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="+",
+        metavar="DATA",
+        help="a .csv or .parquet file with one row per person; or many in one folder: the folder, a pattern, or a list",
+    )
     parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
     parser.add_argument(
         "--epsilon",
@@ -41,7 +59,9 @@ def add(commands: Commands) -> None:
         metavar="1",
         help="the privacy loss of one row, all its columns together",
     )
-    parser.add_argument("--out", type=rows_file, metavar="FILE", help="the private file; its note is FILE.privacy.json")
+    parser.add_argument(
+        "--out", metavar="OUT", help="the private file, or the folder of many; its note is OUT.privacy.json"
+    )
     parser.add_argument(
         "--levels", action="append", metavar="NAME=A,B", help="what a column may hold (public); may be repeated"
     )
@@ -63,6 +83,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
+    add_workers(parser, "work on many files in so many processes")
     add_seed(parser, "simulate, repeatably; such a file is not a release (default: a release)")
     add_json(parser)
 
@@ -82,58 +103,65 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
-    from policysim.files.columns_file import open_columns
     from policysim.files.output import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import read_private
+    from policysim.release.privatize_source import open_source
 
     for name in NOT_WITH_ESTIMATE:
         given = getattr(chosen, name)
         if given is not None and given is not False:
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    with progress_bar(open_columns(chosen.data).unit) as progress:
-        return chosen.data, read_private(chosen.data, progress)
+    if len(chosen.data) > 1:
+        raise UsageError(f"--estimate needs one private file or folder, got {len(chosen.data)}")
+    path = chosen.data[0]
+    with progress_bar(open_source([path]).files[0].unit) as progress:
+        return path, read_private(path, progress)
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
-    import numpy as np
-
-    from policysim.files.columns_file import open_columns
     from policysim.files.output import progress_bar
-    from policysim.release.privatize import check_out, privatize_file
+    from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan, note_path
+    from policysim.release.privatize_source import open_source
+    from policysim.release.privatize_stage import check_out, stage_path
 
-    columns, declared = _checked(chosen)
+    columns, declared, out = _checked(chosen)
+    workers = chosen_workers(chosen, stage_path(out))
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         make_plan(
             {name: declared.get(name, ["0", "1"]) for name in columns}, chosen.epsilon, separately=chosen.separately
         )
-    file = open_columns(chosen.data)
-    check_out(file.path, chosen.out, again=chosen.again)
-    ledger = None if chosen.seed is not None else _ledger(chosen, file, tuple(columns))
-    rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
-    with progress_bar(file.unit) as progress:
-        plan = _plan(file, columns, declared, chosen.epsilon, separately=chosen.separately, progress=progress)
-        made = privatize_file(
-            file,
-            chosen.out,
+    source = open_source(chosen.data)
+    check_out(source, out, again=chosen.again)
+    ledger = None if chosen.seed is not None else _ledger(chosen, source, out, tuple(columns))
+    with progress_bar(source.unit) as progress:
+        plan = _plan(source, columns, declared, chosen.epsilon, separately=chosen.separately, progress=progress)
+        made = privatize_files(
+            source,
+            out,
             plan,
-            rng=rng,
+            seed=chosen.seed,
             keep_true=chosen.true,
             ledger=ledger,
             again=chosen.again,
+            workers=workers,
             progress=progress,
         )
     if ledger:
-        sys.stderr.write(f"policysim: {_counted(ledger, file.path)}\n")
-    if note_path(file.path).exists():
-        sys.stderr.write(f"policysim: warning: {_randomised_before(file.path)}\n")
-    return chosen.out, made
+        sys.stderr.write(f"policysim: {_counted(ledger, source.path)}\n")
+    if note_path(source.path).exists():
+        sys.stderr.write(f"policysim: warning: {_randomised_before(source.path)}\n")
+    return out, made
 
 
-def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]]]:
-    """The private columns, and the levels of those that are declared; UsageError for what does not go together."""
+def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]], Path]:
+    """The private columns, the levels of those that are declared, and --out; UsageError for what does not go together.
+
+    --out is a file's name for one file, and a folder's for a folder, a pattern or a list.
+    """
+    from policysim.files.many_files import is_many
     from policysim.question.protocol import UsageError
 
     columns: list[str] = chosen.column or []
@@ -148,17 +176,21 @@ def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]
     if chosen.seed is not None and chosen.ledger is not None:
         raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
     if chosen.out is None:
-        raise UsageError("privatize needs --out FILE")
-    return columns, declared
+        raise UsageError("privatize needs --out FILE, or --out FOLDER for many files")
+    read = rows_folder if len(chosen.data) > 1 or is_many(chosen.data[0]) else rows_file
+    try:
+        return columns, declared, read(chosen.out)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--out {error}") from None
 
 
-def _ledger(chosen: argparse.Namespace, file: ColumnsFile, columns: tuple[str, ...]) -> Ledger:
+def _ledger(chosen: argparse.Namespace, source: Source, out: Path, columns: tuple[str, ...]) -> Ledger:
     """Where the release is counted; what was released before is refused now, before the rows are read."""
     from policysim.release.privatize import check_ledger
     from policysim.release.privatize_ledger import open_ledger
 
-    ledger = open_ledger(file.path, chosen.ledger)
-    check_ledger(ledger, file, chosen.out, columns, chosen.epsilon, again=chosen.again)
+    ledger = open_ledger(source.path, chosen.ledger, source.parts)
+    check_ledger(ledger, source, out, columns, chosen.epsilon, again=chosen.again)
     return ledger
 
 
@@ -196,7 +228,7 @@ def _randomised_before(path: Path) -> str:
 
 
 def _plan(
-    file: ColumnsFile,
+    source: Source,
     columns: Sequence[str],
     declared: dict[str, list[str]],
     epsilon: float,
@@ -208,7 +240,7 @@ def _plan(
     from policysim.release.privatize_note import make_plan
 
     undeclared = [column for column in columns if column not in declared]
-    found = levels_in(file, undeclared, progress) if undeclared else {}
+    found = levels_in(source.files, undeclared, progress) if undeclared else {}
     levels = {column: declared[column] if column in declared else found[column] for column in columns}
     # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
     return make_plan(levels, epsilon, separately=separately, from_data=undeclared)

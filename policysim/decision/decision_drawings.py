@@ -46,12 +46,13 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
     proven = has_shares and len(figures.out_of_reach(drawn)) > 1
     region = " Shaded: what provably no mechanism can reach (between two ε: at the larger)." if proven else ""
     panels = _panels(drawn)
+    count_drawn = len(figures.telling(drawn, epsilon=epsilon))
     harm = f", and {panels[1].title}," if len(panels) > 1 else ""
     drawings = [
         Drawing(
             "frontier",
             "What each ε keeps, and what it costs",
-            f"{shown}{harm} against ε, a line for each policy; the star at the left is one "
+            f"{shown}{harm} against ε, a line for each of {count_drawn} policies; the star at the left is one "
             "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
             f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
             lambda size: figures.frontier(table, epsilon=epsilon, size=size),
@@ -66,8 +67,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             Drawing(
                 "spent-vs-claimed",
                 "Privacy spent against privacy claimed",
-                "The exact privacy loss of each policy against the ε that it was given: a policy on "
-                "the diagonal uses all of it, one below the diagonal wastes some.",
+                "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
+                f"all of it, one below the diagonal wastes some. {figures.nothing_spent(table)}".rstrip(),
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
                 _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
                 epsilons,
@@ -132,8 +133,7 @@ def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Draw
     return Drawing(
         "benefit-vs-deaths",
         "Benefit against deaths",
-        "A line for each ε: the most benefit that linear programming finds for ε-private mechanisms with so many extra "
-        "deaths, from the safest to the most useful; a dot for each mechanism and ε.",
+        "A black line for each ε, from the safest to the most useful mechanism; a dot for each of the others.",
         lambda size: figures.benefit_vs_harm(frontier, table, size=size),
         TextTable(
             ("ε", "penalty on a death", "benefit kept", f"extra deaths per {count:,}"),
@@ -182,7 +182,7 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
         "icon-array",
         f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
         "A mark for each of 1,000 patients, by whether the treatment that they get is worth more to them than none, as "
-        "much, or less; the last marks are black, one for each extra death.",
+        "much, or less. The last marks are black: one for each extra death, none for less than half of one.",
         lambda size: figures.icon_array(at_epsilon, policy=policy, size=size),
         TextTable(
             ("of 1,000 patients", policy),
@@ -206,9 +206,8 @@ def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
     return Drawing(
         "benefit-parts",
         "What the benefit is made of",
-        "The utility per patient that each policy, and the best treatment for each, gains over one "
-        f"treatment for all at ε = {words.plain(epsilon)}, by the outcomes and costs of treatments that it is gained "
-        "in; what is lost is to the left of 0. The diamond is the sum.",
+        f"The utility per patient that each policy gains over one treatment for all at ε = {words.plain(epsilon)}, by "
+        "the outcomes and costs of treatments that it is gained in. The diamond is the sum.",
         lambda size: figures.benefit_parts(parts, size=size),
         wide(
             [ColumnGroup("utility gained per patient", rows, "gained", partial(words.rounded, sign=True))],
@@ -233,6 +232,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
         return None
     drawn = rows[rows["policy"].isin(figures.telling(rows))]
     everyone = drawn[drawn["group"] == ALL].set_index("policy")["loss"]
+    losing = set(drawn["policy"]) - {Greedy.name}
     grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
@@ -241,13 +241,10 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
         for row in worst.to_dict("records")
         if row["loss"] > words.NEGLIGIBLE
     ]
-    flat = figures.flat_words(figures.flat_features(drawn))
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        "The utility that each group of patients loses against the best treatment for each, a panel for "
-        "each policy; the dashed line is everyone, and the large dot the group that loses most."
-        + (f" {flat}" if flat else ""),
+        f"The utility that each group of patients loses, a panel for each of {len(losing)} policies.",
         lambda size: figures.loss_by_group(rows, size=size),
         None,
         seen=f"Utility lost per patient by those who lose most: {'; '.join(told) or 'nobody loses anything'}.",

@@ -13,9 +13,9 @@ A new figure is a module here, with a function that makes its `Drawing` (its wor
 and the line that asks for it, in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import frontier, harm_of, out_of_reach, spent_vs_claimed
+from policysim.figures.benefit import frontier, harm_of, nothing_spent, out_of_reach, spent_vs_claimed
 from policysim.figures.curves import over_epsilon, spenders, telling
-from policysim.figures.groups import flat_features, flat_words, forest, loss_by_group
+from policysim.figures.groups import flat_features, forest, loss_by_group
 from policysim.figures.harm import benefit_vs_harm
 from policysim.figures.icons import icon_array, icon_counts
 from policysim.figures.lettering import set_epsilon_axis
@@ -32,7 +32,6 @@ __all__ = [
     "benefit_parts",
     "benefit_vs_harm",
     "flat_features",
-    "flat_words",
     "forest",
     "frontier",
     "gained_by_outcome",
@@ -42,6 +41,7 @@ __all__ = [
     "label",
     "looks",
     "loss_by_group",
+    "nothing_spent",
     "out_of_reach",
     "over_epsilon",
     "patient_losses",

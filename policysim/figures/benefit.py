@@ -21,6 +21,7 @@ from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
     SAME_LINE,
+    SPENDS_NOTHING,
     checked,
     draw_policies,
     has_band,
@@ -36,10 +37,10 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
-from policysim.figures.looks import GREY, Canvas, as_line, canvas, limit_labels, looks
+from policysim.figures.lettering import plain, set_epsilon_axis, set_log_ticks
+from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, limit_labels, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import NEGLIGIBLE, population
+from policysim.question.words import NEGLIGIBLE, in_a_row, population
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -52,6 +53,8 @@ ENDS = ("_low", "_high")
 # Of 100 guesses, so many right: the numbers of the axis on top.
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
 TOP = "right guesses of 100, at most"
+# In narrow lines: the line that marks ε on a page is further to the right at most ε.
+OUT_OF_REACH = "out of reach\nof any\nε-private\nmechanism"
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
@@ -276,9 +279,9 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     epsilons, most = proven["epsilon"].tolist(), proven["most_kept"].clip(upper=1.0).tolist()
     start = epsilons[0]
     words = axes.annotate(
-        "no mechanism can",
+        OUT_OF_REACH,
         (start, 1.0),
-        xytext=(0.8, -0.6),
+        xytext=(0.4, -0.6),
         textcoords="offset fontsize",
         va="top",
         color="#000000",
@@ -289,12 +292,15 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
     steps = [(x, y) for left, right, y in zip(epsilons, epsilons[1:], most[1:], strict=False) for x in (left, right)]
     region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
     box = words.get_window_extent()
-    if not region.contains_points(box.padded(0.4 * box.height).corners()).all():
+    line = box.height / (1 + OUT_OF_REACH.count("\n"))
+    if not region.contains_points(box.padded(0.2 * line).corners()).all():
         words.remove()
 
 
 SPENDING = "spent_vs_claimed"
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}
+# More policies than this are counted, and not named.
+MOST_NAMED = 3
 ALL_OF_IT = "all of it (exact = claim)"
 
 
@@ -355,3 +361,25 @@ def spent_vs_claimed(
         axes.set_ylabel("ε spent: exact privacy loss (log scale)")
         settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.figure
+
+
+def nothing_spent(table: pd.DataFrame) -> str:
+    """The sentence on policies that spend nothing at some epsilon, which has no place on a log axis; "" without any."""
+    rows = over_epsilon(table)
+    free = [name for name in names_of(rows, "policy") if not is_level(name)]
+    none = rows[rows["policy"].isin(free) & (rows["epsilon_spent"] <= SPENDS_NOTHING)]
+    names = names_of(none, "policy")
+    if len(names) > MOST_NAMED:
+        return f"Log axes have no place for 0, which is what {len(names)} policies spend at some ε."
+    said = [f"{name} ({_where(rows[rows['policy'] == name])})" for name in names]
+    spend = "spends" if len(names) == 1 else "spend"
+    return f"Log axes have no place for 0, which is what {in_a_row(said, 'and')} {spend}." if said else ""
+
+
+def _where(rows: pd.DataFrame) -> str:
+    """At which epsilons a policy spends nothing."""
+    none = rows["epsilon_spent"] <= SPENDS_NOTHING
+    if none.all():
+        return "at every ε"
+    last = float(rows.loc[none, "epsilon"].max())
+    return f"up to ε\u00a0=\u00a0{plain(last)}" if last < rows.loc[~none, "epsilon"].min() else "at some ε"

@@ -28,6 +28,8 @@ NAMES_SHARE = 0.36
 MARKERS = 4
 # Two lines nearer than this, of the range of all, are one to the eye.
 SAME_LINE = 0.002
+# Less of epsilon than this is rounding.
+SPENDS_NOTHING = 1e-9
 # One treatment for all, which costs no privacy, stands at the left.
 STAR: dict[str, Any] = {"marker": "*", "markersize": 9.0}
 
@@ -187,9 +189,8 @@ def over_epsilon(table: pd.DataFrame) -> pd.DataFrame:
 
 def spenders(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of everyone whose policy spends some of a finite epsilon."""
-    # Less than a billionth is rounding.
     level = [name for name in names_of(table, "policy") if is_level(name)]
-    return over_epsilon(table.loc[(table["epsilon_spent"] > 1e-9) & ~table["policy"].isin(level)])
+    return over_epsilon(table.loc[(table["epsilon_spent"] > SPENDS_NOTHING) & ~table["policy"].isin(level)])
 
 
 def names_of(table: pd.DataFrame, column: str) -> list[str]:

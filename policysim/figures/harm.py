@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
-from policysim.figures.curves import checked, names_of, nonempty, telling, thin, undrawn
+from policysim.figures.curves import STAR, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
 from policysim.figures.lettering import cut, plain, show_wrapped
 from policysim.figures.looks import as_dot, canvas, is_level, label, looks
@@ -22,6 +22,7 @@ from policysim.question.words import ALL, population
 NAME = "benefit_vs_harm"
 MOST_DOTS = 5
 EPSILON = "ε = "
+FRONTIER = "the most that any ε-private mechanism keeps, a line for each ε"
 # Of the width, the names of the mechanisms at the right.
 LEGEND_SHARE = 0.26
 
@@ -74,9 +75,11 @@ def benefit_vs_harm(
     with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
         axes = made.figure.subplots()
         ends = [_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]
+        frontiers = axes.get_lines()
+        frontiers[0].set_label(FRONTIER)
         for name in names:
             rows = dots[dots["policy"] == name].sort_values("epsilon")
-            drawn = as_dot(name, colours[name])
+            drawn = {**as_dot(name, colours[name]), **(STAR if name == BestFixed.name else {})}
             thread = {} if is_level(name) else {"linestyle": "dotted", "linewidth": 0.6 * thin()}
             axes.plot(count * rows[harm], rows["benefit_kept"], **{**drawn, **thread}, label=label(name))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -88,7 +91,9 @@ def benefit_vs_harm(
         axes.set_xlabel("\n".join(filter(None, [said, note])))
         axes.set_ylabel("benefit kept (0 %: one treatment for all)")
         if names:
-            about = {"frameon": False, "alignment": "left", "title": "Mechanisms, from dot to dot\nas ε grows:"}
+            about = {"frameon": False, "alignment": "left", "title": "From dot to dot as ε grows:"}
+            # The lines, of which the title does not speak, come last.
+            about["handles"] = [line for line in axes.get_lines() if line not in frontiers] + [frontiers[0]]
             if made.narrow:
                 legend = made.figure.legend(loc="outside lower center", **about)
             else:
@@ -123,4 +128,4 @@ def _line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> Annotation:
     # What crosses the words is paler than they are.
     box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
     at = (xs.iloc[-1], ys.iloc[-1])
-    return axes.annotate(words, at, xytext=(0.5, 0.1), textcoords="offset fontsize", va="center", bbox=box, zorder=4)
+    return axes.annotate(words, at, xytext=(0.35, 0.25), textcoords="offset fontsize", va="bottom", bbox=box, zorder=4)

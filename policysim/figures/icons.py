@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from policysim.figures.curves import checked, nonempty
 from policysim.figures.layout import settle
 from policysim.figures.lettering import plain, show_wrapped
-from policysim.figures.looks import READABLE_WIDTH, canvas
+from policysim.figures.looks import canvas
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, of_thousand, rounded
 
@@ -36,6 +36,8 @@ LOOKS = {
     WORSE: ("#C84F00", "s", 0.7),
     DIED: ("#000000", "s", 0.9),
 }
+# Of the width, the words beside the marks.
+LEGEND_SHARE = 0.4
 # How the identifier of the group of all marks begins; a page makes 1,000 marks of it that a script can recolour.
 ICONS_GID = "icons."
 
@@ -51,7 +53,7 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
     policy : str
         The one that is drawn.
     size : {"page", "column", "slide"}
-        What the figure is for. On a page it is as narrow as in a column, so that it can be read on any screen.
+        What the figure is for. In a column the words stand below the marks.
 
     Returns
     -------
@@ -71,21 +73,23 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
     row = rows.iloc[0]
     counts, extra = icon_counts(row), float(row.get("extra_deaths", math.nan))
     lines = 4 if math.isnan(extra) else 7
-    with canvas(size, page=(READABLE_WIDTH, 3.1 + 0.15 * lines), column=2.25 + 0.13 * lines) as made:
+    with canvas(size, page=(8.2, 3.6), column=2.25 + 0.13 * lines) as made:
         axes = made.figure.subplots()
         axes.set_axis_off()
         across = ACROSS[size]
         axes.set_xlim(-0.5, across - 0.5)
         axes.set_ylim(PATIENTS / across - 0.5, -0.5)
         axes.set_aspect("equal", adjustable="box", anchor="NW")
-        made.head(f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}")
+        title = f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}"
+        axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
         words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
         if not math.isnan(extra):
             words.append(f"{rounded(PATIENTS * extra)} {WORDS[DIED]}")
         handles = [Line2D([], [], **_look(name, 0.8 * made.font)) for name in CLASSES[: len(words)]]
-        legend = made.figure.legend(handles, words, loc="outside lower left", frameon=False, alignment="left")
+        where = "outside lower left" if made.narrow else "outside right upper"
+        legend = made.figure.legend(handles, words, loc=where, frameon=False, alignment="left", labelspacing=0.9)
         for text in legend.get_texts():
-            show_wrapped(text, text.get_text(), made.width - 4 * made.font)
+            show_wrapped(text, text.get_text(), (1.0 if made.narrow else LEGEND_SHARE) * made.width - 4 * made.font)
         settle(made)
         _draw(axes, counts, across)
     return made.figure
@@ -94,8 +98,8 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
 def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
     """How many of 1,000 patients are of each class, in the order of their marks.
 
-    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who
-    die in addition are among them, and their marks are the last ones.
+    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die
+    in addition are among them, and their marks are the last ones.
     """
     whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
     extra = float(row.get("extra_deaths", math.nan))

@@ -44,6 +44,7 @@ def inline(
     markers: Sequence[Marker] = (),
     position: int = 0,
     styles: dict[str, str] | None = None,
+    icons: str = "",
 ) -> Markup:
     """An SVG file as a part of a page.
 
@@ -59,6 +60,9 @@ def inline(
         Which place they take first.
     styles : dict, optional
         The styles of other figures of the page, from rule to class: they are not said again, and new ones are added.
+    icons : str, optional
+        The prefix of a figure of the page that has the same marks of `policysim.figures.icon_array`, which are then not
+        said again.
 
     Returns
     -------
@@ -88,6 +92,7 @@ def inline(
     _flatten(root)
     _join(root)
     _frame(root)
+    _share_icons(root, prefix, icons)
     for marker in markers:
         root.append(marker_line(marker, position, DECIMALS))
     rules = "".join(f".{name}{{{rule}}}" for rule, name in list(styles.items())[known:])
@@ -126,14 +131,24 @@ def _gather_icons(root: ElementTree.Element) -> None:
         ]
         (_, left, top), (_, right, _) = marks[0], marks[1]
         step = right - left
-        icons = ElementTree.Element("g", {"data-icons": ""})
-        icons.set("transform", f"translate({left:.2f} {top:.2f}) scale({step:.4f})")
+        grid = ElementTree.Element("g", {"transform": f"translate({left:.2f} {top:.2f}) scale({step:.4f})"})
+        icons = ElementTree.SubElement(grid, "g", {"data-icons": ""})
         for name, x, y in marks:
             place = f"M{round((x - left) / step)} {round((y - top) / step)}h0"
             icons.append(ElementTree.Element("path", {"class": name[0], "d": place}))
-        parent.insert(list(parent).index(groups[0]), icons)
+        parent.insert(list(parent).index(groups[0]), grid)
         for group in groups:
             parent.remove(group)
+
+
+def _share_icons(root: ElementTree.Element, prefix: str, same: str) -> None:
+    """Name the group of all marks; or put in its place that of the figure whose prefix is `same`."""
+    for grid in root.iter("g"):
+        icons = grid.find("g[@data-icons]")
+        if icons is not None and same:
+            grid[:] = [ElementTree.Element("use", {"href": f"#{same}-icons"})]
+        elif icons is not None:
+            icons.set("id", f"{prefix}-icons")
 
 
 def _unclip(root: ElementTree.Element) -> None:

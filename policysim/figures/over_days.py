@@ -134,7 +134,8 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Returns
     -------
     Figure
-        In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds; the more, the darker.
+        In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds; the more, the stronger
+        the colour.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         axes.set_yticks(range(len(horizons)), labels=[f"{horizon:g}" for horizon in horizons])
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        axes.set_xlabel("total ε of the course; darker: more of the benefit is kept")
+        axes.set_xlabel("total ε of the course; the stronger the blue, the more of the benefit is kept")
         axes.set_ylabel("days")
         axes.set_title("What keeps most, and how much", loc="left", fontweight="bold")
         settle(made)

@@ -174,7 +174,7 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     """
     checked(table, DRIVERS, ["outcome", "weight", "sensitivity", "contribution", "share"])
     names = [
-        str(outcome).replace("_", " ") + ("" if pd.isna(weight) else f" (weight {weight:g})")
+        str(outcome).replace("_", " ") + ("" if pd.isna(weight) else f" (weight\u00a0{weight:g})")
         for outcome, weight in zip(table["outcome"], table["weight"], strict=True)
     ]
     places = range(len(table))

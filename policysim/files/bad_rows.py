@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -66,14 +66,24 @@ class BadRows:
 
     def raise_if_any(self) -> None:
         """Raise DataError with all of them, in the order of their tables and rows."""
-        if not self.count:
-            return
+        raise_bad_parts([self.told()])
+
+    def told(self) -> dict[str, NDArray[Any]]:
+        """What one process tells another of them, for `raise_bad_parts`: `n_bad` (1,), and `bad`, the first lines."""
         lines = []
         for number, table in enumerate(self.tables):
             own = [(row, text) for other, row, _, text in self.first if other == number]
             places = table.places([row for row, _ in own])
             lines += [f"{place}: {text}" for place, (_, text) in zip(places, own, strict=True)]
-        more = self.count - len(lines)
+        return {"n_bad": np.array([self.count]), "bad": np.array(lines, dtype=np.str_)}
+
+
+def raise_bad_parts(parts: Iterable[Mapping[str, NDArray[Any]]]) -> None:
+    """DataError with the first bad rows of all parts of a table, in this order, if there are any."""
+    told = list(parts)
+    lines = [str(line) for part in told for line in part["bad"]][:SHOWN]
+    if lines:
+        more = sum(int(part["n_bad"][0]) for part in told) - len(lines)
         raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more else [])]))
 
 

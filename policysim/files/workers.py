@@ -10,9 +10,11 @@ import functools
 import hashlib
 import io
 import multiprocessing
+import os
 import re
+import threading
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -59,7 +61,9 @@ class Workers:
     kept: Path | None = None
     resume: bool = False
 
-    def map(self, work: Work, parts: Sequence[Path], key: str, progress: Progress = SILENT) -> Iterator[Arrays]:
+    def map(
+        self, work: Work, parts: Sequence[Path], key: str, progress: Progress = SILENT
+    ) -> Generator[Arrays, None, None]:
         """Work on each part, in whatever order they end; a part whose worker died is worked on again.
 
         Parameters
@@ -109,15 +113,15 @@ class Workers:
 
 def unchanged(work: Work, part: Path) -> Arrays:
     """Work on a part that is the same file before and after: DataError if it changes."""
-    before = _stamp(part)
+    before = stamp(part)
     arrays = work(part)
-    if _stamp(part) != before:
+    if stamp(part) != before:
         raise DataError(f"{part.as_posix()}: was changed while it was read")
     return arrays
 
 
-def _stamp(part: Path) -> tuple[str, int, int]:
-    """By what a part is known again: its name, size in bytes, and time of change in nanoseconds."""
+def stamp(part: Path) -> tuple[str, int, int]:
+    """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
     try:
         found = part.stat()
     except OSError as error:
@@ -146,12 +150,24 @@ def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterato
 def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "policysim.logs.counted_log"])
-    pool = ProcessPoolExecutor(n_processes, mp_context=context)
+    context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
+    pool = ProcessPoolExecutor(n_processes, mp_context=context, initializer=_end_with_parent)
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that wants its work is killed: else it would wait for more for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _as_completed(
@@ -207,5 +223,5 @@ class Kept:
             self._folder.rmdir()
 
     def _name(self, part: Path) -> str:
-        told = "\n".join(map(str, (self._key, *_stamp(part))))
+        told = "\n".join(map(str, (self._key, *stamp(part))))
         return f"{hashlib.sha256(told.encode()).hexdigest()}.npz"

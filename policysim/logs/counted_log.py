@@ -7,7 +7,7 @@ depends on its rows through these counts alone, apart from which patients share 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from policies.arrays import IntArray
-from policysim.files.bad_rows import SHOWN, BadRows, DataError
+from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import check_separated, open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
@@ -150,7 +150,7 @@ def count_parts(
         elif not bad:
             total.add(found["kinds"], found["counts"])
     # By what workers call them: on a cluster that is the whole path.
-    _raise_if_bad([bad[name] for name in sorted(bad)])
+    raise_bad_parts([bad[name] for name in sorted(bad)])
     kinds, counts = total.sorted()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
@@ -192,19 +192,8 @@ def count_part(counting: Counting, part: Path) -> Arrays:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
         # Where a bad row is stays known, but not the rows themselves.
         bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
-    try:
-        bad.raise_if_any()
-        said: list[str] = []
-    except DataError as error:
-        said = str(error).splitlines()[:SHOWN]
     found, counts = total.sorted()
-    return {
-        "part": np.array([str(part)]),
-        "kinds": found,
-        "counts": counts,
-        "n_bad": np.array([bad.count]),
-        "bad": np.array(said, dtype=np.str_),
-    }
+    return {"part": np.array([str(part)]), "kinds": found, "counts": counts, **bad.told()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,15 +241,6 @@ def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
     return kinds
-
-
-def _raise_if_bad(found: Iterable[Arrays]) -> None:
-    """DataError with the first twenty bad rows of all parts, and how many more there are."""
-    parts = list(found)
-    lines = [str(line) for part in parts for line in part["bad"]][:SHOWN]
-    if lines:
-        more = sum(int(part["n_bad"][0]) for part in parts) - len(lines)
-        raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more > 0 else [])]))
 
 
 def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecisions) -> None:

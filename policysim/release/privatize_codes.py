@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
@@ -56,11 +58,14 @@ class Codes:
         self.n_rows += batch.num_rows
         return None if self._bad.count else codes
 
-    def finish(self) -> None:
-        """Refuse a file that has no rows, or rows outside of the levels: DataError."""
-        if self.n_rows == 0:
-            raise DataError(f"{self._file.path.as_posix()}: has no rows")
-        self._bad.raise_if_any()
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The private columns."""
+        return tuple(self._levels)
+
+    def told(self) -> dict[str, NDArray[Any]]:
+        """The rows outside of the levels, as `BadRows.told`."""
+        return self._bad.told()
 
     def field(self, field: pa.Field) -> pa.Field:
         """A private column as it is written: with room for all levels, and without what the file says about it."""
@@ -79,13 +84,42 @@ class Codes:
         return lambda row: f"{self._must[name]}, {got(column[row].as_py())}"
 
 
-def levels_in(file: ColumnsFile, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:
-    """The different values of some columns, sorted, as text; those that are missing are left out.
+def levels_in(
+    files: Sequence[ColumnsFile], columns: Sequence[str], progress: Progress = SILENT
+) -> dict[str, list[str]]:
+    """The different values of some columns of one or more files, sorted, as text; those that are missing are left out.
 
     They are read from the private rows: which values occur is then public without being covered by any epsilon.
+
+    Raises
+    ------
+    DataError
+        For a column that is not there, is of another type in another file, or is no category.
     """
-    types = {column: _column_type(file, column) for column in columns}
-    found = {column: pa.array([], kind) for column, kind in types.items()}
+    first, many = files[0], len(files) > 1
+    if many:
+        progress.expect(len(files))
+    found = {column: pa.array([], _column_type(first, column)) for column in columns}
+    for file in files:
+        for column in columns:
+            kind, known = _column_type(file, column), found[column].type
+            if kind != known:
+                raise DataError(
+                    f"{file.path.as_posix()}: {column}: is of type {kind}, in {first.path.name} of type {known}; "
+                    "declare its levels"
+                )
+        _add_levels(found, file, SILENT if many else progress)
+        if many:
+            progress.advance()
+    result = {}
+    for column, values in found.items():
+        with _type_refused(first, column):
+            result[column] = _sorted_texts(values)
+    return result
+
+
+def _add_levels(found: dict[str, pa.Array], file: ColumnsFile, progress: Progress) -> None:
+    columns = list(found)
     for batch in file.batches(columns, progress):
         for column in columns:
             with _type_refused(file, column):
@@ -96,11 +130,6 @@ def levels_in(file: ColumnsFile, columns: Sequence[str], progress: Progress = SI
                     f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
                     "declare its levels, or make it coarser"
                 )
-    result = {}
-    for column, values in found.items():
-        with _type_refused(file, column):
-            result[column] = _sorted_texts(values)
-    return result
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -7,28 +7,32 @@ What is compared is the SHA-256 digest of the file's bytes. It must not be publi
 check the guess against it. It therefore stands in a file beside the true rows (`DATA.releases.json`, readable by its
 owner only), and never in the note beside the private file.
 
+Many files that are released together are one release with a digest of each; a release with any of these files is one of
+the same rows. Their ledger is beside their folder, and a file's own ledger, and its folder's, are looked at too.
+
 A ledger knows of the releases of these very bytes that were made with it, under whatever symbolic link. It cannot know
 of releases of a copy or of a hard link of another name or in another folder (unless both use one ledger, --ledger), of
-the same rows in another order or format, by another program, or before the ledger was deleted. Of other bytes under the
-same ledger it knows only that they may share rows.
+the same rows in another order, format or division into files, by another program, or before the ledger was deleted. Of
+other bytes under the same ledger it knows only that they may share rows.
 Simulations are not counted: they are no releases.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from envs.toml_reader import is_number
 from policysim.files.bad_rows import DataError
+from policysim.files.many_files import file_digest
 from policysim.files.output import check_writable, json_text
 from policysim.question import OutputError
 
@@ -46,21 +50,21 @@ class RepeatedReleaseError(OutputError):
 
 @dataclass(frozen=True)
 class Release:
-    """One release of a file.
+    """One release of a file, or of many.
 
     Attributes
     ----------
-    sha256 : str
-        Digest of the file's bytes.
+    sha256 : tuple of str
+        Digest of the bytes of each file.
     columns, unchanged : tuple of str
         The columns that were randomised, and those that were published as they are.
     epsilon : float
         The privacy loss of a row.
     out : str
-        The name of the private file.
+        The name of the private file or folder.
     """
 
-    sha256: str
+    sha256: tuple[str, ...]
     columns: tuple[str, ...]
     unchanged: tuple[str, ...]
     epsilon: float
@@ -90,26 +94,30 @@ class Earlier:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The releases that were made of a file.
+    """The releases that were made of a file, or of many.
 
     Attributes
     ----------
     path : Path
         Where it is kept.
-    sha256 : str
-        Digest of the file as it is now.
+    sha256 : tuple of str
+        Digest of each file as it is now.
     releases : tuple of Release
         All in the ledger, also of other files.
+    elsewhere : tuple of Release
+        Those in the ledgers of the folder, or of single files of it.
     """
 
     path: Path
-    sha256: str
+    sha256: tuple[str, ...]
     releases: tuple[Release, ...]
+    elsewhere: tuple[Release, ...] = ()
 
-    @property
+    @cached_property
     def same(self) -> list[Release]:
-        """The releases of the same bytes."""
-        return [release for release in self.releases if release.sha256 == self.sha256]
+        """The releases with any of the same bytes."""
+        own = set(self.sha256)
+        return [release for release in (*self.elsewhere, *self.releases) if not own.isdisjoint(release.sha256)]
 
     def earlier(self, columns: Sequence[str], unchanged: Sequence[str]) -> Earlier | None:
         """What releases of the same bytes add to one of these columns; None if there were none."""
@@ -131,9 +139,14 @@ class Ledger:
             cost = "leaves no privacy to a column that one of them randomises and another one leaves as it is"
         raise RepeatedReleaseError(
             f"{data.as_posix()} was released before: {', '.join(last.columns)} at epsilon = {last.epsilon:g}, as "
-            f"{last.out} ({earlier.releases} in {self.path.name}). A further release of the same rows {cost}; "
+            f"{last.out} ({earlier.releases} in {self._named}). A further release of the same rows {cost}; "
             "--again makes it all the same, and its note says so"
         )
+
+    @property
+    def _named(self) -> str:
+        beside = " and the ledgers of its folder or files" if set(self.same).intersection(self.elsewhere) else ""
+        return f"{self.path.name}{beside}"
 
     def require_writable(self) -> None:
         """OutputError if nothing can be written where the ledger is: a release that is not counted is not made."""
@@ -174,20 +187,34 @@ def ledger_path(data: Path) -> Path:
     return itself.with_name(itself.name + SUFFIX)
 
 
-def open_ledger(data: Path, path: Path | None = None) -> Ledger:
+def open_ledger(data: Path, path: Path | None = None, parts: Sequence[Path] | None = None) -> Ledger:
     """The ledger for a file with true values, and the file's digest; DataError if either cannot be read.
 
     A ledger that is not there is empty. One that cannot be understood is refused: what was released before would not be
     counted.
+
+    Parameters
+    ----------
+    data : Path
+        The file, or the folder of many.
+    path : Path, optional
+        Where the ledger is; by default beside the data, and then those of the folder and of single files count too.
+    parts : sequence of Path, optional
+        The files of the folder.
     """
-    place = path or ledger_path(data)
-    releases = _read(place)
+    place, files = path or ledger_path(data), parts or (data,)
+    releases, elsewhere = _read(place), []
+    if path is None:
+        others = {ledger_path(other) for file in files for other in (file, Path(os.path.realpath(file)).parent)}
+        elsewhere = [release for other in sorted(others - {place}) for release in _read(other)]
+    return Ledger(place, tuple(map(_digest, files)), tuple(releases), tuple(elsewhere))
+
+
+def _digest(file: Path) -> str:
     try:
-        with data.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_digest(file)
     except OSError as error:
-        raise DataError(f"{data.as_posix()}: cannot be read: {error.strerror}") from None
-    return Ledger(place, digest, tuple(releases))
+        raise DataError(f"{file.as_posix()}: cannot be read: {error.strerror}") from None
 
 
 def _write_private(path: Path, text: str) -> Path:
@@ -231,13 +258,15 @@ def _releases(path: Path, document: Any) -> list[Release]:
         raise _not_a_ledger(path)
     found = []
     for entry in document["releases"]:
-        texts = [entry.get("sha256"), entry.get("out")]
-        names = [entry.get("columns"), entry.get("unchanged")]
-        epsilon = entry.get("epsilon")
-        good = is_list(texts, str) and all(is_list(each, str) for each in names) and is_number(epsilon)
+        digests, epsilon, out = entry.get("sha256"), entry.get("epsilon"), entry.get("out")
+        # One file's digest may be text by itself, as it was written before there were many.
+        digests = [digests] if isinstance(digests, str) else digests
+        lists = digests, entry.get("columns"), entry.get("unchanged")
+        good = isinstance(out, str) and all(is_list(each, str) for each in lists) and is_number(epsilon)
         if not good or not 0 < epsilon < math.inf:
             raise _not_a_ledger(path)
-        found.append(Release(texts[0], tuple(names[0]), tuple(names[1]), float(epsilon), texts[1]))
+        sha256, columns, unchanged = map(tuple, lists)
+        found.append(Release(sha256, columns, unchanged, float(epsilon), out))
     return found
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from policies.local import expected_errors
 from policysim.question.words import cells, wrap
-from policysim.release.privatize import EstimatedTable
 from policysim.release.privatize_note import Note, Part, note_document, note_path
+from policysim.release.privatize_part import EstimatedTable
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
@@ -75,11 +75,11 @@ def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> 
     Parameters
     ----------
     path : Path
-        The private file.
+        The private file, or the folder of many.
     note : Note
         Its note.
     tables : sequence of EstimatedTable
-        From `privatize_file` or `read_private`.
+        From `privatize_files` or `read_private`.
     """
     lines = wrap(f"{path.as_posix()}: {note.n_rows:,} rows, {_done(note)}.")
     for warning in warnings(note):

@@ -240,7 +240,7 @@ def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | 
     if vector.narrow is None:
         return wide
     small = vector.narrow
-    narrow = inline(small.svg, f"{prefix}n", markers=small.markers, position=position, styles=styles)
+    narrow = inline(small.svg, f"{prefix}n", markers=small.markers, position=position, styles=styles, icons=prefix)
     return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 

@@ -63,7 +63,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
             where the interval of that gain reaches 0: a share of what may be nothing
         difference_se : standard error of the difference to that arm
         break_even_gain : what greedy would have to gain for this policy to beat one arm for all (`power`)
-        best_action_rate, worse_than_untreated : by the fitted scores of the other folds
+        best_action_rate, worse_than_untreated, better_than_untreated : by the fitted scores of the other folds
         ess : effective sample size of the importance weights, (sum w)^2 / sum w^2
         best_arm : the arm of `difference`
     """
@@ -239,6 +239,7 @@ class Measure:
         self._best: IntArray = split.scores.argmax(axis=1)
         # "Untreated" is the first action.
         self._worse: NDArray[np.bool_] = split.scores < split.scores[:, :1]
+        self._better: NDArray[np.bool_] = split.scores > split.scores[:, :1]
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
@@ -273,12 +274,14 @@ class Measure:
         names = [f"p_{name}" for name in self._split.log.data.names]
         parts = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
         if not rows.size:
-            return dict.fromkeys(["best_action_rate", "worse_than_untreated", *names, "ess", *parts], np.nan)
+            rates = ["best_action_rate", "worse_than_untreated", "better_than_untreated"]
+            return dict.fromkeys([*rates, *names, "ess", *parts], np.nan)
         chosen, weights = held_out.probabilities[rows], held_out.weights[rows]
         each = None if self._counts is None else self._counts[rows]
         return {
             "best_action_rate": float(averaged(np.take_along_axis(chosen, self._best[rows, None], axis=1)[:, 0], each)),
             "worse_than_untreated": float(averaged((chosen * self._worse[rows]).sum(axis=1), each)),
+            "better_than_untreated": float(averaged((chosen * self._better[rows]).sum(axis=1), each)),
             **dict(zip(names, averaged(chosen, each).tolist(), strict=True)),
             "ess": ImportanceWeights(weights, weights, each).ess,
             **dict(zip(parts, (*self._parts(chosen, rows), *self._parts(self._first[rows], rows)), strict=True)),

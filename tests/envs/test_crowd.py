@@ -196,23 +196,35 @@ def test_means_vary_and_variances_are_as_those_of_single_patients(small):
 
 
 def test_returns_that_do_not_go_with_who_leaves_would_be_noticed(chain, monkeypatch):
-    """The planted mistake: half of what was got goes, however many leave."""
+    """The planted mistake: those who leave a cell forget what they had got."""
     leave = Crowd.leave
 
-    def half(self, where, chance, rng):
-        before = self.returns[:, where].copy()
-        left = leave(self, where, chance, rng)
-        left.returns[...] = before / 2
-        self.returns[:, where] = before / 2
-        return left
+    def forgetful(self, where, chance, rng):
+        cells, left = leave(self, where, chance, rng)
+        left.returns[...] = 0
+        return cells, left
 
-    _, variance, fourth = central(moments(chain))
-    monkeypatch.setattr(Crowd, "leave", half)
+    mean, variance, _ = central(moments(chain))
+    monkeypatch.setattr(Crowd, "leave", forgetful)
     found = tallies(chain, runs=60)
-    # Sums are still sums of something paid, but squares are off.
-    assert abs(np.mean([tally.variance for tally in found]) - variance) > 5 * error_of_the_variance(
-        variance, fourth, 60
-    )
+    assert abs(np.mean([tally.mean for tally in found]) - mean) > 5 * math.sqrt(variance / PATIENTS / 60)
+
+
+def test_where_patients_meet_their_returns_are_those_of_all_of_them():
+    """Cells know what a list of everybody's returns says, also where nobody was before."""
+    rng = np.random.default_rng(12)
+    lists = [[rng.normal(place, 3, size=n) for place, n in enumerate(sizes)] for sizes in ((5, 1, 0, 70), (2, 8, 3, 1))]
+
+    def crowd(returns):
+        counts = np.array([len(each) for each in returns])
+        rows = np.array([[each.mean(), each.var()] if len(each) else [7.0, 7.0] for each in returns]).T
+        return Crowd(counts.shape, counts, rows)
+
+    met = crowd(lists[0])
+    met.enter(np.arange(4), crowd(lists[1]))
+    everybody = crowd([np.concatenate(each) for each in zip(*lists, strict=True)])
+    assert (met.counts == everybody.counts).all()
+    assert met.returns == pytest.approx(everybody.returns, rel=1e-12)
 
 
 def test_the_mean_is_what_the_counts_say(small):
@@ -271,9 +283,9 @@ def test_a_trillion_patients_take_no_more_random_numbers_than_there_are_cells(by
     scenario = by_hand.scenario
     assert tally.ended == patients and tally.given.sum() >= patients
     # Who comes, less than two a record; on a day, for each record and treatment, who gets it and each outcome, at most
-    # four times, as two flags are read in the morning; and the night.
+    # four times, as two flags are read in the morning; and the night, twice each flag.
     cells, outcomes = scenario.space.size, len(scenario.outcomes)
-    assert rng.asked <= cells * (2 + DAYS * (len(scenario.actions) * (1 + 4 * outcomes) + outcomes))
+    assert rng.asked <= cells * (2 + DAYS * (len(scenario.actions) * (1 + 4 * outcomes) + 2 * outcomes))
 
 
 def test_a_seed_gives_the_same_counts_and_another_one_others(chain):

@@ -24,6 +24,7 @@ import policysim  # noqa: F401 - registers the environments
 from envs import philox
 from envs import treatment_v1 as module
 from envs.compiled import MOST_OUTCOMES, Pass
+from envs.one_patient import FIELD, OnePatient, _limits
 from envs.stay import ward_of
 from envs.treatment import TreatmentEnv
 from envs.treatment_v1 import TreatmentEnvV1, TreatmentVectorEnvV1
@@ -127,6 +128,17 @@ def test_a_number_that_is_a_little_off_would_be_noticed():
     one._pass._tables = one._pass._tables._replace(values=np.where(values == values.max(), values - 0.02, values))
     with pytest.raises(AssertionError):
         assert_same_stays(two, one)
+
+
+def test_a_bound_of_the_night_that_is_too_high_would_be_noticed(monkeypatch, paths):
+    one, two = pair("covid", "NextStep", 4, 2_000)
+    one.reset(seed=1)
+    one._pass._tables = one._pass._tables._replace(least=np.ones(one._pass._tables.n_flags))
+    with pytest.raises(AssertionError):
+        assert_same_stays(two, one)
+    monkeypatch.setattr(OnePatient, "_appearing", lambda *_: 0)
+    with pytest.raises(AssertionError):
+        test_one_patient_is_the_vectors_first_place("chain", 6, paths)
 
 
 def test_a_draw_of_another_time_would_be_noticed(monkeypatch):
@@ -256,6 +268,35 @@ def test_one_patient_is_the_vectors_first_place(name, horizon, paths):
             assert {type(happened) for happened in info["outcome"].values()} == {bool}
 
 
+def test_one_patient_is_the_same_when_everything_kept_is_forgotten(monkeypatch):
+    def stays():
+        env, seen = TreatmentEnvV1(WARD, horizon=6), []
+        for turn in range(40):
+            env.action_space.seed(turn)
+            seen.append(env.reset(seed=turn))
+            while not env._over:
+                seen.append(env.step(env.action_space.sample(seen[-1][-1].get("action_mask"))))
+        return seen, env._patient
+
+    wanted, patient = stays()
+    assert len(patient._plans) > 2
+    monkeypatch.setattr("envs.one_patient.MOST_KEPT", 2)
+    found, patient = stays()
+    assert len(patient._plans) <= 2
+    assert data_equivalence(found, wanted, exact=True)
+
+
+def test_limits_of_words_decide_as_the_middles_of_their_intervals():
+    rng = np.random.default_rng(0)
+    middles = (rng.integers(0, 2**32, size=100) + 0.5) / 2**32
+    near = np.concatenate([middles, np.nextafter(middles, 0), np.nextafter(middles, 1), rng.random(100) * 2.0**-33])
+    chances = [0.0, 0.25 - 2**-34, 0.5, 1.0 - 2**-53, 1.0, *near.tolist()]
+    for place, chance in enumerate(chances):
+        limit = _limits(chances) >> (FIELD * place) & (2**FIELD - 1)
+        words = np.clip(limit + np.arange(-2, 3), 0, 2**32 - 1).astype(np.uint32)
+        assert ((philox.middles(words) >= chance) == (words >= limit)).all()
+
+
 @pytest.mark.parametrize("of", [(TreatmentEnvV1, TreatmentEnv), (TreatmentVectorEnvV1, TreatmentVectorEnv)])
 def test_version_1_takes_what_version_0_takes(of):
     new, old = (list(inspect.signature(cls).parameters) for cls in of)
@@ -356,6 +397,18 @@ def test_a_small_run_does_not_compile():
         "env.reset(); env.step([0] * 9); print('numba' in sys.modules)"
     )
     assert in_a_new_process(code) == ("False", "")
+
+
+def test_where_nothing_can_be_kept_on_the_disk_it_is_compiled_all_the_same():
+    # What numba finds where neither the folder of the file nor the user's can be written: no place.
+    code = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []; "
+        "import numpy as np; from envs import kernel, philox; words = np.empty((4, 3), np.uint32); "
+        "kernel.philox(np.arange(3, dtype=np.int32), 3, 7, (1, 2), 1, words); "
+        "wanted = philox.words((1, 2), np.arange(3), np.full(3, 7), 1, 1); "
+        "print((words == wanted).all(), kernel.philox.stats.cache_path)"
+    )
+    assert in_a_new_process(code) == ("True None", "")
 
 
 def test_nobody_is_told_that_version_0_is_out_of_date():

@@ -77,6 +77,22 @@ def die_at(name, told, counting, part):
     return count_and_tell(told, counting, part)
 
 
+def wait_for_ever(told, part):
+    """Work that does not end; a file says which process does it."""
+    (Path(told) / f"{os.getpid()}").write_text(part.name)
+    while True:
+        time.sleep(60)
+
+
+def is_alive(process):
+    """Whether there is a process of this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def always_die(counting, part):
     """A part that no process survives."""
     if part.name.startswith("0002"):

@@ -91,7 +91,7 @@
       mark.setAttribute("class", kind);
     });
     const said = { "get a treatment better": better, "get none": same, "get a treatment worse": worse };
-    for (const text of group.ownerSVGElement.querySelectorAll("text")) {
+    for (const text of group.closest("figure").querySelectorAll("text")) {
       const words = text.textContent;
       if (words.startsWith("1,000 patients under")) {
         text.textContent = `1,000 patients under ${choice.value}, at ε = ${numbers.labels[position]}`;

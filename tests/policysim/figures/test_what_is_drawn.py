@@ -281,7 +281,7 @@ def test_bars_of_weights_are_the_contributions_and_the_numbers_stand_beside_them
     own, contribution = ([bar.get_width() for bar in bars] for bars in axes.containers)
     assert own == list(drivers["sensitivity"])
     assert contribution == list(drivers["contribution"])
-    assert axes.get_yticklabels()[0].get_text() == "death (weight 10)"
+    assert axes.get_yticklabels()[0].get_text() == "death (weight\u00a010)"
     assert len([text for text in axes.texts if "of Δ" in text.get_text()]) == len(drivers)
 
 

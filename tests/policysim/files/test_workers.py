@@ -1,12 +1,17 @@
 """Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
 
+import os
 import socket
+import subprocess
+import sys
+import time
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
+import parts_work
 import pytest
-from parts_work import always_die, count_and_tell, die_at, log_rows, stop_at, told_of, working, write_parts
+from parts_work import always_die, count_and_tell, die_at, is_alive, log_rows, stop_at, told_of, working, write_parts
 
 from policysim.cli.main import main
 from policysim.files import cluster
@@ -62,6 +67,26 @@ def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, 
     assert sorted(times) == [f"{number:04}.csv" for number in range(N_PARTS)]
     # At most four are under way with two processes.
     assert sum(times.values()) <= N_PARTS + 4
+
+
+def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
+    run = (
+        "import functools; from pathlib import Path; from parts_work import wait_for_ever; "
+        "from policysim.files.workers import Workers\n"
+        f"parts = [Path({str(tmp_path)!r}), Path({told!r})]\n"
+        f"list(Workers(2).map(functools.partial(wait_for_ever, {told!r}), parts, ''))"
+    )
+    paths = os.pathsep.join([str(Path(parts_work.__file__).parent), *sys.path])
+    with subprocess.Popen([sys.executable, "-c", run], env=os.environ | {"PYTHONPATH": paths}) as killed:
+        while len(list(Path(told).iterdir())) < 2:
+            assert killed.poll() is None
+            time.sleep(0.02)
+        killed.kill()
+    processes = [int(path.name) for path in Path(told).iterdir()]
+    deadline = time.monotonic() + 60
+    while any(map(is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, processes))
 
 
 def test_a_part_that_no_process_survives_is_told(source, counting):
@@ -222,8 +247,7 @@ def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, caps
     monkeypatch.setattr("policysim.logs.counted_log.count_part", stop)
     assert main(asked) == 130
     assert capsys.readouterr().err == (
-        "policysim: interrupted; no result was written; with --resume the same command takes the files that were "
-        "counted\n"
+        "policysim: interrupted; no result was written; with --resume the same command takes the files that were done\n"
     )
     assert len(list((tmp_path / "out.counts").iterdir())) == 3
     assert not (tmp_path / "out").exists()

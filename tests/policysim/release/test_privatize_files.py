@@ -6,7 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,9 +16,10 @@ from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, writ
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
 from policysim.question.protocol import Progress
-from policysim.release.privatize import privatize_file, read_private
+from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_codes import levels_in
 from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_source import open_source
 
 CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 
@@ -27,7 +27,7 @@ CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 def privatized(path, levels, name="private", **options):
     """The private file of a file, in a simulation."""
     out = path.with_name(name + path.suffix)
-    privatize_file(open_columns(path), out, make_plan(levels, 1.0), rng=np.random.default_rng(1), **options)
+    privatize_files(open_source([path]), out, make_plan(levels, 1.0), seed=1, **options)
     return out
 
 
@@ -112,7 +112,7 @@ def test_private_columns_of_parquet_keep_their_type(tmp_path, values, levels):
     out = privatized(data, {"secret": levels})
     assert pq.read_schema(out).field("secret").type == values.type
     assert read_private(out)[0].n_rows == 3
-    found = set(levels_in(open_columns(data), ["secret"])["secret"])
+    found = set(levels_in([open_columns(data)], ["secret"])["secret"])
     assert found <= set(levels) | {"1.0"}
     privatized(data, {"secret": tuple(found)}, name="again")
 
@@ -146,7 +146,7 @@ def test_levels_from_the_rows_are_sorted_so_that_their_order_tells_nothing(tmp_p
     data = tmp_path / "data.parquet"
     columns = {"number": [10, None, 9, 10], "real": [2.5, float("nan"), None, -1.0], "text": ["b", "", None, "a"]}
     pq.write_table(pa.table(columns), data)
-    found = levels_in(open_columns(data), list(columns))
+    found = levels_in([open_columns(data)], list(columns))
     assert found == {"number": ["9", "10"], "real": ["-1", "2.5"], "text": ["a", "b"]}
 
 
@@ -189,7 +189,9 @@ def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys,
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize("place", ["policysim.release.privatize.privatize", "policysim.release.privatize.os.fsync"])
+@pytest.mark.parametrize(
+    "place", ["policysim.release.privatize_part.privatize", "policysim.release.privatize_stage.os.fsync"]
+)
 def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending, place):
     monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)

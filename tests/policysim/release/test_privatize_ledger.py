@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from private_files import COLUMNS, DECLARED, counted, run, write_people
 
-from policysim.files.columns_file import open_columns
 from policysim.question import OutputError
-from policysim.release.privatize import privatize_file
+from policysim.release.privatize import privatize_files
 from policysim.release.privatize_ledger import Earlier, ledger_path, open_ledger, total
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note
+from policysim.release.privatize_source import open_source
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_note_of_a_repetition_does_not_depend_on_the_private_values(tmp_path
         data.write_text("id,sex\n" + f"7,{value}\n" * 30)
         for place in "ab":
             out = tmp_path / place / name / "out.csv"
-            privatize_file(open_columns(data), out, make_plan({"sex": ("0", "1")}, 1.0), again=True)
+            privatize_files(open_source([data]), out, make_plan({"sex": ("0", "1")}, 1.0), again=True)
         notes.append(note_path(out).read_bytes())
     assert notes[0] == notes[1]
     assert b'"epsilon_in_all": 2.0' in notes[0]
@@ -225,7 +225,7 @@ def test_a_release_that_cannot_be_counted_is_not_made(capsys, data, out, tmp_pat
 
 
 def test_a_ledger_that_cannot_be_written_stops_the_release(data, out, monkeypatch):
-    file, plan = open_columns(data), make_plan({"sex": ("0", "1")}, 1.0)
+    source, plan = open_source([data]), make_plan({"sex": ("0", "1")}, 1.0)
 
     def refuse(folder):
         raise OutputError(f"cannot write to {folder}: Read-only file system")
@@ -233,22 +233,22 @@ def test_a_ledger_that_cannot_be_written_stops_the_release(data, out, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr("policysim.release.privatize_ledger.check_writable", refuse)
         with pytest.raises(OutputError, match=r"people: Read-only file system; releases are listed there, --ledger"):
-            privatize_file(file, out, plan)
+            privatize_files(source, out, plan)
     # Also if that shows at the end only.
     monkeypatch.setattr("policysim.release.privatize_ledger.token_hex", lambda _: "0")
     (data.parent / ".data.csv.releases.json.part-0").mkdir()
     with pytest.raises(
         OutputError, match=r"cannot write .*data.csv.releases.json, which lists the releases: File exist"
     ):
-        privatize_file(file, out, plan)
+        privatize_files(source, out, plan)
     assert everything(out.parent) == {}
 
 
 def test_a_run_in_the_meantime_is_counted_too(data, out):
-    plan, file = make_plan({"sex": ("0", "1")}, 1.0), open_columns(data)
+    plan, source = make_plan({"sex": ("0", "1")}, 1.0), open_source([data])
     ledgers = [open_ledger(data), open_ledger(data)]
     for name, ledger in zip("ab", ledgers, strict=True):
-        privatize_file(file, out.with_name(f"{name}.csv"), plan, ledger=ledger)
+        privatize_files(source, out.with_name(f"{name}.csv"), plan, ledger=ledger)
     assert [release.out for release in open_ledger(data).same] == ["a.csv", "b.csv"]
 
 

@@ -111,9 +111,11 @@ def test_a_file_that_is_none_is_one_line(capsys, tmp_path):
     for name in ("folder.csv", "folder.parquet"):
         (tmp_path / name).mkdir()
         code, _, err = run(capsys, tmp_path / name, *options)
-        assert code == 3
-        assert err.startswith(f"policysim: {tmp_path / name}: cannot be read: ")
-        assert len(err.splitlines()) == 1
+        out = tmp_path / "out.csv"
+        assert (code, err) == (2, f"policysim: --out must be a folder, as there may be many files, got '{out}'\n")
+        code, _, err = run(capsys, tmp_path / name, *options[:-1], tmp_path / "out")
+        must = "there is no file in this folder that ends in .csv or .parquet"
+        assert (code, err) == (3, f"policysim: {tmp_path / name}: {must}\n")
     code, _, err = run(capsys, tmp_path / "data.xlsx", *options)
     assert (code, err) == (3, f"policysim: {tmp_path}/data.xlsx: the name must end in .csv or .parquet\n")
 

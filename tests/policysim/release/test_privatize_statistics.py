@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from policysim.files.columns_file import open_columns
-from policysim.release.privatize import privatize_file, read_private
+from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_source import open_source
 
 LEVELS = {"age": ("young", "middle", "old"), "sex": ("0", "1")}
 COUNTS = {("young", "0"): 9000, ("young", "1"): 6000, ("middle", "0"): 0, ("middle", "1"): 3000, ("old", "1"): 6000}
@@ -46,8 +46,7 @@ def z_scores(table, true, k, epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_joint_estimates_are_within_four_standard_errors(data, tmp_path, epsilon):
     out = tmp_path / "out.csv"
-    rng = np.random.default_rng(11)
-    _, (table,) = privatize_file(open_columns(data), out, make_plan(LEVELS, epsilon), rng=rng)
+    _, (table,) = privatize_files(open_source([data]), out, make_plan(LEVELS, epsilon), seed=11)
     # Six values: beyond 4 in one of 2,600 seeds; this one is fixed.
     assert np.abs(z_scores(table, COUNTS, 6, epsilon)).max() < 4
     assert (read_private(out)[1][0].estimate.shares == table.estimate.shares).all()
@@ -56,7 +55,7 @@ def test_joint_estimates_are_within_four_standard_errors(data, tmp_path, epsilon
 def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
     out = tmp_path / "out.csv"
     plan = make_plan(LEVELS, 2.0, separately=True)
-    _, tables = privatize_file(open_columns(data), out, plan, rng=np.random.default_rng(12))
+    _, tables = privatize_files(open_source([data]), out, plan, seed=12)
     for axis, (table, k) in enumerate(zip(tables, (3, 2), strict=True)):
         true = {}
         for pair, count in COUNTS.items():
@@ -65,14 +64,14 @@ def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
 
 
 def test_a_release_is_right_too(data, tmp_path):
-    _, (table,) = privatize_file(open_columns(data), tmp_path / "out.csv", make_plan(LEVELS, 1.0))
+    _, (table,) = privatize_files(open_source([data]), tmp_path / "out.csv", make_plan(LEVELS, 1.0))
     # The operating system's randomness has no seed: beyond 7 in one of 6e10 runs.
     assert np.abs(z_scores(table, COUNTS, 6, 1.0)).max() < 7
 
 
 def test_rows_hold_reports_of_their_own_values(data, tmp_path):
     out = tmp_path / "out.csv"
-    privatize_file(open_columns(data), out, make_plan(LEVELS, 1.0), rng=np.random.default_rng(13))
+    privatize_files(open_source([data]), out, make_plan(LEVELS, 1.0), seed=13)
     p, q = probabilities(6, 1.0)
     values = [(age, sex) for age in LEVELS["age"] for sex in LEVELS["sex"]]
     true, found = pairs(data), pairs(out)

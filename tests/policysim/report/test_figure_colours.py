@@ -109,10 +109,9 @@ def test_a_page_has_a_narrow_version_of_each_figure_whose_words_would_be_too_sma
     for figure in re.findall(r"<figure id=.*?</figure>", full.page, re.DOTALL):
         name = re.search(r'id="([^"]+)"', figure)[1]
         widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) ', figure)]
-        assert len(widths) == (1 if name == "icon-array" else 2)
+        assert len(widths) == 2, name
         # At 368 pixels, what is left of 400, words of the smallest figure have 11 pixels or more.
-        size = 9 if name == "icon-array" else 7.5
-        assert size * 368 / min(widths) >= 11 - 1e-6
+        assert 7.5 * 368 / min(widths) >= 11 - 1e-6
 
 
 def test_the_thousand_marks_of_a_page_are_small(full):
@@ -121,4 +120,7 @@ def test_the_thousand_marks_of_a_page_are_small(full):
     assert icons.count("<path") == 1000
     assert set(re.findall(r'class="(\w)"', icons)) <= set("bswd")
     assert all(f"[data-icons] .{name} " in BLOCK for name in "bswd")
+    # The narrow version has the same marks.
+    (shared,) = re.findall(r'<g data-icons="" id="([^"]+)"', figure)
+    assert figure.count(f'<use href="#{shared}"/>') == 1
     assert len(figure.encode()) <= 40_000
