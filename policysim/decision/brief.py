@@ -64,15 +64,15 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
     """The first `WIDTH` of the numbers that a study has, those about patients before those about utility."""
     kinds: dict[str, tuple[str, Callable[[Mapping[str, float]], str]]] = {
         "extra_deaths": (
-            f"extra deaths per {count:,} patients, against individual treatment",
+            f"extra deaths per {count:,}, against individual treatment",
             lambda now: words.events(now["extra_deaths"], count, sign=True),
         ),
         "worse_than_untreated": (
-            "of 1,000 patients would score higher untreated (side effects and costs counted)",
+            "of 1,000 would score higher untreated (side effects, costs counted)",
             lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
-            "of 100 guesses at which of two patients got this treatment can be right; 50 is guessing blind",
+            "of 100 guesses at which of two patients got this treatment can be right; guessing blind, 50",
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (
@@ -144,8 +144,8 @@ def _points(
         return against.format(more_deaths(option.extra_deaths, count), count)
 
     def everybody(option: Option) -> Markup:
-        name = titled(option.name, study)
-        return Markup("Give everybody {}: {}, and {}.").format(name, lives(option), HIDES_ALL)
+        said = Markup("Give everybody {}: {}, and {}.").format(titled(option.name, study), lives(option), HIDES_ALL)
+        return said if option.name == fixed.name else said + f" It scores lower than {fixed.name} for all."
 
     who = who_dies(table, useful.policy, findings, study)
     costs = at + keeps + proven + Markup(" and costs {}.").format(lives(useful)) + (" " + who if who else "")

@@ -12,11 +12,10 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
+from policysim.question import words
 from policysim.question.shown import (
-    events,
     of_hundred,
     percent,
-    percent_1,
     percent_1_up,
     plain,
     rounded,
@@ -117,7 +116,7 @@ def _icons(slider: Slider, findings: Findings) -> Markup:
     saved = findings.deaths.get("untreated", math.nan) - slider.own_deaths
     if saved * findings.count < LEAST_EVENTS or math.isnan(saved):
         return said
-    return said + Markup("; {} fewer per {:,} die").format(events(saved, findings.count), findings.count)
+    return said + Markup("; {} fewer per {} die").format(words.events(saved, findings.count), f"{findings.count:,}")
 
 
 def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
@@ -212,7 +211,7 @@ def _prices(prices: pd.DataFrame | None, findings: Findings) -> Markup:
             name, rounded(float(dearest["loss"]))
         )
     return Markup("Of single features, “{}” costs most to hide: {} of the benefit").format(
-        name, percent_1(1 - float(dearest["benefit_kept"]))
+        name, words.percent_1(1 - float(dearest["benefit_kept"]))
     )
 
 

@@ -15,7 +15,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
 from policysim.question import words
-from policysim.question.shown import events, percent, plain, rounded_up, shown
+from policysim.question.shown import events, percent, plain, rounded_up
 from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
 
 
@@ -36,7 +36,7 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
     # What is printed of an epsilon is never below it, and what is printed lets guess so much.
     named = {rounded_up(epsilon): words.enough(epsilon, words.DIGITS) for epsilon in named_epsilons(known)}
     guesses = [
-        Markup("up to {} can be right at ε = {}").format(shown(rate, words.below_100(rate)), text)
+        Markup("up to {} can be right at ε = {}").format(words.below_100(rate), text)
         for text, epsilon in named.items()
         for rate in (words.guesses(epsilon),)
     ]

@@ -334,7 +334,7 @@ def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: 
 ODDS = (
     "At ε = {epsilon}, whoever sees the published treatment and must guess which of two such patients, equally likely "
     "before, it was given to is right at most {right} of 100 times; guessing blind, 50. This is the bound "
-    "e^ε/(1 + e^ε), rounded up, that every mechanism with this ε obeys; its own guess rate may be lower."
+    "e^ε/(1 + e^ε), rounded up, of every mechanism with this ε; its own guess rate may be lower."
 )
 
 

@@ -132,7 +132,7 @@ def hidden(study: Study) -> str:
     """What is hidden, in words."""
     alike = "are hard to tell apart"
     if study.adjacency == "any-record":
-        return f"the whole record: any two records {alike}"
+        return "the whole record: any two hard to tell apart"
     if study.adjacency == "one-feature":
         return f"each single feature: records that differ in only one {alike}"
     if study.public:

@@ -80,7 +80,10 @@ def test_the_numbers_are_those_of_the_comparison(page, made, epsilon, policy):
     rows = table[(table["epsilon"] == epsilon) & (table["policy"] == policy)].set_index(["group", "level"])
     row = rows.loc[("all", "all")]
     assert shown(page, "extra_deaths") == words.events(row["extra_deaths"], 100_000, sign=True)
-    assert shown(page, "worse_than_untreated") == words.of_thousand(row["worse_than_untreated"])
+    wanted = words.worse_of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
+    assert shown(page, "worse_than_untreated") == wanted
+    places = page.evaluate("JSON.parse(document.getElementById('numbers').textContent).places")
+    assert shown(page, "deaths") == words.counted(row["expected_deaths"], 100_000, places)
     assert shown(page, "guess_rate") == words.guess_rate(row["guess_rate"])
     assert shown(page, "benefit_kept") == words.percent(row["benefit_kept"])
     assert shown(page, "loss") == words.rounded(row["loss"])

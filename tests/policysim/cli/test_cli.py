@@ -84,7 +84,7 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
         "exponential",
         "randomized-response",
         "at most 73.2 of 100 times",
-        "Under randomized-response, seeing syrup, an observer's belief in “cough” rises from 22 to 41 of 100,",
+        "Under randomized-response, seeing syrup, an observer's probability of “cough” rises from 22 to 41",
         "Worst off under",
     ):
         assert words in out

@@ -105,7 +105,7 @@ def test_an_epsilon_is_written_in_one_way(epsilon, text):
 
 def test_the_bound_on_guesses_is_called_one_that_every_mechanism_obeys():
     sentence = odds(1.0, math.e / (1 + math.e))
-    bound = "bound e^ε/(1 + e^ε), rounded up, that every mechanism with this ε obeys; its own guess rate may be lower"
+    bound = "bound e^ε/(1 + e^ε), rounded up, of every mechanism with this ε; its own guess rate may be lower"
     assert bound in sentence
     assert "who must tell" not in sentence + policy_odds("greedy", 1.0, math.inf, uses_epsilon=False)
 
