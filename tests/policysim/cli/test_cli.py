@@ -29,6 +29,7 @@ def study(tmp_path):
 
 
 FIGURES = (
+    "card",
     "frontier",
     "spent-vs-claimed",
     "action-probabilities",
