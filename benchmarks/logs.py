@@ -3,7 +3,7 @@
     python benchmarks/logs.py                       two million rows, in a minute
     python benchmarks/logs.py --rows 100000000      100 million, in 100 files of Parquet, about 250 MB
     python benchmarks/logs.py --ending csv
-    python benchmarks/logs.py --stages              one file of a million rows: what each stage takes (SCALE.md)
+    python benchmarks/logs.py --stages              only one file of a million rows: what each stage takes (SCALE.md)
 
 Prints a Markdown table. Rows are simulated: seven features, three arms by lot, an outcome of 0 and 1. Memory is the
 largest resident set of any process that took part, those of a pool one by one.
@@ -164,31 +164,25 @@ def _fastest(work: Callable[[], object]) -> float:
     return 1000 * min(times)
 
 
-def tables(_folder: Path | None = None) -> list[str]:
-    """Two tables in Markdown: logs of two sizes, and the stages of one file."""
-    return [
-        "`policysim evaluate`, doubly robust, of a log in 100 files of Parquet:",
-        as_table(rows()),
-        "What is done with one file of a million rows:",
-        as_table(stages()),
-    ]
-
-
 def as_table(found: list[dict[str, object]]) -> str:
     """Rows in Markdown."""
     return markdown([{name: _cell(value) for name, value in row.items()} for row in found])
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables: a log of two sizes, and the stages of one file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument("--ending", choices=("parquet", "csv"), default="parquet")
     parser.add_argument("--stages", action="store_true")
     chosen = parser.parse_args()
-    found = stages(chosen.ending) if chosen.stages else rows(chosen.rows, chosen.files, chosen.ending)
-    print(machine(), as_table(found), sep="\n\n")
+    told = [machine()]
+    if not chosen.stages:
+        found = rows(chosen.rows, chosen.files, chosen.ending)
+        told += [f"`policysim evaluate`, doubly robust, of a log in {chosen.files} files:", as_table(found)]
+    told += ["What is done with one file of a million rows:", as_table(stages(chosen.ending))]
+    print(*told, sep="\n\n")
 
 
 def _cell(value: object) -> str:

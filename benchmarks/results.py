@@ -1,60 +1,52 @@
 """All benchmarks that compare, in one run, into RESULTS.md: make benchmark.
 
-Each part prints to the terminal as it ends. A peer that cannot be installed is named, and left out.
+Each part is a process of its own, whose memory is not that of the parts before it, and is printed as it ends. A peer
+that cannot be installed is named, and left out.
 """
 
-import tempfile
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-import choices
-import counts
-import environment
-import logs
-import optimum
-import scaling
 from side_by_side import machine
 
 HERE = Path(__file__).parent
-# Each part's heading, how it is read, its module, and the tables it makes in a folder of its own.
-PARTS = (
-    ("Choosing for many patients", choices),
-    ("Stepping environments", environment),
-    ("Patients by the billion", counts),
-    ("Logs in partitions", logs),
-    ("The optimum and the audit, beside libqif", optimum),
-    ("What grows with what", scaling),
-)
+# Each part's heading, and its program beside this one.
+PARTS = {
+    "Choosing for many patients": "choices.py",
+    "Stepping environments": "environment.py",
+    "Patients by the billion": "counts.py",
+    "Logs in many files": "logs.py",
+    "The optimum and the audit, beside libqif": "optimum.py",
+    "What grows with what": "scaling.py",
+}
 
 
-def part(heading, module):
-    """One part as Markdown: its tables, or why there are none."""
-    told = [f"## {heading}", f"`python benchmarks/{module.__name__}.py`"]
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            told += module.tables(Path(folder))
-        except RuntimeError as error:
-            told.append(f"Not measured: {error}")
-    return "\n\n".join(told)
+def part(heading, program):
+    """One part as Markdown: its tables without the machine, which is told once; or why there are none."""
+    done = subprocess.run([sys.executable, HERE / program], capture_output=True, text=True, check=False)
+    tables = done.stdout.partition("\n\n")[2].strip()
+    if done.returncode:
+        tables = f"Not measured: {done.stderr.strip().splitlines()[-1]}"
+    return "\n\n".join((f"## {heading}", f"`python benchmarks/{program}`", tables))
 
 
 def main():
     """Measure all, and write the file when all is there."""
     start = time.perf_counter()
-    head = [
+    told = [
         "# Results",
         "Written by `make benchmark`, in one run. Whatever is compared ran in turn (A B A B …); the ratios are medians "
         "of pairs, and larger than 1 where ours is faster.",
         f"The machine: {machine()}",
     ]
-    told = []
-    for heading, module in PARTS:
-        told.append(part(heading, module))
+    for heading, program in PARTS.items():
+        told.append(part(heading, program))
         print(told[-1], flush=True)
-    took = f"This run took {(time.perf_counter() - start) / 60:.0f} minutes."
-    (HERE / "RESULTS.md").write_text(
-        "\n\n".join([*head, *told, took]).replace("\n\n\n", "\n\n") + "\n", encoding="utf-8"
-    )
+    told.append(f"This run took {(time.perf_counter() - start) / 60:.0f} minutes.")
+    text = "\n\n".join(told).replace("\n\n\n", "\n\n")
+    (HERE / "RESULTS.md").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
