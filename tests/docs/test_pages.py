@@ -1,5 +1,6 @@
 """What README and the how-tos say is what comes out."""
 
+import json
 import re
 from pathlib import Path
 
@@ -79,13 +80,14 @@ def one_line(text):
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "reading.md"], ids=lambda page: page.stem)
-def test_quotations_of_reports_stand_in_the_gallery(page):
-    """A block of > in a page is what the gallery says of a report, which its own test compares with the report."""
-    gallery = one_line((ROOT / "reports" / "README.md").read_text(encoding="utf-8"))
+def test_quotations_of_reports_stand_in_their_manifests(page):
+    """A block of > in a page is what a report answers, by its manifest, which a test of the report compares with it."""
+    manifests = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "reports").glob("*/manifest.json")]
+    answers = one_line(" ".join(said for manifest in manifests for said in manifest["answer"]))
     quoted = re.findall(r"(?:^> .*\n)+", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for each in quoted:
         for part in one_line(each.replace("> ", "")).split(" … "):
-            assert part in gallery
+            assert part in answers
 
 
 def test_the_reference_has_every_public_name_and_the_site_every_page():

@@ -1,8 +1,12 @@
 // What there is to read: headings, how many figures, tables and words are visible, and places that wait for a word.
+// The contents and the control are ways around the page, and what is only spoken waits for a choice: none is text of it.
 () => {
   const STYLED = { visibilityProperty: true };
+  const AROUND = "nav, .control, [aria-live]";
   const visible = (selector) =>
-    [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility(STYLED));
+    [...document.querySelectorAll(selector)].filter(
+      (element) => element.checkVisibility(STYLED) && !element.closest(AROUND),
+    );
   const words = (element) => element.textContent.trim().replace(/\s+/g, " ");
   const places = visible("h1, h2, h3, h4, h5, h6, p, li, dt, dd, td, caption, figcaption, output, [data-show]");
   return {
