@@ -204,7 +204,7 @@ def plain(number: float) -> str:
 def thin_ticks(axes: Axes) -> None:
     """Leave out numbers of log axes where they would touch; the figure must have been laid out."""
     for axis in (axes.xaxis, axes.yaxis):
-        if isinstance(axis.get_major_locator(), FixedLocator) and axis.get_scale() == "log":
+        if isinstance(axis.get_major_locator(), FixedLocator) and axis.get_scale() in ("log", "symlog"):
             thin(axis)
 
 
