@@ -164,7 +164,7 @@ def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
     Examples
     --------
     >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
-    ((149, 0, 851), (334, 333, 333))
+    ((149, 0, 851), (333, 334, 333))
     """
     # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
     better, worse = (float(f"{share:.6g}") for share in (better, worse))
