@@ -134,7 +134,7 @@ def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterato
     missing, attempts = list(parts), 0
     while missing:
         before = len(missing)
-        with _pool(n_processes) as pool, suppress(BrokenProcessPool):
+        with _pool(n_processes) as pool:
             for part, arrays in _as_completed(pool, work, missing, 2 * n_processes):
                 missing.remove(part)
                 yield part, arrays
@@ -148,12 +148,18 @@ def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterato
 
 @contextmanager
 def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool that ends, with all its processes, also where one of them has died."""
+    others = set(multiprocessing.active_children())
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
     pool = ProcessPoolExecutor(n_processes, mp_context=context, initializer=_end_with_parent)
     try:
         yield pool
+    except BrokenProcessPool:
+        # Python 3.11 would wait for ever for a process that was started just when another one died.
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
     finally:
         pool.shutdown(cancel_futures=True)
 
