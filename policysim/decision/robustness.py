@@ -293,7 +293,9 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
         prevalence say little (`policysim.study.sweep.Gain`). Empty if the scenario names no condition.
     """
     ill = prevalent(study)
-    if not 0 < float(problem.prior @ ill) < 1:
+    # Who is ill is asked of the records and not of a sum, which rounding may leave just below 1.
+    possible = ill[problem.prior > 0]
+    if possible.all() or not possible.any():
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
     made = [study.policy(name, study.epsilon) for name in policies]
     problems = [evaluated_on(policy, problem) for policy in made]

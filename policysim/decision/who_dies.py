@@ -48,8 +48,8 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     if bearing.empty:
         return Markup("")
     group = bearing.iloc[int(bearing["share"].argmin())]
-    return Markup("{} of these are “{}” patients ({} of all): {} per {:,} of them.").format(
-        "All" if group["part"] >= EVERY_ONE else "Nearly all",
+    return Markup("On balance {} of these are “{}” patients ({} of all): {} per {:,} of them.").format(
+        "all" if group["part"] >= EVERY_ONE else "nearly all",
         level_name(str(group["group"]), str(group["level"])),
         percent(float(group["share"])),
         more_events(float(group["extra_deaths"]), findings.count),
