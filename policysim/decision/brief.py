@@ -64,7 +64,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
     """The first `WIDTH` of the numbers that a study has, those about patients before those about utility."""
     kinds: dict[str, tuple[str, Callable[[Mapping[str, float]], str]]] = {
         "extra_deaths": (
-            f"extra deaths per {count:,}, against individual treatment",
+            f"extra deaths per {count:,}, against the best treatment for each",
             lambda now: words.events(now["extra_deaths"], count, sign=True),
         ),
         "worse_than_untreated": (
@@ -76,7 +76,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (
-            "of the benefit of individual treatment is kept",
+            "of the benefit of the best treatment for each is kept",
             lambda now: words.percent(now["benefit_kept"]),
         ),
         "loss": ("in utility lost per patient", lambda now: words.rounded(now["loss"])),
@@ -91,8 +91,8 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 def scale(findings: Findings, study: ScenarioStudy) -> str:
     """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
     shares = (
-        "Benefit of individual treatment: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each, which "
-        "hides nothing. "
+        "Benefit: 0\u00a0% = one treatment for all, 100\u00a0% = the best treatment for each patient, which hides "
+        "nothing. "
         if findings.gain.has_shares
         else ""
     )
@@ -134,11 +134,11 @@ def _points(
     proven = _proven(useful, rows)
     if not count:
         free = Markup(
-            "Give everybody {}: {} in utility per patient is lost against individual treatment, and {}."
+            "Give everybody {}: {} in utility per patient is lost against the best treatment for each, and {}."
         ).format(titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL)
         return [Point("One for all", free), Point(lead, at + keeps + proven + "."), *learns]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
-    against = Markup("{} deaths per {:,} than with individual treatment")
+    against = Markup("{} deaths per {:,} than with the best treatment for each")
 
     def lives(option: Option | PolicyRow) -> Markup:
         return against.format(more_deaths(option.extra_deaths, count), count)

@@ -1,4 +1,5 @@
-"""What happens over epsilon, in sentences: what it takes to keep most of the benefit; where the optimum begins.
+"""What happens over epsilon, in sentences: what it takes to keep most of the benefit; where the optimum begins, and
+where it costs more deaths although epsilon is larger.
 
 Every epsilon that is named stands with what it allows to guess.
 """
@@ -6,6 +7,7 @@ Every epsilon that is named stands with what it allows to guess.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 from markupsafe import Markup
@@ -15,7 +17,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
 from policysim.question import words
-from policysim.question.shown import events, percent, plain, rounded_up
+from policysim.question.shown import events, more_events, percent, plain, rounded_up
 from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
 
 
@@ -62,9 +64,7 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     Markup
         Empty where the optimum was not compared, or treats patients differently at every epsilon of the study.
     """
-    everyone = table[table["group"] == ALL].sort_values("epsilon")
-    mine = everyone[everyone["policy"] == Optimal.name].set_index("epsilon")
-    fixed = everyone[everyone["policy"] == BestFixed.name].set_index("epsilon")
+    mine, fixed = _over_epsilon(table, Optimal.name), _over_epsilon(table, BestFixed.name)
     row = next((row for row in findings.rows if row.policy == Optimal.name), None)
     if row is None or not 0 < row.better_from < math.inf or not mine.index.equals(fixed.index):
         return Markup("")
@@ -87,3 +87,71 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
         plain(float(worst["epsilon"])),
         percent(float(worst["benefit_kept"])),
     )
+
+
+def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str]) -> Markup:
+    """Where the optimum costs more deaths at a larger epsilon, and which treatment it then gives to more patients.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The comparison, with the references.
+    findings : Findings
+        Of the study.
+    actions : sequence of str
+        The treatments.
+
+    Returns
+    -------
+    Markup
+        Of the largest rise without a fall between, not counting what `flat_sentence` says: that from one treatment for
+        all to the first epsilon at which the optimum is worth more. Empty where there is none that is more than
+        rounding.
+    """
+    mine = _over_epsilon(table, Optimal.name)
+    if not findings.deaths or mine.empty or mine["extra_deaths"].isna().any():
+        return Markup("")
+    begins = next((row.better_from for row in findings.rows if row.policy == Optimal.name), math.nan)
+    mine = mine[mine.index >= begins] if flat_sentence(table, findings) else mine
+    ends = [mine.iloc[place] for place in _largest_rise(mine["extra_deaths"].tolist())]
+    before, after = (float(end["extra_deaths"]) for end in ends)
+    written = [words.events(deaths, findings.count, sign=True) for deaths in (before, after)]
+    if (after - before) * findings.count < LEAST_EVENTS or written[0] == written[1]:
+        return Markup("")
+    said = Markup(
+        "More ε does not always mean fewer deaths: from ε = {} to ε = {} the extra deaths of {} rise from {} to {} per "
+        "{:,}"
+    ).format(
+        *(plain(float(end.name)) for end in ends),
+        Optimal.name,
+        *(more_events(deaths, findings.count) for deaths in (before, after)),
+        findings.count,
+    )
+    gained = max(actions, key=lambda action: float(ends[1][f"p_{action}"] - ends[0][f"p_{action}"]))
+    shares = [float(end[f"p_{gained}"]) for end in ends]
+    if words.percent(shares[0]) != words.percent(shares[1]):
+        said += Markup(", and {} goes from {} to {} of patients").format(gained, *map(percent, shares))
+    return said + ". It maximises utility, not survival."
+
+
+def _over_epsilon(table: pd.DataFrame, policy: str) -> pd.DataFrame:
+    """The rows of everyone under a policy, by epsilon."""
+    rows = table[(table["group"] == ALL) & (table["policy"] == policy)]
+    return rows.set_index("epsilon").sort_index()
+
+
+def _largest_rise(numbers: Sequence[float]) -> tuple[int, int]:
+    """Between which places numbers rise most without a fall between; the first place twice where they never rise.
+
+    Examples
+    --------
+    >>> _largest_rise([46, 30, 14, 18, 17, 18, 4]), _largest_rise([3, 2])
+    ((2, 3), (0, 0))
+    """
+    start, found = 0, (0, 0)
+    for place in range(1, len(numbers)):
+        if numbers[place] <= numbers[place - 1]:
+            start = place
+        elif numbers[place] - numbers[start] > numbers[found[1]] - numbers[found[0]]:
+            found = (start, place)
+    return found

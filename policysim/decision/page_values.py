@@ -23,7 +23,7 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable
 from policysim.decision.findings import Findings, worst_group
 from policysim.decision.headings import Headings
-from policysim.decision.over_epsilon import flat_sentence, keep_sentences
+from policysim.decision.over_epsilon import flat_sentence, keep_sentences, rise_sentence
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
 from policysim.question import words
@@ -105,6 +105,7 @@ def page_values(
         else redraw_ranges(findings.robustness, study.scenario, findings.count, overall),
         "enough": keep_sentences(findings, at_epsilon),
         "flat": flat_sentence(seen, findings),
+        "rise": rise_sentence(seen, findings, problem.actions),
         "prices": [] if prices is None else prices.to_dict("records"),
         # What the price list says of features without effect is not said twice.
         "said_in_prices": []
