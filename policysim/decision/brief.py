@@ -72,7 +72,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
-            "of 100 guesses at which of two patients got this treatment can be right; guessing blind, 50",
+            "of 100 guesses at which of two patients got this treatment can be right",
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (

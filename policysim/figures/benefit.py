@@ -54,7 +54,8 @@ ENDS = ("_low", "_high")
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
 TOP = "right guesses of 100, at most"
 # In narrow lines: the line that marks ε on a page is further to the right at most ε.
-OUT_OF_REACH = "out of reach\nof any\nε-private\nmechanism"
+# The first of these that the region has room for.
+OUT_OF_REACH = ("out of reach\nof any\nε-private\nmechanism", "no ε-private\nmechanism", "out of reach")
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 
@@ -120,8 +121,9 @@ def frontier(
     colours = looks(names_of(rows, "policy"))
     rows, note = rows[rows["policy"].isin(names)], undrawn(every, names)
     exact = not any(has_band(rows, panel.column) for panel in panels)
-    # The names are below each other; a column has its panels below each other too.
-    height = max(4.7, 0.19 * rows["policy"].nunique() + 2.5)
+    # The names are below each other; a column has its panels below each other too. As low as names allow: on a page
+    # the figure stands on the first screen.
+    height = max(3.75, 0.19 * rows["policy"].nunique() + 2.3)
     with canvas(
         size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
     ) as made:
@@ -142,7 +144,7 @@ def _panel_of_column(rows: pd.DataFrame) -> float:
 
 
 def _panels(rows: pd.DataFrame) -> list[Measure]:
-    benefit = Measure("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
+    benefit = Measure("benefit_kept", "Benefit kept", "0 %: one for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
         benefit = Measure(
             "difference", "Against the best single arm", "mean outcome, minus that of the best single arm"
@@ -155,7 +157,7 @@ def _panels(rows: pd.DataFrame) -> list[Measure]:
         return [benefit]
     count = population(rows[harm])
     title = f"Extra {harm.removeprefix(EXTRA).replace('_', ' ')} per {count:,} patients"
-    return [benefit, Measure(harm, title, "more than with the best treatment for each", count)]
+    return [benefit, Measure(harm, title, "more than with the best for each", count)]
 
 
 def harm_of(table: pd.DataFrame) -> str:
@@ -278,22 +280,24 @@ def name_region(axes: Axes, proven: pd.DataFrame) -> None:
         return
     epsilons, most = proven["epsilon"].tolist(), proven["most_kept"].clip(upper=1.0).tolist()
     start = epsilons[0]
-    words = axes.annotate(
-        OUT_OF_REACH,
-        (start, 1.0),
-        xytext=(0.4, -0.6),
-        textcoords="offset fontsize",
-        va="top",
-        color="#000000",
-        fontstyle="italic",
-        # What crosses the words is paler than they are.
-        bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
-    )
     steps = [(x, y) for left, right, y in zip(epsilons, epsilons[1:], most[1:], strict=False) for x in (left, right)]
     region = Path(axes.transData.transform([(start, 1.0), *steps, (epsilons[-1], 1.0)]))
-    box = words.get_window_extent()
-    line = box.height / (1 + OUT_OF_REACH.count("\n"))
-    if not region.contains_points(box.padded(0.2 * line).corners()).all():
+    for said in OUT_OF_REACH:
+        words = axes.annotate(
+            said,
+            (start, 1.0),
+            xytext=(0.4, -0.6),
+            textcoords="offset fontsize",
+            va="top",
+            color="#000000",
+            fontstyle="italic",
+            # What crosses the words is paler than they are.
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.15 * rcParams["font.size"]},
+        )
+        box = words.get_window_extent()
+        line = box.height / (1 + said.count("\n"))
+        if region.contains_points(box.padded(0.2 * line).corners()).all():
+            return
         words.remove()
 
 

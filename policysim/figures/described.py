@@ -42,7 +42,7 @@ STAR: dict[str, Any] = {
 }
 BLUE = "#0072B2"
 LOG = "log scale"
-EPSILON = f"ε ({LOG}): more private to the left"
+EPSILON = f"ε ({LOG}); ← more private"
 MARKERS_PER_LINE = 8
 # In a column, the height of a panel as a share of that on a page, and what the legend needs, inches.
 NARROW, BELOW = 0.72, 0.9

@@ -157,7 +157,7 @@ def set_epsilon_axis(axes: Axes, epsilons: pd.Series) -> None:
     """A log axis with plain numbers at the ticks within these epsilons."""
     axes.set_xscale("log")
     set_log_ticks(axes.xaxis, epsilons.min(), epsilons.max())
-    axes.set_xlabel("ε (log scale): more private to the left")
+    axes.set_xlabel("ε (log scale); ← more private")
 
 
 def set_log_ticks(axis: Axis, low: float, high: float, *, most: int | None = None) -> None:
