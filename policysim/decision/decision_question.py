@@ -201,8 +201,8 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     at_epsilon = seen[seen["epsilon"] == study.epsilon]
     titled_parts, titled_drivers = (draw.titled(each, study.scenario) for each in (found.parts, found.drivers))
     drawings: list[Drawing | None] = [
-        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
-        draw.frontier_drawing(found.frontier, seen),
+        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon, findings.count),
+        draw.frontier_drawing(found.frontier, seen, findings.count),
         draw.icons_drawing(at_epsilon, slider.policy),
         draw.parts_drawing(titled_parts, study.epsilon),
         draw.groups_drawing(at_epsilon, losing(study.policies)),
