@@ -14,6 +14,7 @@ from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.figures.card import Curves, card
 from policysim.figures.icons import WORDS as ICON_WORDS
+from policysim.figures.icons import died_words
 from policysim.figures.looks import is_level
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
@@ -178,7 +179,7 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
     said = [f"{counts[name]:,} {text}" for name, text in ICON_WORDS.items() if name in ("better", "same", "worse")]
     extra = float(row.get("extra_deaths", math.nan))
     if not math.isnan(extra):
-        said.append(f"{words.rounded(1000 * extra)} {ICON_WORDS['died']}")
+        said.append(died_words(extra))
     return Drawing(
         "icon-array",
         f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
@@ -234,7 +235,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
         return None
     drawn = rows[rows["policy"].isin(figures.telling(rows))]
     everyone = drawn[drawn["group"] == ALL].set_index("policy")["loss"]
-    losing = set(drawn["policy"]) - {Greedy.name}
+    losing = [name for name in dict.fromkeys(drawn["policy"]) if name != Greedy.name]
     grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
@@ -246,7 +247,8 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        f"The utility that each group of patients loses, a panel for each of {len(losing)} policies.",
+        "The utility that each group of patients loses"
+        + (f", a panel for each of {len(losing)} policies." if len(losing) > 1 else f" under {losing[0]}."),
         lambda size: figures.loss_by_group(rows, size=size),
         None,
         seen=f"Utility lost per patient by those who lose most: {'; '.join(told) or 'nobody loses anything'}.",
