@@ -261,9 +261,14 @@ def with_interval(value: float, low: float, high: float, *, sign: bool = False) 
     return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
 
 
+def several(number: int, noun: str) -> str:
+    """1 number, 1,200 numbers."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def days(number: int) -> str:
     """1 day, 2 days."""
-    return f"{number} day" if number == 1 else f"{number} days"
+    return several(number, "day")
 
 
 def sensitivity(value: float) -> str:
