@@ -247,7 +247,6 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
                         findings,
                         slider,
                         most_kept=most_kept(rows_of(findings, found.table)),
-                        patients=found.shown.probabilities,
                         parts=titled_parts,
                         drivers=titled_drivers,
                         prices=prices,
