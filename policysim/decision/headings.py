@@ -164,7 +164,7 @@ def _parts(parts: pd.DataFrame, policy: str) -> Markup:
 
 
 def _change(name: str, *, better: bool) -> str:
-    """How an outcome, or the costs, must have changed where utility is gained in it, or lost: weights are not below 0."""
+    """How an outcome, or the costs, changed in which utility is gained, or lost: no weight is below 0."""
     if name == COSTS:
         return f"{'lower' if better else 'higher'} {COSTS}"
     more = "fewer" if better else "more"

@@ -106,10 +106,10 @@ def test_what_is_gained_and_lost_most_is_that_of_the_table(made):
         ("gains", "fewer", gained.idxmax(), gained.max()),
         ("loses", "more", gained.idxmin(), -gained.min()),
     ):
-        title = "deaths" if name == "death" else f"cases of “{name}”"
+        words_for = f"{fewer} deaths" if name == "death" else f"{fewer} cases of “{name}”"
         if name not in made.study.scenario.outcomes:
-            fewer, title = {"fewer": "lower", "more": "higher"}[fewer], "costs of treatments"
-        assert (f"{verb} most from {fewer} {title}" in said) == (change > 1e-12)
+            words_for = {"fewer": "lower", "more": "higher"}[fewer] + " costs of treatments"
+        assert (f"{verb} most from {words_for}" in said) == (change > 1e-12)
 
 
 def test_the_belief_that_moves_most_moves_from_and_to_what_the_table_has(made):
