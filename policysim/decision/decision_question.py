@@ -30,8 +30,9 @@ from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OF_A_LOG, ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, Question
+from policysim.question.screen_lines import left_out_lines
 from policysim.question.shown import unmarked
-from policysim.question.words import in_digits, left_out_lines
+from policysim.question.words import in_digits
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
