@@ -34,19 +34,8 @@ from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
 from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, Question, UsageError
-from policysim.question.words import (
-    ALL,
-    achieved,
-    cells,
-    days,
-    events,
-    left_out_lines,
-    percent,
-    plain,
-    population,
-    rounded,
-    wrap,
-)
+from policysim.question.screen_lines import cells, left_out_lines, wrap
+from policysim.question.words import ALL, achieved, days, events, percent, plain, population, rounded
 from policysim.study.basis import basis
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem

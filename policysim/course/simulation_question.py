@@ -19,7 +19,8 @@ from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.words import PLAN_ONCE, days, wrap
+from policysim.question.screen_lines import wrap
+from policysim.question.words import PLAN_ONCE, days
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy

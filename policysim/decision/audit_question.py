@@ -16,7 +16,7 @@ from policysim.decision.comparison_screen import sensitivity_screen
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.words import cells, wrap
+from policysim.question.screen_lines import cells, wrap
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem

@@ -15,7 +15,7 @@ from policysim.files.output import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.words import wrap
+from policysim.question.screen_lines import wrap
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies

@@ -7,9 +7,9 @@ from typing import Any
 
 from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
+from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
     LEAST_EVENTS,
-    cells,
     enough,
     events,
     guess_rate,
@@ -19,7 +19,6 @@ from policysim.question.words import (
     rounded,
     rounded_down,
     rounded_up,
-    wrap,
 )
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import LoggedStudy, Study

@@ -14,12 +14,12 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable, event_lines
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
+from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
     ACHIEVABLE,
     ASSUMED_PUBLIC,
     KEEP,
     UNBEATABLE,
-    cells,
     events,
     guess_rate,
     level_name,
@@ -35,7 +35,6 @@ from policysim.question.words import (
     sensitivity,
     unused,
     worse_of_thousand,
-    wrap,
 )
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy, Study

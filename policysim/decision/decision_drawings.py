@@ -14,6 +14,7 @@ from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.figures.card import Curves, card
 from policysim.figures.icons import WORDS as ICON_WORDS
+from policysim.figures.icons import died_words
 from policysim.figures.looks import is_level
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
@@ -21,7 +22,7 @@ from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
 
 
-def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float) -> list[Drawing]:
+def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float, count: int) -> list[Drawing]:
     """The figures over epsilon.
 
     Parameters
@@ -32,6 +33,8 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
         From `example_probabilities`, of one policy.
     epsilon : float
         The study's: where it is decided which policies are drawn, if they are many.
+    count : int
+        Among how many patients deaths are counted, in all that is said of the study.
     """
     drawn = figures.over_epsilon(table)
     if drawn.empty:
@@ -45,7 +48,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
     )
     proven = has_shares and len(figures.out_of_reach(drawn)) > 1
     region = " Shaded: what provably no mechanism can reach (between two ε: at the larger)." if proven else ""
-    panels = _panels(drawn)
+    panels = _panels(drawn, count)
     count_drawn = len(figures.telling(drawn, epsilon=epsilon))
     harm = f", and {panels[1].title}," if len(panels) > 1 else ""
     drawings = [
@@ -55,7 +58,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float)
             f"{shown}{harm} against ε, a line for each of {count_drawn} policies; the star at the left is one "
             "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
             f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
-            lambda size: figures.frontier(table, epsilon=epsilon, size=size),
+            lambda size: figures.frontier(table, epsilon=epsilon, count=count, size=size),
             _over_epsilon(*_loss_data(drawn, panels)),
             epsilons,
             seen=_frontier_seen(drawn, panels, epsilon),
@@ -125,16 +128,15 @@ def _points(rows: pd.DataFrame, column: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in zip(rows["epsilon"], rows[column], strict=True)]
 
 
-def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame) -> Drawing | None:
-    """Benefit against deaths; None without a frontier."""
+def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame, count: int) -> Drawing | None:
+    """Benefit against deaths among `count` patients; None without a frontier."""
     if frontier is None:
         return None
-    count = words.population(frontier["extra_deaths"])
     return Drawing(
         "benefit-vs-deaths",
         "Benefit against deaths",
         "A black line for each ε, from the safest to the most useful mechanism; a dot for each of the others.",
-        lambda size: figures.benefit_vs_harm(frontier, table, size=size),
+        lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
         TextTable(
             ("ε", "penalty on a death", "benefit kept", f"extra deaths per {count:,}"),
             tuple(
@@ -177,7 +179,7 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
     said = [f"{counts[name]:,} {text}" for name, text in ICON_WORDS.items() if name in ("better", "same", "worse")]
     extra = float(row.get("extra_deaths", math.nan))
     if not math.isnan(extra):
-        said.append(f"{words.rounded(1000 * extra)} {ICON_WORDS['died']}")
+        said.append(died_words(extra))
     return Drawing(
         "icon-array",
         f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
@@ -233,7 +235,7 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
         return None
     drawn = rows[rows["policy"].isin(figures.telling(rows))]
     everyone = drawn[drawn["group"] == ALL].set_index("policy")["loss"]
-    losing = set(drawn["policy"]) - {Greedy.name}
+    losing = [name for name in dict.fromkeys(drawn["policy"]) if name != Greedy.name]
     grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
@@ -245,7 +247,8 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     return Drawing(
         "loss-by-group",
         "Who bears the loss",
-        f"The utility that each group of patients loses, a panel for each of {len(losing)} policies.",
+        "The utility that each group of patients loses"
+        + (f", a panel for each of {len(losing)} policies." if len(losing) > 1 else f" under {losing[0]}."),
         lambda size: figures.loss_by_group(rows, size=size),
         None,
         seen=f"Utility lost per patient by those who lose most: {'; '.join(told) or 'nobody loses anything'}.",
@@ -307,7 +310,7 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     )
 
 
-def _panels(drawn: pd.DataFrame) -> list[ColumnGroup]:
+def _panels(drawn: pd.DataFrame, count: int) -> list[ColumnGroup]:
     """What the panels of the frontier show, with how it is written."""
     panels = [
         ColumnGroup("benefit kept", drawn, "benefit_kept", words.percent)
@@ -316,9 +319,9 @@ def _panels(drawn: pd.DataFrame) -> list[ColumnGroup]:
     ]
     harm = figures.harm_of(drawn)
     if harm:
-        count = words.population(drawn[harm])
-        title = f"{harm.replace('_', ' ')} per {count:,} patients"
-        panels.append(ColumnGroup(title, drawn, harm, lambda rate: words.events(rate, count)))
+        per = count if harm == "extra_deaths" else words.population(drawn[harm])
+        title = f"{harm.replace('_', ' ')} per {per:,} patients"
+        panels.append(ColumnGroup(title, drawn, harm, lambda rate: words.events(rate, per)))
     return panels
 
 

@@ -30,8 +30,9 @@ from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OF_A_LOG, ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, Question
+from policysim.question.screen_lines import left_out_lines
 from policysim.question.shown import unmarked
-from policysim.question.words import in_digits, left_out_lines
+from policysim.question.words import in_digits
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
@@ -201,8 +202,8 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
     at_epsilon = seen[seen["epsilon"] == study.epsilon]
     titled_parts, titled_drivers = (draw.titled(each, study.scenario) for each in (found.parts, found.drivers))
     drawings: list[Drawing | None] = [
-        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon),
-        draw.frontier_drawing(found.frontier, seen),
+        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon, findings.count),
+        draw.frontier_drawing(found.frontier, seen, findings.count),
         draw.icons_drawing(at_epsilon, slider.policy),
         draw.parts_drawing(titled_parts, study.epsilon),
         draw.groups_drawing(at_epsilon, losing(study.policies)),
@@ -247,7 +248,6 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
                         findings,
                         slider,
                         most_kept=most_kept(rows_of(findings, found.table)),
-                        patients=found.shown.probabilities,
                         parts=titled_parts,
                         drivers=titled_drivers,
                         prices=prices,

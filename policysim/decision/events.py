@@ -9,7 +9,8 @@ import pandas as pd
 
 from policies.reference import Greedy
 from policysim.decision.findings import Findings
-from policysim.question.words import ALL, cells, events, population, wrap
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import ALL, events, population
 from policysim.study.declared import ScenarioStudy
 
 BEST = "best for each"

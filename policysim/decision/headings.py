@@ -8,23 +8,27 @@ from dataclasses import dataclass
 import pandas as pd
 from markupsafe import Markup
 
+from envs.scenario import DEATH
 from policies.reference import BestFixed, Greedy
+from policysim.decision.beliefs import learnt
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
 from policysim.question import words
 from policysim.question.shown import (
-    of_hundred,
     percent,
     percent_1_up,
     plain,
     rounded,
     rounded_down,
+    shown,
 )
 from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE, in_a_row, of_thousand
 from policysim.study.slider import Slider
 
 NONE = Markup("")
+# Less of the benefit would be 0.0 % in print.
+LEAST_TENTH = 0.001
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,6 @@ def headings(
     slider: Slider,
     *,
     most_kept: float,
-    patients: pd.DataFrame,
     parts: pd.DataFrame,
     drivers: pd.DataFrame,
     prices: pd.DataFrame | None,
@@ -63,8 +66,6 @@ def headings(
         Of the study.
     most_kept : float
         The share of the benefit that provably no mechanism exceeds; NaN where nothing is proven.
-    patients : DataFrame
-        From `example_probabilities`.
     parts : DataFrame
         From `loss_by_outcome`.
     drivers : DataFrame
@@ -75,7 +76,7 @@ def headings(
     return Headings(
         policies=_policies(findings),
         icons=_icons(slider, findings),
-        patients=_patients(patients, slider),
+        patients=_patients(slider),
         groups=_groups(slider),
         parts=_parts(parts, slider.policy),
         observer=_observer(findings),
@@ -96,6 +97,9 @@ def _policies(findings: Findings) -> Markup:
         return NONE
     if len(kept) == 1:
         said = "the only mechanism compared is{} worth more".format("" if better else " not")
+    elif len(kept) == 2 and better != 1:
+        both = "both mechanisms that spend ε are" if better else "neither of the two mechanisms that spend ε is"
+        said = f"{both} worth more"
     elif better in (0, len(kept)):
         every = "all" if better else "none"
         said = f"{every} of the {len(kept)} mechanisms that spend ε {'are' if better else 'is'} worth more"
@@ -119,16 +123,14 @@ def _icons(slider: Slider, findings: Findings) -> Markup:
     return said + Markup("; {} fewer per {} die").format(words.events(saved, findings.count), f"{findings.count:,}")
 
 
-def _patients(patients: pd.DataFrame, slider: Slider) -> Markup:
+def _patients(slider: Slider) -> Markup:
     """How many of the example patients get what is best for them more often than not."""
-    here = patients[patients["epsilon"] == slider.epsilon]
-    grid = here.pivot_table(index=["patient", "action"], columns="policy", values="probability", sort=False)
-    if Greedy.name not in grid or slider.policy not in grid or slider.policy == Greedy.name:
+    if slider.policy == Greedy.name:
         return NONE
-    right = (grid[Greedy.name] * grid[slider.policy]).groupby("patient", sort=False).sum()
-    often = int((right > 0.5).sum())
+    right = [sum(patient.probabilities[action] for action in patient.best) > 0.5 for patient in slider.patients]
+    often = "all" if all(right) else sum(right) or "none"
     return Markup("At ε = {}, {} gives {} of {} example patients their best treatment more often than not").format(
-        plain(slider.epsilon), slider.policy, "all" if often == len(right) else often or "none", len(right)
+        plain(slider.epsilon), slider.policy, often, len(right)
     )
 
 
@@ -139,15 +141,10 @@ def _groups(slider: Slider) -> Markup:
     worst = max(slider.groups, key=lambda group: group.loss)
     times = worst.loss / slider.now["loss"]
     if times < 1.05:
-        return Markup("All groups lose about the same under {}").format(slider.policy)
+        return Markup("No group loses much more than the average under {}").format(slider.policy)
     return Markup("“{}” patients lose most under {}: {} times the average").format(
-        worst.name, slider.policy, rounded_times(times)
+        worst.name, slider.policy, words.rounded(times)
     )
-
-
-def rounded_times(times: float) -> str:
-    """1.2, 4.6, 12: how many times as much."""
-    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
 
 
 def _parts(parts: pd.DataFrame, policy: str) -> Markup:
@@ -157,31 +154,31 @@ def _parts(parts: pd.DataFrame, policy: str) -> Markup:
         return NONE
     gained = lost[BestFixed.name] - lost[policy]
     said = [
-        Markup("{} most in {}").format(verb, _outcome(str(name)))
+        Markup("{} most from {}").format(verb, _change(str(name), better=verb == "gains"))
         for verb, name, change in (("gains", gained.idxmax(), gained.max()), ("loses", gained.idxmin(), -gained.min()))
         if change > NEGLIGIBLE
     ]
     if not said:
-        return Markup("{} is as one treatment for all in every outcome").format(policy)
+        return Markup("In no outcome does {} differ from one treatment for all").format(policy)
     return Markup("Against one treatment for all, {} {}").format(policy, Markup(" and ").join(said))
 
 
-def _outcome(name: str) -> str:
-    return "the costs of treatments" if name == COSTS else f"“{name.replace('_', ' ')}”"
+def _change(name: str, *, better: bool) -> str:
+    """How an outcome, or the costs, changed in which utility is gained, or lost: no weight is below 0."""
+    if name == COSTS:
+        return f"{'lower' if better else 'higher'} {COSTS}"
+    more = "fewer" if better else "more"
+    return f"{more} deaths" if name == DEATH else f"{more} cases of “{name.replace('_', ' ')}”"
 
 
 def _observer(findings: Findings) -> Markup:
     """The largest change of a belief."""
-    if findings.beliefs is None or not findings.beliefs.moved:
+    most = None if findings.beliefs is None else learnt(findings.beliefs)
+    if findings.beliefs is None or most is None:
         return NONE
-    most = findings.beliefs.strongest
-    rises = most.most - most.before >= most.before - most.least
+    before, after = (shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True))
     return Markup("At ε = {}, {} moves an observer’s probability of “{}” from {} to {} of 100").format(
-        plain(findings.epsilon),
-        findings.beliefs.policy,
-        most.words,
-        of_hundred(most.before),
-        of_hundred(most.most if rises else most.least),
+        plain(findings.epsilon), findings.beliefs.policy, most.words, before, after
     )
 
 
@@ -210,8 +207,9 @@ def _prices(prices: pd.DataFrame | None, findings: Findings) -> Markup:
         return Markup("Of single features, “{}” costs most to hide: {} in utility per patient").format(
             name, rounded(float(dearest["loss"]))
         )
+    lost = 1 - float(dearest["benefit_kept"])
     return Markup("Of single features, “{}” costs most to hide: {} of the benefit").format(
-        name, words.percent_1(1 - float(dearest["benefit_kept"]))
+        name, words.percent_1(lost) if lost >= LEAST_TENTH else f"less than {words.percent_1(LEAST_TENTH)}"
     )
 
 

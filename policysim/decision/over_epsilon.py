@@ -81,11 +81,10 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     beyond = float(worst["extra_deaths"]) - float(fixed["extra_deaths"].iloc[0])
     if beyond * findings.count < LEAST_EVENTS:
         return said + "."
-    return said + Markup(", at the price of up to {} extra deaths per {:,} (at ε = {}, where it keeps {}).").format(
-        events(float(worst["extra_deaths"]), findings.count),
-        findings.count,
-        plain(float(worst["epsilon"])),
-        percent(float(worst["benefit_kept"])),
+    kept = float(worst["benefit_kept"])
+    keeps = Markup("") if math.isnan(kept) else Markup(", where it keeps {}").format(percent(kept))
+    return said + Markup(", at the price of up to {} extra deaths per {:,} (at ε = {}{}).").format(
+        events(float(worst["extra_deaths"]), findings.count), findings.count, plain(float(worst["epsilon"])), keeps
     )
 
 

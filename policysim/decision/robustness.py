@@ -26,6 +26,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.redraws import SPREAD, Redraws
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import several
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import Gain, applies, evaluated_on
@@ -149,10 +150,10 @@ def robustness(
 def how_drawn(found: Robustness) -> str:
     """Which numbers were redrawn, and how."""
     spread = f"(odds, ratios and costs times e^({found.spread:g} z), z normal)"
-    stated = f"{found.n_stated:,} numbers from the intervals that the scenario states"
+    stated = f"{several(found.n_stated, 'number')} from the intervals that the scenario states"
     if not found.n_default:
         return stated
-    default = f"{found.n_default:,} {'other ' if found.n_stated else ''}numbers of the treatments {spread}"
+    default = f"{several(found.n_default, 'other number' if found.n_stated else 'number')} of the treatments {spread}"
     return f"{stated}, and {default}" if found.n_stated else default
 
 

@@ -7,7 +7,8 @@ looks       colour, marker and dashes of each policy and action; fonts and width
 described   figures that are described by data alone
 card        small figures that stand for a whole report where many are shown
 seen        what is seen in a figure, in words
-saving, inline   SVG, PNG and PDF; an SVG as a part of a page, in its colours, with a line that marks epsilon
+saving      SVG, PNG and PDF
+inline, short_paths, epsilon_markers   an SVG as a part of a page, in its colours and few letters, with lines at epsilon
 
 A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),
 and the line that asks for it, in the question whose answer it belongs to.

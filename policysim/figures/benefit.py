@@ -75,7 +75,12 @@ class Measure:
 
 
 def frontier(
-    table: pd.DataFrame, *, policies: Sequence[str] | None = None, epsilon: float = 1.0, size: SizeName = "page"
+    table: pd.DataFrame,
+    *,
+    policies: Sequence[str] | None = None,
+    epsilon: float = 1.0,
+    count: int | None = None,
+    size: SizeName = "page",
 ) -> Figure:
     """Benefit kept and harm against epsilon (log scale), a line per policy; above, what an observer can guess.
 
@@ -96,6 +101,8 @@ def frontier(
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
+    count : int, optional
+        Among how many patients extra deaths are counted; by default, so many that two digits are seen.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -110,7 +117,7 @@ def frontier(
     """
     checked(table, NAME, ["policy", "epsilon", "group", "benefit_kept"])
     rows = nonempty(over_epsilon(table), NAME, "of everyone with 0 < epsilon < inf")
-    panels, every = _panels(rows), names_of(rows, "policy")
+    panels, every = _panels(rows, count), names_of(rows, "policy")
     if panels[0].column == "difference":
         candidates = _beside_the_best_arm(rows)
         # The line of the best arm is one of the panel's.
@@ -143,7 +150,7 @@ def _panel_of_column(rows: pd.DataFrame) -> float:
     return max(3.0, 0.31 * rows["policy"].nunique() + 1.4)
 
 
-def _panels(rows: pd.DataFrame) -> list[Measure]:
+def _panels(rows: pd.DataFrame, count: int | None) -> list[Measure]:
     benefit = Measure("benefit_kept", "Benefit kept", "0 %: one for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
         benefit = Measure(
@@ -155,9 +162,9 @@ def _panels(rows: pd.DataFrame) -> list[Measure]:
     harm = harm_of(rows)
     if not harm or benefit.column == "difference":
         return [benefit]
-    count = population(rows[harm])
-    title = f"Extra {harm.removeprefix(EXTRA).replace('_', ' ')} per {count:,} patients"
-    return [benefit, Measure(harm, title, "more than with the best for each", count)]
+    per = count if count and harm == DEATHS else population(rows[harm])
+    title = f"Extra {harm.removeprefix(EXTRA).replace('_', ' ')} per {per:,} patients"
+    return [benefit, Measure(harm, title, "more than with the best for each", per)]
 
 
 def harm_of(table: pd.DataFrame) -> str:

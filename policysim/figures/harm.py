@@ -33,6 +33,7 @@ def benefit_vs_harm(
     *,
     outcome: str = "deaths",
     policies: Sequence[str] | None = None,
+    count: int | None = None,
     size: SizeName = "page",
 ) -> Figure:
     """The most that any ε-private mechanism keeps at so much harm, a line for each ε; a dot per mechanism and ε.
@@ -48,6 +49,8 @@ def benefit_vs_harm(
         What the harm is.
     policies : sequence of str, optional
         Those to draw; by default at most five, chosen by `policysim.figures.curves.telling`.
+    count : int, optional
+        Among how many patients the harm is counted; by default, so many that two digits are seen.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -71,7 +74,7 @@ def benefit_vs_harm(
     every = [name for name in every if name != Optimal.name]
     names = telling(dots[dots["policy"].isin(every)], policies=policies, most=MOST_DOTS) if every else []
     colours = looks(names_of(mechanisms, "policy"))
-    count = population([*lines[harm], *dots[harm]])
+    count = count or population([*lines[harm], *dots[harm]])
     with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
         axes = made.figure.subplots()
         ends = [_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]

@@ -28,7 +28,7 @@ WORDS = {
     BETTER: "score higher than untreated",
     SAME: "score the same as untreated",
     WORSE: "score lower than untreated",
-    DIED: "die beyond those who die under the best treatment for each (of any of the above)",
+    DIED: "die than under the best treatment for each (of any of the above)",
 }
 LOOKS = {
     BETTER: ("#0072B2", "o", 0.78),
@@ -84,7 +84,7 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
         words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
         if not math.isnan(extra):
-            words.append(f"{rounded(PATIENTS * extra)} {WORDS[DIED]}")
+            words.append(died_words(extra))
         handles = [Line2D([], [], **_look(name, 0.8 * made.font)) for name in CLASSES[: len(words)]]
         about: dict[str, Any] = {"frameon": False, "alignment": "left", "labelspacing": 0.9}
         about["loc"] = "outside lower left" if made.narrow else "outside right upper"
@@ -94,6 +94,11 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         settle(made)
         _draw(axes, counts, across)
     return made.figure
+
+
+def died_words(extra: float) -> str:
+    """How many of 1,000 patients die in addition, from the extra deaths per patient; or how many fewer."""
+    return f"{rounded(PATIENTS * abs(extra))} {'fewer' if extra < 0 else 'more'} {WORDS[DIED]}"
 
 
 def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:

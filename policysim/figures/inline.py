@@ -5,28 +5,21 @@ The artists of a policy stand in groups with the attribute data-policy; lines ma
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from policies.arrays import FloatArray
+from policysim.figures.epsilon_markers import Marker, marker_line
 from policysim.figures.icons import ICONS_GID
 from policysim.figures.looks import NAMED_COLOURS, POLICY_GID, READABLE_WIDTH
+from policysim.figures.short_paths import DECIMALS, POLYLINE, STRAIGHT, points_of, shorten
 
 # The most CSS pixels per unit (point) of a figure for a page, and of one as narrow as a column.
 LARGEST, LARGEST_NARROW = 1.4, 2.0
-DECIMALS = 1
-# A point so near to the line between two others is on it.
-STRAIGHT = 0.2
-_NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
-_LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
-_POLYLINE = r"[MLz\s\d.e-]+"
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 # Where a panel, its background, its horizontal axis, that axis's ticks and its name are: kept in figures with markers.
 _PLACES = re.compile(r"axes_\d+|matplotlib\.axis_\d+|xtick_\d+")
@@ -84,7 +77,7 @@ def inline(
     _unclip(root)
     _draw_once(root)
     _name(root, prefix, _places(root) if markers else [])
-    _shorten(root)
+    shorten(root)
     styles = {} if styles is None else styles
     known = len(styles)
     _classes(root, prefix, styles)
@@ -174,8 +167,8 @@ def _within(element: ElementTree.Element, box: FloatArray) -> bool:
     for part in element.iter():
         if part.tag == "use":
             points = np.array([[float(part.attrib["x"]), float(part.attrib["y"])]])
-        elif part.tag == "path" and re.fullmatch(_POLYLINE, part.get("d", "")):
-            points = _points(part.attrib["d"])
+        elif part.tag == "path" and re.fullmatch(POLYLINE, part.get("d", "")):
+            points = points_of(part.attrib["d"])
         elif part.tag in ("path", "text", "image"):
             return False
         else:
@@ -196,59 +189,6 @@ def _join(parent: ElementTree.Element) -> None:
         else:
             children.append(child)
     parent[:] = children
-
-
-def _shorten(root: ElementTree.Element) -> None:
-    """Short numbers, and no white space between elements."""
-    for element in root.iter():
-        for name in ("d", "x", "y", "width", "height", "transform"):
-            if name in element.attrib:
-                element.set(name, _rounded(element.attrib[name]))
-        if "d" in element.attrib:
-            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", _straight(element.attrib["d"])).strip()
-            # After the start of a line, a point needs no letter.
-            element.set("d", _LINE.sub(lambda match: match[0].replace("L", " "), path))
-        if re.fullmatch(r"rotate\(-?0 .*\)", element.get("transform", "")):
-            del element.attrib["transform"]
-        element.tail = None if not (element.tail or "").strip() else element.tail
-        element.text = None if not (element.text or "").strip() else element.text
-
-
-def _points(path: str) -> FloatArray:
-    found: FloatArray = np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", path), dtype=float).reshape(-1, 2)
-    return found
-
-
-def _straight(path: str) -> str:
-    """A polyline in few words: without the points that lie on the line between their neighbours."""
-    if not re.fullmatch(_POLYLINE, path) or path.count("M") != 1:
-        return path
-    points = _points(path)
-    (x, y), *rest = (tuple(_rounded(f"{value:.6f}") for value in point) for point in points[_corners(points)])
-    parts, last = [f"M{x} {y}"], "L"
-    for to_x, to_y in rest:
-        # A level or an upright piece needs one number.
-        letter = "H" if to_y == y else "V" if to_x == x else "L"
-        number = to_x if letter == "H" else to_y if letter == "V" else f"{to_x} {to_y}"
-        parts.append((" " if letter == last else letter) + number)
-        x, y, last = to_x, to_y, letter
-    return "".join(parts) + ("z" if path.strip().endswith("z") else "")
-
-
-def _corners(points: FloatArray) -> list[int]:
-    """Which points of a polyline are kept (Douglas & Peucker 1973)."""
-    kept, left = [0], [len(points) - 1]
-    while left:
-        first, last = kept[-1], left[-1]
-        chord = points[last] - points[first]
-        between = points[first + 1 : last] - points[first]
-        length = float(np.hypot(*chord))
-        across = between @ np.array([-chord[1], chord[0]]) / length if length else np.hypot(*between.T)
-        if len(between) and np.abs(across).max() > STRAIGHT:
-            left.append(first + 1 + int(np.abs(across).argmax()))
-        else:
-            kept.append(left.pop())
-    return kept
 
 
 def _places(root: ElementTree.Element) -> list[str]:
@@ -303,14 +243,6 @@ def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:
                 element.set(name, _REFERENCE.sub(lambda match: f"url(#{names[match[1]]})", value))
 
 
-def _rounded(text: str) -> str:
-    def shorter(match: re.Match[str]) -> str:
-        number = f"{float(match[0]):.{DECIMALS}f}".rstrip("0").rstrip(".")
-        return "0" if number == "-0" else number
-
-    return _NUMBER.sub(shorter, text)
-
-
 def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
     """Styles become classes; those that are new join the mapping from each rule to the name of its class."""
     for element in root.iter():
@@ -360,58 +292,3 @@ def _frame(root: ElementTree.Element) -> None:
         root.attrib.pop(name, None)
     scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
     root.set("style", f"max-width:{width * scale:.0f}px")
-
-
-@dataclass(frozen=True)
-class Marker:
-    """A line over one panel: where it stands at each epsilon, NaN where the axis has no place for it; in points."""
-
-    places: tuple[float, ...]
-    top: float
-    bottom: float
-
-
-def epsilon_markers(figure: Figure, epsilons: Sequence[float]) -> list[Marker]:
-    """A marker for each panel of a laid-out figure whose horizontal axis is epsilon, on a log scale.
-
-    Parameters
-    ----------
-    figure : Figure
-        Already drawn once, so that its panels are where they stay.
-    epsilons : sequence of float
-        Where the markers can stand.
-    """
-    width, height = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
-    to_figure = figure.transFigure.inverted()
-    markers = []
-    for axes in figure.axes:
-        if axes.get_xscale() != "log":
-            continue
-        low, high = sorted(axes.get_xlim())
-        places = [
-            float(to_figure.transform(axes.transData.transform((epsilon, 1.0)))[0]) * width
-            if low <= epsilon <= high
-            else math.nan
-            for epsilon in epsilons
-        ]
-        box = axes.get_position()
-        markers.append(Marker(tuple(places), height * (1 - box.y1), height * (1 - box.y0)))
-    return markers
-
-
-def marker_line(marker: Marker, position: int, decimals: int) -> ElementTree.Element:
-    """The marker as an element of its figure; data-x lists its places, which a script moves it to."""
-    places = ["-" if math.isnan(place) else f"{place:.{decimals}f}" for place in marker.places]
-    here = places[position]
-    # Where the axis has no place for epsilon, the line waits out of sight.
-    return ElementTree.Element(
-        "line",
-        {
-            "data-marker": "",
-            "data-x": " ".join(places),
-            "x1": "-9" if here == "-" else here,
-            "x2": "-9" if here == "-" else here,
-            "y1": f"{marker.top:.{decimals}f}",
-            "y2": f"{marker.bottom:.{decimals}f}",
-        },
-    )

@@ -121,6 +121,6 @@ def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:
         distance = (rows["epsilon"] - epsilon).abs()
         near = rows[distance == distance.min()]
         most = near.iloc[int(near["probability"].to_numpy().argmax())]
-        told.append(f"{patient} gets {most['action']} in {percent(float(most['probability']))} of cases")
+        told.append(f"“{patient}” gets {most['action']} in {percent(float(most['probability']))} of cases")
     at = "" if finite.empty else f"At ε = {plain(float(near['epsilon'].iloc[0]))}: "
     return f"{at}{'; '.join(told)}." if told else ""

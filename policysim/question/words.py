@@ -1,4 +1,4 @@
-"""What people read, whatever it is about: numbers in words, names that tables share, lines of text.
+"""What people read, whatever it is about: numbers in words, and names that tables share.
 
 Numbers have no more digits than the inputs support, which is two; bounds are rounded so that they claim less.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -261,9 +259,14 @@ def with_interval(value: float, low: float, high: float, *, sign: bool = False) 
     return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
 
 
+def several(number: int, noun: str) -> str:
+    """1 number, 1,200 numbers."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def days(number: int) -> str:
     """1 day, 2 days."""
-    return f"{number} day" if number == 1 else f"{number} days"
+    return several(number, "day")
 
 
 def sensitivity(value: float) -> str:
@@ -401,42 +404,3 @@ class Group:
     feature: str
     level: str
     share: float
-
-
-# Characters of a line: as many as the terminal has, within these; the most where there is none.
-NARROWEST, WIDEST = 40, 100
-
-
-def line_width() -> int:
-    """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
-    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
-
-
-def wrap(text: str, first: str = "", others: str = "") -> list[str]:
-    """Lines that the terminal has room for, which begin with these; no name of a mechanism or file is broken."""
-    return textwrap.wrap(text, line_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
-
-
-def fitted(line: str) -> list[str]:
-    """A line of a screen, broken if the terminal is too narrow for it.
-
-    A row of a table, told by its gaps, is not, nor is a command that may be copied.
-    """
-    bare = line.lstrip()
-    if len(line) <= line_width() or "   " in bare or "policysim " in bare:
-        return [line]
-    indent = line[: len(line) - len(bare)]
-    return wrap(bare, indent, indent)
-
-
-def left_out_lines(reasons: Iterable[str]) -> list[str]:
-    """Which policies could not be used, and why."""
-    return [line for reason in reasons for line in wrap(f"Left out: {reason}")]
-
-
-def cells(values: list[str], widths: tuple[int, ...]) -> str:
-    """One line: the first value to the left of its column, the others to the right of theirs."""
-    first, *others = values
-    # A value that is too wide moves the line; it never runs into its neighbour.
-    padded = [f" {value}".rjust(width) for value, width in zip(others, widths[1:], strict=True)]
-    return (first.ljust(widths[0]) + "".join(padded)).rstrip()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from policies.local import expected_errors
-from policysim.question.words import cells, wrap
+from policysim.question.screen_lines import cells, wrap
 from policysim.release.privatize_note import Note, Part, note_document, note_path
 from policysim.release.privatize_part import EstimatedTable
 

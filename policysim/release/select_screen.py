@@ -7,7 +7,7 @@ from typing import Any
 
 from policies.exponential import Exponential
 from policies.selection import MOST_CANDIDATES, Selection
-from policysim.question.words import cells, line_width, wrap
+from policysim.question.screen_lines import cells, line_width, wrap
 from policysim.release.counts_file import Counts
 from policysim.release.select_private import REPLACE, GroupChoice, Terms
 

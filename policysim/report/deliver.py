@@ -25,8 +25,8 @@ from policysim.files.output import alone_in, json_text, json_values, print_json,
 from policysim.question import OutputError, say, words
 from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
+from policysim.question.screen_lines import fitted
 from policysim.question.shown import FILTERS, unmarked
-from policysim.question.words import fitted
 from policysim.report.differences import agree
 from policysim.study.basis import hidden
 from policysim.study.study_file import STUDY
@@ -35,7 +35,7 @@ from policysim.study.sweep import benefit
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policysim.figures.inline import Marker
+    from policysim.figures.epsilon_markers import Marker
 
 MANIFEST = "manifest.json"
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
@@ -55,7 +55,7 @@ class Vector:
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
         """A figure of the drawing, with its words."""
         # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.inline import epsilon_markers  # noqa: PLC0415
+        from policysim.figures.epsilon_markers import epsilon_markers  # noqa: PLC0415
         from policysim.figures.saving import to_svg  # noqa: PLC0415
 
         svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import wrap
+from policysim.question.screen_lines import wrap
 from policysim.report.differences import CellDifference
 from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 

@@ -13,7 +13,8 @@ from policysim.figures import described
 from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import in_digits, wrap
+from policysim.question.screen_lines import wrap
+from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.common_disease import CommonDisease
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceFindings, number

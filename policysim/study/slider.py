@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
@@ -28,12 +30,16 @@ from policysim.study.slider_numbers import NESTED, script_numbers, series
 
 @dataclass(frozen=True)
 class Patient:
-    """An example patient on the page: name, description, p(a) of each action, and the actions that are not allowed."""
+    """An example patient on the page.
+
+    Name, description, p(a) of each action, the actions that are not allowed, and those that none is better than.
+    """
 
     label: str
     description: str
     probabilities: Mapping[str, float]
     not_allowed: frozenset[str] = frozenset()
+    best: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,7 @@ def make_slider(
     epsilon: float,
     policy: str,
     not_allowed: Mapping[str, frozenset[str]] | None = None,
+    best: Mapping[str, frozenset[str]] | None = None,
     count: int = 100_000,
     deaths: Mapping[str, float] | None = None,
 ) -> Slider:
@@ -141,6 +148,8 @@ def make_slider(
         What is shown first.
     not_allowed : mapping of str to set of str, optional
         The actions that patients must not get, by their labels; none by default.
+    best : mapping of str to set of str, optional
+        The actions that no other is better than for them, likewise.
     count : int, optional
         Among how many patients extra deaths are counted.
     deaths : mapping of str to float, optional
@@ -182,6 +191,7 @@ def make_slider(
                 words_for,
                 {action: curve[position] for action, curve in zip(actions, at_start["p"][place], strict=True)},
                 (not_allowed or {}).get(label, frozenset()),
+                (best or {}).get(label, frozenset()),
             )
             for place, (label, words_for) in enumerate(descriptions.items())
         ),
@@ -273,6 +283,7 @@ def show(
         epsilon=study.epsilon,
         policy=policy,
         not_allowed=not_allowed,
+        best={example.label: _best(problem, example.record) for example in examples},
         count=count,
         deaths=deaths,
     )
@@ -283,6 +294,13 @@ def _not_allowed(problem: DecisionProblem, record: int) -> frozenset[str]:
     assert problem.admissible is not None
     pairs = zip(problem.actions, problem.admissible[record], strict=True)
     return frozenset(action for action, allowed in pairs if not allowed)
+
+
+def _best(problem: DecisionProblem, record: int) -> frozenset[str]:
+    """The actions whose utility is the highest for a record, but for rounding."""
+    row = problem.utilities[record]
+    reached = row.max() - ROUNDING * np.abs(row).max()
+    return frozenset(action for action, utility in zip(problem.actions, row, strict=True) if utility >= reached)
 
 
 def choosable(table: pd.DataFrame) -> tuple[str, ...]:

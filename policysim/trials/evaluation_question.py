@@ -20,7 +20,8 @@ from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.question.words import NO_ADVICE, cells, estimate, interval, percent, rounded, with_interval, wrap
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import NO_ADVICE, estimate, interval, percent, rounded, with_interval
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference

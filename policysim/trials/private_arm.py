@@ -11,7 +11,8 @@ from policies.selection import Selection, select
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import EQUAL, LogSource
-from policysim.question.words import percent, rounded, wrap
+from policysim.question.screen_lines import wrap
+from policysim.question.words import percent, rounded
 
 
 @dataclass(frozen=True, eq=False)

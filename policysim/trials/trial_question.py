@@ -18,7 +18,7 @@ from policysim.logs.counted_log import is_counted, open_log, require_countable_m
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
-from policysim.question.words import left_out_lines
+from policysim.question.screen_lines import left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import witness_rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from policysim.question.words import cells, estimate, interval, odds, percent, rounded, wrap
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import estimate, interval, odds, percent, rounded
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.trials.trial_findings import LoggedFindings, LoggedRow

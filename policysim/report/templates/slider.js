@@ -99,7 +99,9 @@
       const after = words.replace(/^\S+ /, "");
       const kind = Object.keys(said).find((start) => after.startsWith(start));
       if (kind) text.textContent = `${said[kind].toLocaleString("en-US")} ${after}`;
-      if (after.startsWith("die ")) text.textContent = `${rounded(died)} ${after}`;
+      if (/^(more|fewer) die /.test(after)) {
+        text.textContent = `${rounded(Math.abs(died))} ${died < 0 ? "fewer" : "more"} ${after.replace(/^\S+ /, "")}`;
+      }
     }
   }
 

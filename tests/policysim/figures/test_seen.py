@@ -69,4 +69,4 @@ def test_what_patients_most_probably_get_is_told_at_the_nearest_epsilon():
         ],
         columns=["policy", "epsilon", "patient", "action", "probability"],
     )
-    assert choices_seen(rows, 1.7) == "At ε = 2: healthy gets b in 60\u00a0% of cases."
+    assert choices_seen(rows, 1.7) == "At ε = 2: “healthy” gets b in 60\u00a0% of cases."
