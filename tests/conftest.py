@@ -37,22 +37,17 @@ def pytest_collection_finish():
 
 @pytest.fixture
 def draw_only(monkeypatch):
-    """Draw the figures of these names; the others are blank, which makes a report in a tenth of the time."""
+    """Draw the figures of these names only, see `drawings`."""
 
     def draw_only(*names):
-        from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is slow to import
+        import drawings  # noqa: PLC0415 - matplotlib is slow to import
 
-        from policysim.question.answer import Drawing  # noqa: PLC0415
-
-        drawn = Drawing.at
-        monkeypatch.setattr(
-            Drawing, "at", lambda self, size: drawn(self, size) if self.name in names else Figure(figsize=(10, 0.1))
-        )
+        drawings.draw_only(monkeypatch, *names)
 
     return draw_only
 
 
 @pytest.fixture
 def blank_drawings(draw_only):
-    """Figures are blank, for tests of what is printed, written in tables or said: drawing takes nine tenths of them."""
+    """Draw no figure."""
     draw_only()

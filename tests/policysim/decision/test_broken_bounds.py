@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drawings import draw_only
 from report_pages import readable
 from small_studies import STUDY, write_small_study
 
@@ -35,11 +36,7 @@ def problem(path):
 @pytest.fixture(scope="module")
 def report(path, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-
-        from policysim.question.answer import Drawing  # noqa: PLC0415
-
-        patch.setattr(Drawing, "at", lambda *_: Figure(figsize=(10, 0.1)))
+        draw_only(patch)
         out = tmp_path_factory.mktemp("out")
         assert main(["compare", str(path), "--out", str(out)]) == 0
     return out

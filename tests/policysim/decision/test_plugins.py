@@ -276,7 +276,7 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, draw
 
     monkeypatch.setattr("policies.catalogue.entry_points", fail)
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
-    assert main(["compare", study, *policies, "--out", str(tmp_path / "out")]) == 0
+    assert main(["compare", study, *policies, "--format", "svg", "--out", str(tmp_path / "out")]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
 
 

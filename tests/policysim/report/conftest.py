@@ -1,6 +1,7 @@
 """A report with all that a page can hold: covid's epsilons and policies, groups and prices; and one with less."""
 
 import pytest
+from drawings import draw_only
 from report_pages import make_report
 from small_studies import STUDY
 
@@ -23,8 +24,9 @@ def full(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def bounded(tmp_path_factory):
-    """A study whose optimum can only be bounded."""
+    """A study whose optimum can only be bounded; its drawings are blank."""
     text = STUDY.replace('"any-record"', '"one-feature"').replace('"randomized-response"]', '"optimal"]')
     with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch)
         patch.setattr("policies.optimal.whole_programme.MAX_ENTRIES", 12)
         return make_report(tmp_path_factory.mktemp("bounded"), text)

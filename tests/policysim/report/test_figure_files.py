@@ -8,7 +8,7 @@ from small_studies import STUDY, write_small_study
 from policysim.cli.main import main
 from policysim.figures import SIZES
 
-DRAWN = "frontier"
+DRAWN = "spent-vs-claimed"
 
 
 @pytest.fixture(scope="module")

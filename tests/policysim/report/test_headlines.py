@@ -153,8 +153,8 @@ def test_right_guesses_are_bounded_by_the_most_that_total_variation_can_be():
     assert right_guesses(epsilon, 0.0) == pytest.approx(1 / (1 + math.exp(-epsilon)))
 
 
-def test_a_manifest_has_the_headline_and_what_is_seen_in_the_card(tmp_path):
-
+def test_a_manifest_has_the_headline_and_what_is_seen_in_the_card(tmp_path, draw_only):
+    draw_only("card")
     assert main(["compare", "marital-status", "--out", str(tmp_path)]) == 0
     said = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["headline"]
     assert list(said) == ["finding", "number", "about", "seen"]

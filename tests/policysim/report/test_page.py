@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
+from drawings import draw_only
 from report_pages import make_report, readable
 from small_studies import STUDY
 
@@ -45,9 +46,11 @@ FIGURES = [
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory):
-    """No groups, no prices, no private policy."""
+    """No groups, no prices, no private policy; blank drawings."""
     text = re.sub(r"policies = .*", 'policies = ["best-fixed", "greedy"]', re.sub(r"by = .*", "", STUDY))
-    return make_report(tmp_path_factory.mktemp("plain"), text)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch)
+        return make_report(tmp_path_factory.mktemp("plain"), text)
 
 
 def subjects_of(page):

@@ -22,6 +22,7 @@ def compared(folder, study, scenario, capsys, *options):
     return capsys.readouterr().out, readable(re.sub(r"<svg.*?</svg>|<pre>.*?</pre>", "", page, flags=re.DOTALL)), page
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_where_nobody_can_die_nothing_is_said_of_deaths(tmp_path, capsys):
     screen, text, page = compared(tmp_path, QUICK, DEATHLESS, capsys, "--price-list")
     body = text.partition('{"epsilons"')[0]

@@ -1,11 +1,15 @@
-"""One small report, made once through the command line."""
+"""One small report, made once through the command line; one of its drawings is drawn and the others are blank."""
 
 import shutil
 
 import pytest
+from drawings import draw_only
 from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
+
+
+DRAWN = "loss-by-group"
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +20,16 @@ def made(tmp_path_factory):
     text = STUDY.replace("any-record", "one-feature").replace("[0.5, 1.0, 4.0]", "[1.0]")
     write_small_study(folder, text).rename(folder / "study.toml")
     arguments = ["compare", str(folder / "study.toml"), "--by", "smoker", "--seed", "0", "--out", str(folder)]
-    assert main(arguments) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, DRAWN)
+        assert main(arguments) == 0
     return folder
+
+
+@pytest.fixture
+def drawn_as_made(draw_only):
+    """Drawing as little when it is run again."""
+    draw_only(DRAWN)
 
 
 @pytest.fixture

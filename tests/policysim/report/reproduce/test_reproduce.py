@@ -34,6 +34,7 @@ def count_numbers(folder):
     return int(sum(pd.to_numeric(table[name], errors="coerce").notna().sum() for table in tables for name in table))
 
 
+@pytest.mark.usefixtures("drawn_as_made")
 def test_an_unchanged_study_agrees_in_all_numbers_and_bytes(run, report):
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (0, "")
