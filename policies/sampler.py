@@ -175,7 +175,7 @@ class Sampler:
             for part in blocks(here.stop - here.start):
                 start = here.start + part.start
                 # One kind of array, whatever was given: the loop is compiled anew, for seconds, for each.
-                some = np.require(asked[here][part], np.intp, "CW")
+                some = np.require(asked[here][part], np.intp, ["C", "W"])
                 done = choose(some, key, np.uint64((first + start) % (1 << 64)), actions[here][part])
                 if done < len(some):
                     bad = start + done

@@ -129,9 +129,9 @@ def test_the_kernel_is_compiled_once_whatever_array_the_actions_are():
     known = list(compiled_module._kernel().treat.signatures)
     frozen = actions.copy()
     frozen.flags.writeable = False
-    for given in (frozen, np.stack([actions, actions], axis=1)[:, 0], actions.astype(">i4")):
+    for asked in (frozen, np.stack([actions, actions], axis=1)[:, 0], actions.astype(">i4")):
         env.reset(seed=1)
-        assert data_equivalence(env.step(given), wanted, exact=True)
+        assert data_equivalence(env.step(asked), wanted, exact=True)
     assert compiled_module._kernel().treat.signatures == known
 
 

@@ -325,8 +325,8 @@ def test_the_loop_is_compiled_once_whatever_array_the_rows_are():
     known = list(kernel.compiled_kernel().signatures)
     frozen = rows.copy()
     frozen.flags.writeable = False
-    for given in (frozen, np.repeat(rows, 2)[::2], rows.astype(">i4")):
-        np.testing.assert_array_equal(sampler.draw(given, np.random.default_rng(1), compiled=True), wanted)
+    for asked in (frozen, np.repeat(rows, 2)[::2], rows.astype(">i4")):
+        np.testing.assert_array_equal(sampler.draw(asked, np.random.default_rng(1), compiled=True), wanted)
     assert kernel.compiled_kernel().signatures == known
 
 
