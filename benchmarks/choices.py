@@ -20,6 +20,13 @@ from policies.policy import draw_actions
 
 EPSILON = 1.0
 PEERS = ("opendp==0.16.0", "diffprivlib==0.6.6", "scikit-learn<1.6")
+# What they are asked, by the names in choices_peers.py: choices, and randomised response.
+PEER_CHOICES = (
+    "OpenDP, noisy max, exact, built before",
+    "diffprivlib, floating point, built before",
+    "diffprivlib, floating point, built and drawn",
+)
+PEER_RESPONSES = ("OpenDP, randomised response",)
 # Choices of a measure: enough for a tenth of a second or so.
 COMPILED, ARRAYS, SINGLE = 1 << 24, 1 << 22, 1000
 BLOCK = 1 << 16
@@ -125,8 +132,14 @@ def bulk():
     }
 
 
-def releases(ask):
-    """Choices that may be published, one call each, with the operating system's randomness; `ask` times a peer's."""
+def releases(peers):
+    """Choices that may be published, one call each, with the operating system's randomness; ours, and those of peers.
+
+    Parameters
+    ----------
+    peers : mapping of str to callable
+        Each does SINGLE choices, and returns the seconds that they took.
+    """
     scores = [-1.0, -2.0, -3.0, -4.0]
 
     def release(built_before):
@@ -138,22 +151,14 @@ def releases(ask):
         "**ps.select**, whole numbers, constant work, built before": partial(release, True),
         "**ps.select**, whole numbers, constant work, built and drawn": partial(release, False),
     }
-    theirs = (
-        "OpenDP, noisy max, exact, built before",
-        "diffprivlib, floating point, built before",
-        "diffprivlib, floating point, built and drawn",
-    )
-    return {name: (SINGLE, work) for name, work in {**ours, **{name: partial(ask, name) for name in theirs}}.items()}
+    return {name: (SINGLE, work) for name, work in {**ours, **peers}.items()}
 
 
-def responses(ask):
-    """Randomised response with secure randomness, a column of reports or one by one."""
+def responses(peers):
+    """Randomised response with secure randomness: ours a column of reports at once, those of peers one by one."""
     values, channel = np.zeros(1 << 20, dtype=np.intp), ps.local.KAry(4, EPSILON)
-    name = "OpenDP, randomised response"
-    return {
-        "**ps.local.privatize**": (len(values), partial(ps.local.privatize, values, channel)),
-        name: (SINGLE, partial(ask, name)),
-    }
+    ours = {"**ps.local.privatize**": (len(values), partial(ps.local.privatize, values, channel))}
+    return ours | {name: (SINGLE, work) for name, work in peers.items()}
 
 
 def table(measures):
@@ -163,21 +168,28 @@ def table(measures):
 
 
 def tables(folder):
-    """Three tables in Markdown, each after a line that says what it is."""
-    peer = Peer(folder, PEERS, Path(__file__).with_name("choices_peers.py").read_text(encoding="utf-8"))
-
-    def ask(name):
-        return peer.ask(name=name, choices=SINGLE)
-
+    """Three tables in Markdown, each after a line that says what it is; ours alone where no peer can be installed."""
     told = [
         "Drawn from a table of covid's 1,310,720 records and four treatments, choices a second, for simulation:",
         table(bulk()),
-        "Released one by one with secure randomness, choices a second:",
-        table(releases(ask)),
-        "Randomised response with secure randomness, reports a second:",
-        table(responses(ask)),
     ]
-    peer.close()
+    peer = None
+    try:
+        peer = Peer(folder, PEERS, Path(__file__).with_name("choices_peers.py").read_text(encoding="utf-8"))
+    except RuntimeError as error:
+        told.append(f"Without OpenDP and diffprivlib: {error}")
+
+    def asked(names):
+        return {name: partial(peer.ask, name=name, choices=SINGLE) for name in names} if peer else {}
+
+    told += [
+        "Released one by one with secure randomness, choices a second:",
+        table(releases(asked(PEER_CHOICES))),
+        "Randomised response with secure randomness, reports a second:",
+        table(responses(asked(PEER_RESPONSES))),
+    ]
+    if peer:
+        peer.close()
     return told
 
 

@@ -28,7 +28,8 @@ def part(heading, program):
     done = subprocess.run([sys.executable, HERE / program], capture_output=True, text=True, check=False)
     tables = done.stdout.partition("\n\n")[2].strip()
     if done.returncode:
-        tables = f"Not measured: {done.stderr.strip().splitlines()[-1]}"
+        # A process that was killed, such as by a machine without memory, says nothing.
+        tables = f"Not measured: {(done.stderr.strip() or f'it ended with {done.returncode}').splitlines()[-1]}"
     return "\n\n".join((f"## {heading}", f"`python benchmarks/{program}`", tables))
 
 

@@ -38,7 +38,7 @@ def planned(days):
     return time.perf_counter() - start
 
 
-def tables(_folder=None):
+def tables():
     """A row for each size: what grows, to what, the seconds, and times the row before."""
     told = []
     for name, sizes, work in (

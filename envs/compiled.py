@@ -291,6 +291,8 @@ class Pass:
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """
         n = len(actions)
+        # One kind of array, whatever was given: the kernel is compiled anew, for seconds, for each.
+        actions = np.require(actions, requirements=["C", "W"])
         rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
         seen = self._empty()
         given = self._tables, self.places, seen, rewards, treated, outcomes

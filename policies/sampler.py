@@ -26,6 +26,7 @@ among calls, threads and machines. Whoever knows some choices may find the key, 
 
 from __future__ import annotations
 
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -154,28 +155,27 @@ class Sampler:
         ValueError
             For a row that is not in the table, or `first` or `threads` out of range.
         TypeError
-            For rows that are no whole numbers.
+            For rows, `first` or `threads` that are no whole numbers.
         ImportError
             For compiled=True without a numba that works.
         """
         asked = np.asarray(rows)
         if asked.ndim != 1 or not (np.issubdtype(asked.dtype, np.integer) or asked.size == 0):
             raise TypeError(f"rows must be (n,) whole numbers, got {asked.dtype} of shape {asked.shape}.")
-        if first < 0:
-            raise ValueError(f"first must be >= 0, got first={first!r}.")
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be >= 1, got threads={threads!r}.")
+        first = _at_least(0, "first", first)
+        threads = _processors() if threads is None else _at_least(1, "threads", threads)
         key = rng.integers(1 << 64, dtype=np.uint64)
         actions = np.empty(len(asked), dtype=np.min_scalar_type(self.n_actions - 1))
         choose = self._chooser(len(asked), compiled)
-        shares = max(1, min(threads or _processors(), len(asked) // LEAST_SHARE))
+        shares = max(1, min(threads, len(asked) // LEAST_SHARE))
         edges = [len(asked) * share // shares for share in range(shares + 1)]
 
         def draw_share(share: int) -> None:
             here = slice(edges[share], edges[share + 1])
             for part in blocks(here.stop - here.start):
                 start = here.start + part.start
-                some = asked[here][part].astype(np.intp, copy=False)
+                # One kind of array, whatever was given: the loop is compiled anew, for seconds, for each.
+                some = np.require(asked[here][part], np.intp, ["C", "W"])
                 done = choose(some, key, np.uint64((first + start) % (1 << 64)), actions[here][part])
                 if done < len(some):
                     bad = start + done
@@ -280,6 +280,17 @@ def _words(size: int, key: np.uint64, first: np.uint64) -> Words:
     words *= SECOND_FACTOR
     words ^= words >> THIRD_SHIFT
     return words
+
+
+def _at_least(least: int, name: str, value: int) -> int:
+    """A whole number as Python's own, which may be of any size; an error if it is none, or less."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {name}={value!r}.") from None
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, got {name}={value!r}.")
+    return number
 
 
 def _processors() -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from policysim.files.bad_rows import DataError
 
 ENDINGS = (".csv", ".parquet")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 WILD = "*?["
 
 
@@ -22,20 +23,22 @@ def parts_of(name: str | Path) -> tuple[Path, ...]:
     """The files that a name stands for, sorted: those of a folder, those that fit a pattern, or the file itself.
 
     Of a folder, files that do not end in .csv or .parquet are left out, and so are those whose names begin with a dot
-    or an underscore, which other tools leave beside data.
+    or an underscore, which other tools leave beside data. But rows that are compressed are not left out in silence.
 
     Raises
     ------
     DataError
-        If there are none.
+        If there are none, or one such as part.csv.gz.
     """
     path = Path(name)
     if not is_many(path):
         return (path,)
     found = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
-    parts = sorted(
-        part for part in found if part.suffix.lower() in ENDINGS and part.name[0] not in "._" and part.is_file()
-    )
+    visible = sorted(part for part in found if part.name[0] not in "._" and part.is_file())
+    for part in visible:
+        if part.suffix.lower() in COMPRESSED and Path(part.stem).suffix.lower() in ENDINGS:
+            raise DataError(f"{part.as_posix()}: is compressed: unpack it, or move it elsewhere")
+    parts = [part for part in visible if part.suffix.lower() in ENDINGS]
     if not parts:
         where = "in this folder" if path.is_dir() else "of this pattern"
         raise DataError(f"{path.as_posix()}: there is no file {where} that ends in {' or '.join(ENDINGS)}")

@@ -94,8 +94,10 @@ def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...
     if isinstance(given, list):
         names = table.list_of("file", lambda name: isinstance(name, str) and name != "", "a file", [])
         parts = tuple(_file(table, str(name), folder, place) for place, name in enumerate(names))
-        for place, part in enumerate(parts):
-            if part in parts[:place]:
+        # However they are spelt: its rows would count twice.
+        places = [part.resolve() for part in parts]
+        for place, part in enumerate(places):
+            if part in places[:place]:
                 table.fail(f"names {names[place]!r} twice", "file", place)
         return {TABLE: parts[0] if parts else folder}, parts
     name = table.text("file")

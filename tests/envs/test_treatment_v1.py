@@ -21,6 +21,7 @@ from vector_pair import MODES, N, Pair, assert_same
 
 import envs
 import policysim  # noqa: F401 - registers the environments
+from envs import compiled as compiled_module
 from envs import philox
 from envs import treatment_v1 as module
 from envs.compiled import MOST_OUTCOMES, Pass
@@ -119,6 +120,19 @@ def test_going_on_compiled_in_the_middle_changes_nothing(mode, monkeypatch):
         monkeypatch.setattr(module, name, 900 * 7)
     assert_same_stays(always, later)
     assert later._pass is not None
+
+
+def test_the_kernel_is_compiled_once_whatever_array_the_actions_are():
+    env, actions = TreatmentVectorEnvV1(50, compiled=True), np.arange(50) % 4
+    env.reset(seed=1)
+    wanted = env.step(actions)
+    known = list(compiled_module._kernel().treat.signatures)
+    frozen = actions.copy()
+    frozen.flags.writeable = False
+    for asked in (frozen, np.stack([actions, actions], axis=1)[:, 0], actions.astype(">i4")):
+        env.reset(seed=1)
+        assert data_equivalence(env.step(asked), wanted, exact=True)
+    assert compiled_module._kernel().treat.signatures == known
 
 
 def test_a_number_that_is_a_little_off_would_be_noticed():

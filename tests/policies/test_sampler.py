@@ -297,6 +297,8 @@ def test_rows_that_are_not_there_are_refused_and_named(compiled):
         ([[0]], {}, TypeError, r"whole numbers, got int64 of shape \(1, 1\)"),
         ([0], {"first": -1}, ValueError, "first must be >= 0, got first=-1"),
         ([0], {"threads": 0}, ValueError, "threads must be >= 1, got threads=0"),
+        ([0], {"first": 1.5}, TypeError, "first must be a whole number, got first=1.5"),
+        ([0], {"threads": "two"}, TypeError, "threads must be a whole number, got threads='two'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(rows, more, error, message):
@@ -308,6 +310,24 @@ def test_what_cannot_be_drawn_is_refused(rows, more, error, message):
 def test_a_table_that_is_no_probabilities_is_refused(table):
     with pytest.raises(ValueError, match="probabilities"):
         Sampler(table)
+
+
+def test_the_first_patient_may_be_counted_by_numpy():
+    sampler, rows = Sampler([[0.5, 0.5]]), np.zeros(100, dtype=np.intp)
+    wanted = sampler.draw(rows, np.random.default_rng(0), first=5)
+    for kind in (np.int64, np.uint64, np.int8):
+        np.testing.assert_array_equal(sampler.draw(rows, np.random.default_rng(0), first=kind(5)), wanted)
+
+
+def test_the_loop_is_compiled_once_whatever_array_the_rows_are():
+    sampler, rows = Sampler(random_table(50, 4)), np.random.default_rng(0).integers(50, size=2_000)
+    wanted = sampler.draw(rows, np.random.default_rng(1), compiled=True)
+    known = list(kernel.compiled_kernel().signatures)
+    frozen = rows.copy()
+    frozen.flags.writeable = False
+    for asked in (frozen, np.repeat(rows, 2)[::2], rows.astype(">i4")):
+        np.testing.assert_array_equal(sampler.draw(asked, np.random.default_rng(1), compiled=True), wanted)
+    assert kernel.compiled_kernel().signatures == known
 
 
 def test_nothing_is_drawn_for_nobody():

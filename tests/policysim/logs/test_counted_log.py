@@ -118,6 +118,7 @@ def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, cap
         ),
         ('"parts/*.parquet"', "study.toml:3: data.file: {0}/parts/*.parquet: there is no file of this pattern"),
         ('["parts/0000.csv", "parts/0000.csv"]', "study.toml:3: data.file[1]: names 'parts/0000.csv' twice"),
+        ('["parts/0000.csv", "parts/../parts/0000.csv"]', "data.file[1]: names 'parts/../parts/0000.csv' twice"),
         ('["parts/0000.csv", "parts/0007.csv"]', "study.toml:3: data.file[1]: there is no file {0}/parts/0007.csv"),
         ("[]", "study.toml:3: data.file: must not be empty"),
     ):
@@ -128,6 +129,18 @@ def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, cap
         assert main(["compare", str(other), "--out", str(tmp_path / "out")]) == 2
         assert found.format(tmp_path.as_posix()) in capsys.readouterr().err
         study.write_text(text)
+
+
+def test_rows_in_compressed_files_are_not_left_out_in_silence(tmp_path, capsys):
+    study = write_parts(tmp_path, FRAME, 2)
+    for packed in ("0002.csv.gz", "0002.PARQUET.zst"):
+        (tmp_path / "parts" / packed).touch()
+        assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 2
+        assert f"parts/{packed}: is compressed: unpack it, or move it elsewhere" in capsys.readouterr().err
+        (tmp_path / "parts" / packed).unlink()
+    for other in ("notes.txt.gz", ".0002.csv.gz"):
+        (tmp_path / "parts" / other).touch()
+    assert [part.name for part in parts_of(tmp_path / "parts")] == ["0000.csv", "0001.csv"]
 
 
 def test_bad_rows_of_all_files_are_told_together_with_their_lines(tmp_path):
