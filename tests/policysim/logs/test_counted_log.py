@@ -206,7 +206,8 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
 
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(kinds, "MOST_KINDS", 20)
+    for name in ("MOST_KINDS", "FEW_KINDS"):
+        monkeypatch.setattr(kinds, name, 20)
     with pytest.raises(
         DataError, match=r"more than 20 kinds of patients; .*: record \d+, treatment 3, propensity 4, utility"
     ):
