@@ -22,6 +22,7 @@ from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import check_separated, open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
+from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, values_of
 from policysim.logs.load_log import (
     Columns,
@@ -82,7 +83,18 @@ class Counting:
         """The columns that are read."""
         own = self.columns
         chance = (own.propensity,) if own.names_propensity else ()
-        return tuple(dict.fromkeys((*self.features, *(self.joined or (own.treatment,)), *chance, *own.outcome)))
+        taken = self.joined or (own.treatment,)
+        return tuple(dict.fromkeys((*self.features, *taken, *chance, *own.outcome, *self.later)))
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The columns of the time to an event and of whether it happened, where that is the outcome."""
+        follow_up = self.columns.follow_up
+        return (follow_up.time, follow_up.event) if follow_up else ()
+
+    def kinds(self) -> Kinds:
+        """No patients yet."""
+        return Kinds(tuple(self.columns.outcome), self.later)
 
     @property
     def key(self) -> str:
@@ -99,9 +111,6 @@ def require_countable(source: LogSource) -> None:
     """UsageError for a study of a log that cannot be counted: what it needs rows for."""
     wrong = {
         "three files are joined by id or by row: join them first": TABLE not in source.files,
-        "an event that takes time needs each patient's time (Kaplan and Meier)": source.follow_up is not None,
-        'propensity = "estimate" is fitted to rows: give a column of propensities, or "equal"': source.propensity
-        == ESTIMATE,
         "[data.treatments] must declare the treatments: which occur is not known before all is counted": (
             not source.treatments
         ),
@@ -145,7 +154,7 @@ def count_parts(
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     bad: dict[str, Arrays] = {}
-    total = Kinds(tuple(counting.columns.outcome))
+    total = counting.kinds()
     for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
         if found["n_bad"][0]:
             bad[str(found["part"][0])] = found
@@ -166,13 +175,15 @@ def count_parts(
         kinds = kinds[rows]
     numbers = kinds.view(np.float64)
     actions = kinds[:, 1].astype(np.intp)
+    missing = kinds[:, 4].astype(np.bool_)
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
         names=tuple(name for _, name in counting.columns.treatments),
-        propensities=numbers[:, 2].copy(),
+        propensities=None if counting.columns.propensity == ESTIMATE else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
-        missing=kinds[:, 4].astype(np.bool_),
+        missing=missing,
         outcomes={name: column.copy() for name, column in zip(counting.columns.outcome, values.T[1:], strict=True)},
+        times=TimesToEvent(numbers[:, -2].copy(), kinds[:, -1] == 1, missing) if counting.later else None,
         counts=counts,
     )
 
@@ -189,7 +200,7 @@ def count_part(counting: Counting, part: Path) -> Arrays:
     dict of array
         `part` (its name); the kinds, as `Counted`; `n_bad` (1,), `bad`, the first twenty lines about bad rows.
     """
-    bad, total, first = BadRows(), Kinds(tuple(counting.columns.outcome)), 0
+    bad, total, first = BadRows(), counting.kinds(), 0
     for frame in _frames(counting, part):
         table = _PartTable(part.as_posix(), frame, part, counting.header, first)
         first += len(frame)
@@ -237,13 +248,16 @@ def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int
         if bad.count:
             return None  # told of all parts together
         raise
-    numbers = np.empty((len(table), N_OWN + len(found.outcomes)))
+    numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(counting.later)))
     kinds = numbers.view(np.int64)
     kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
     numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
     for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
+    if found.times:
+        numbers[:, -2] = np.where(np.isnan(found.times.times), np.nan, found.times.times + 0.0)
+        kinds[:, -1] = found.times.happened
     return kinds
 
 

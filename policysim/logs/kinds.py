@@ -22,8 +22,9 @@ from policysim.logs.outcome_sums import FRACTION, WHOLE, sums_of, without_last
 
 # Kinds of patients that fit into the memory of a small machine, several times over.
 MOST_KINDS = 4_000_000
-# Of more, patients become one kind whose outcomes agree in all but so many last bits, the fewest of these that leave no
-# more than FEW_KINDS, as estimates take the longer; with the most of them there may be as many as without any.
+# Of more than WHOLE_KINDS, patients become one kind whose outcomes agree in all but so many last bits, the fewest of
+# these that leave no more than FEW_KINDS, as estimates take the longer; with the most of them up to MOST_KINDS.
+WHOLE_KINDS, FEW_KINDS = 1_000_000, 250_000
 BITS = (0, 40, 44, 48, FRACTION, WHOLE)
 FEW_KINDS = 250_000
 OWN = ("record", "treatment", "propensity", "utility", "missing")
@@ -103,7 +104,7 @@ class Kinds:
 
     def _settle(self) -> None:
         found = _distinct(self._found or [self._none()])
-        while len(found.kinds) > (MOST_KINDS if self._dropped in (BITS[0], BITS[-1]) else FEW_KINDS):
+        while len(found.kinds) > self._most:
             if self._dropped == BITS[-1]:
                 sizes = [len(np.unique(column)) for column in found.kinds.T]
                 named = ", ".join(f"{name} {size:,}" for name, size in zip(self._columns, sizes, strict=True))
@@ -116,6 +117,11 @@ class Kinds:
             found = _distinct(self._found)
         self._found, self._n_rows = [found], len(found.kinds)
         self._n_distinct = len(found.kinds)
+
+    @property
+    def _most(self) -> int:
+        """How many kinds there may be with as many bits as they tell now."""
+        return {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(self._dropped, FEW_KINDS)
 
     def _none(self) -> Counted:
         empty = np.empty((0, len(self._columns)), dtype=np.int64)

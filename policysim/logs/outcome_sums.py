@@ -1,8 +1,8 @@
 """Sums of outcomes and of their squares that are exact, and patients that have the same sums.
 
 Each number is, up to its sign, a whole number of at most 68 bits times 2^(16 j - 1075), j the first bits of its
-exponent. Of numbers with the same sign and j, sums are sums of whole numbers, and so are those of squares. They are held
-as limbs of 26 bits, each summed by itself, and no order changes them.
+exponent. Of numbers with the same sign and j, sums are sums of whole numbers, and so are those of squares. They are
+held as limbs of 26 bits, each summed by itself, and no order changes them.
 """
 
 from __future__ import annotations

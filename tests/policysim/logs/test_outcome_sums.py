@@ -1,4 +1,4 @@
-"""Outcomes of very many values are summed exactly: the same bits whatever the parts, the same estimates as from rows."""
+"""Outcomes of very many values are summed exactly: the same bits whatever the parts, the estimates of the rows."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -14,8 +14,8 @@ from policysim.logs import kinds
 from policysim.logs.counted_log import count_log
 from policysim.logs.kinds import Kinds
 from policysim.logs.load_log import load_log
-from policysim.logs.outcome_sums import N_SUMS, stand_ins, sums_of, without_last
 from policysim.logs.log_source import TABLE
+from policysim.logs.outcome_sums import N_SUMS, stand_ins, sums_of, without_last
 from policysim.study.study_file import load_study
 from policysim.trials.arms import arm_means
 from policysim.trials.estimate_value import cross_fit, estimate_value
@@ -27,7 +27,7 @@ ODD = (0.0, -0.0, 5e-324, -5e-324, 1e-310, 2.2250738585072014e-308, 1e300, -1e30
 RANGE = "\nrange = [-1e6, 1e6]"
 
 
-def of_patients(values, n_parts=1, **columns):
+def of_patients(values, n_parts=1):
     """Patients with these outcomes, who are of a few kinds otherwise, counted in so many parts."""
     rows = np.empty((len(values), 6), dtype=np.int64)
     rows[:, :5] = np.arange(len(values))[:, None] % 3
@@ -44,6 +44,7 @@ def of_patients(values, n_parts=1, **columns):
 def few(monkeypatch):
     def at_most(most, summed=None):
         monkeypatch.setattr(kinds, "MOST_KINDS", most)
+        monkeypatch.setattr(kinds, "WHOLE_KINDS", most)
         monkeypatch.setattr(kinds, "FEW_KINDS", most if summed is None else summed)
         monkeypatch.setattr(Kinds, "FEW", 10)
 
@@ -72,7 +73,9 @@ def test_sums_are_exact(power):
 @pytest.mark.parametrize("dropped", [0, 40, 52, 56])
 def test_stand_ins_have_the_number_the_sum_and_the_sum_of_squares_of_those_they_stand_for(dropped):
     rng = np.random.default_rng(dropped)
-    values = np.concatenate([rng.normal(size=500) ** 3, -np.exp(rng.normal(size=500) * 9), np.zeros(9), [1e300, 1e-290]])
+    values = np.concatenate(
+        [rng.normal(size=500) ** 3, -np.exp(rng.normal(size=500) * 9), np.zeros(9), [1e300, 1e-290]]
+    )
     bits = (values + 0.0).view(np.int64)
     heads = without_last(bits, dropped)
     for head in np.unique(heads):
@@ -84,7 +87,9 @@ def test_stand_ins_have_the_number_the_sum_and_the_sum_of_squares_of_those_they_
         assert len(rows) == len(np.unique(values[own])[:2])
         assert (np.sign(made[:, 0]) == np.sign(values[own[0]])).all()
         for power in (1, 2):
-            exact = sum(int(n) * Fraction(value) ** power for n, value in zip(counts, values[own].tolist(), strict=True))
+            exact = sum(
+                int(n) * Fraction(value) ** power for n, value in zip(counts, values[own].tolist(), strict=True)
+            )
             mine = sum(int(n) * Fraction(value) ** power for n, value in zip(each, made[:, 0].tolist(), strict=True))
             assert abs(mine - exact) <= abs(exact) * Fraction(1, 10**13)
 
@@ -94,7 +99,9 @@ def test_stand_ins_have_the_number_the_sum_and_the_sum_of_squares_of_those_they_
 def test_kinds_of_odd_outcomes_are_the_same_in_any_parts(few, most, n_parts):
     few(300, most)
     rng = np.random.default_rng(0)
-    values = np.concatenate([np.repeat(ODD, 3), rng.normal(size=300) * 10.0, -rng.random(300), rng.integers(9, size=99)])
+    values = np.concatenate(
+        [np.repeat(ODD, 3), rng.normal(size=300) * 10.0, -rng.random(300), rng.integers(9, size=99)]
+    )
     whole = of_patients(values)
     assert whole.dropped[0] > 0
     mixed = rng.permutation(len(values) // 3)
