@@ -14,7 +14,7 @@ from envs.toml_reader import InputFileError, one_line
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import BoolArray, DataTable, missing, numbers
-from policysim.logs.log_frame import Observed
+from policysim.logs.log_frame import Observed, counted
 from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
 
@@ -39,11 +39,11 @@ class KaplanMeier:
     censored: FloatArray
 
     @classmethod
-    def of(cls, times: FloatArray, happened: BoolArray) -> KaplanMeier:
-        """From the time of each patient, (n,), and whether it is that of the event."""
+    def of(cls, times: FloatArray, happened: BoolArray, counts: IntArray | None = None) -> KaplanMeier:
+        """From times, (n,), whether each is that of the event, and how many patients have it (default: one)."""
         distinct, place = np.unique(times, return_inverse=True)
-        events = np.bincount(place[happened], minlength=len(distinct))
-        every = np.bincount(place, minlength=len(distinct))
+        events = counted(place[happened], None if counts is None else counts[happened], len(distinct))
+        every = counted(place, counts, len(distinct))
         at_risk = every[::-1].cumsum()[::-1]
         return cls(distinct, at_risk.astype(np.float64), events.astype(np.float64), (every - events).astype(np.float64))
 
@@ -74,7 +74,9 @@ class KaplanMeier:
         return np.append(1.0, steps)[np.searchsorted(self.times, times, side="right")]
 
 
-def pseudo_outcomes(times: FloatArray, happened: BoolArray, horizon: float) -> tuple[FloatArray, Observed]:
+def pseudo_outcomes(
+    times: FloatArray, happened: BoolArray, horizon: float, counts: IntArray | None = None
+) -> tuple[FloatArray, Observed]:
     """Being free of the event at a horizon, made from what was seen of each patient of one arm.
 
     Parameters
@@ -85,6 +87,8 @@ def pseudo_outcomes(times: FloatArray, happened: BoolArray, horizon: float) -> t
         Which of the two.
     horizon : float
         Somebody is followed to it, or nobody is censored last.
+    counts : array of int, (n,), optional
+        How many patients each stands for.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def pseudo_outcomes(times: FloatArray, happened: BoolArray, horizon: float) -> t
     mean of outcomes, a doubly robust estimate included, may take the mean of these numbers (Rubin & van der Laan 2007),
     if within the arm censoring has nothing to do with the time to the event, nor with what decides on the policy.
     """
-    found = KaplanMeier.of(times, happened)
+    found = KaplanMeier.of(times, happened, counts)
     free, followed, hazard = found.free, found.followed, found.censoring_hazard
     known = (happened & (times <= horizon)) | (times >= horizon)
     is_free = known & ~(happened & (times <= horizon))
@@ -189,9 +193,11 @@ def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows)
 
 
 def by_arm(
-    found: TimesToEvent, source: LogSource, actions: IntArray, names: Sequence[str]
+    found: TimesToEvent, source: LogSource, actions: IntArray, names: Sequence[str], counts: IntArray | None = None
 ) -> tuple[FloatArray, Observed, tuple[CensoredArm, ...]]:
     """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
+
+    `counts` says how many patients each row stands for.
 
     Raises
     ------
@@ -213,10 +219,12 @@ def by_arm(
                 f"{end:g}: the horizon must be a time at which patients of every arm are still at risk"
             )
             continue
-        rewards[rows], own = pseudo_outcomes(times, happened, follow_up.horizon)
+        each = None if counts is None else counts[rows]
+        rewards[rows], own = pseudo_outcomes(times, happened, follow_up.horizon, each)
         states[rows], weights[rows] = own.rewards, own.weights
         censored = ~happened & (times < follow_up.horizon)
-        arms.append(CensoredArm(len(rows), int(censored.sum()), int(own.rewards.sum())))
+        sets = (times >= 0, censored, own.rewards > 0)
+        arms.append(CensoredArm(*(int(which.sum() if each is None else each[which].sum()) for which in sets)))
     if short:
         place = place_in_study(source, "horizon")
         raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))

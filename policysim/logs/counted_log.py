@@ -1,7 +1,8 @@
 """A log that is counted and not kept: how many patients there are of each kind, summed over the parts of the log.
 
-Patients are of one kind if they have the same record, treatment, propensity and outcomes. What is estimated from a log
-depends on its rows through these counts alone, apart from which patients share a fold, which is drawn.
+Patients are of one kind if they have the same record, treatment, propensity and outcomes, or about the same outcomes
+where these have very many values (`kinds`). What is estimated from a log depends on its rows through these counts, and
+the sums of such outcomes, alone, apart from which patients share a fold, which is drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import check_separated, open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
-from policysim.logs.kinds import OWN, Kinds
+from policysim.logs.censoring import TimesToEvent
+from policysim.logs.kinds import OWN, Counted, Kinds, values_of
 from policysim.logs.load_log import (
     Columns,
     Log,
@@ -35,6 +37,7 @@ from policysim.logs.load_log import (
 from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
+from policysim.logs.outcome_sums import stand_ins
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress, UsageError
@@ -80,7 +83,18 @@ class Counting:
         """The columns that are read."""
         own = self.columns
         chance = (own.propensity,) if own.names_propensity else ()
-        return tuple(dict.fromkeys((*self.features, *(self.joined or (own.treatment,)), *chance, *own.outcome)))
+        taken = self.joined or (own.treatment,)
+        return tuple(dict.fromkeys((*self.features, *taken, *chance, *own.outcome, *self.later)))
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The columns of the time to an event and of whether it happened, where that is the outcome."""
+        follow_up = self.columns.follow_up
+        return (follow_up.time, follow_up.event) if follow_up else ()
+
+    def kinds(self) -> Kinds:
+        """No patients yet."""
+        return Kinds(tuple(self.columns.outcome), self.later)
 
     @property
     def key(self) -> str:
@@ -97,9 +111,6 @@ def require_countable(source: LogSource) -> None:
     """UsageError for a study of a log that cannot be counted: what it needs rows for."""
     wrong = {
         "three files are joined by id or by row: join them first": TABLE not in source.files,
-        "an event that takes time needs each patient's time (Kaplan and Meier)": source.follow_up is not None,
-        'propensity = "estimate" is fitted to rows: give a column of propensities, or "equal"': source.propensity
-        == ESTIMATE,
         "[data.treatments] must declare the treatments: which occur is not known before all is counted": (
             not source.treatments
         ),
@@ -143,29 +154,36 @@ def count_parts(
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     bad: dict[str, Arrays] = {}
-    total = Kinds(tuple(counting.columns.outcome))
+    total = counting.kinds()
     for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
         if found["n_bad"][0]:
             bad[str(found["part"][0])] = found
         elif not bad:
-            total.add(found["kinds"], found["counts"])
+            total.add(*(found[name] for name in Counted._fields))
     # By what workers call them: on a cluster that is the whole path.
     raise_bad_parts([bad[name] for name in sorted(bad)])
-    kinds, counts = total.sorted()
+    kinds, counts, sums, _ = total.sorted()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
             f"{_said(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
             "as one file, without --workers and --cluster"
         )
+    places = values_of(len(counting.columns.outcome))
+    values = kinds.view(np.float64)[:, places]
+    if len(sums):
+        rows, values, counts = stand_ins(kinds[:, places], counts, sums)
+        kinds = kinds[rows]
     numbers = kinds.view(np.float64)
     actions = kinds[:, 1].astype(np.intp)
+    missing = kinds[:, 4].astype(np.bool_)
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
         names=tuple(name for _, name in counting.columns.treatments),
-        propensities=numbers[:, 2].copy(),
-        rewards=numbers[:, 3].copy(),
-        missing=kinds[:, 4].astype(np.bool_),
-        outcomes={name: numbers[:, N_OWN + place].copy() for place, name in enumerate(counting.columns.outcome)},
+        propensities=None if counting.columns.propensity == ESTIMATE else numbers[:, 2].copy(),
+        rewards=values[:, 0].copy(),
+        missing=missing,
+        outcomes={name: column.copy() for name, column in zip(counting.columns.outcome, values.T[1:], strict=True)},
+        times=TimesToEvent(numbers[:, -2].copy(), kinds[:, -1] == 1, missing) if counting.later else None,
         counts=counts,
     )
 
@@ -180,10 +198,9 @@ def count_part(counting: Counting, part: Path) -> Arrays:
     Returns
     -------
     dict of array
-        `part` (its name), `kinds` (m, 5 + n_outcomes) and `counts` (m,) as `Kinds.sorted`; `n_bad` (1,), `bad`, the
-        first twenty lines about bad rows.
+        `part` (its name); the kinds, as `Counted`; `n_bad` (1,), `bad`, the first twenty lines about bad rows.
     """
-    bad, total, first = BadRows(), Kinds(tuple(counting.columns.outcome)), 0
+    bad, total, first = BadRows(), counting.kinds(), 0
     for frame in _frames(counting, part):
         table = _PartTable(part.as_posix(), frame, part, counting.header, first)
         first += len(frame)
@@ -192,8 +209,7 @@ def count_part(counting: Counting, part: Path) -> Arrays:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
         # Where a bad row is stays known, but not the rows themselves.
         bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
-    found, counts = total.sorted()
-    return {"part": np.array([str(part)]), "kinds": found, "counts": counts, **bad.told()}
+    return {"part": np.array([str(part)]), **total.sorted()._asdict(), **bad.told()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,14 +248,16 @@ def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int
         if bad.count:
             return None  # told of all parts together
         raise
-    numbers = np.empty((len(table), N_OWN + len(found.outcomes)))
+    numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(counting.later)))
     kinds = numbers.view(np.int64)
     kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
     numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
-    places = (3, *range(N_OWN, numbers.shape[1]))
-    for place, values in zip(places, (found.rewards, *found.outcomes.values()), strict=True):
+    for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
+    if found.times:
+        numbers[:, -2] = np.where(np.isnan(found.times.times), np.nan, found.times.times + 0.0)
+        kinds[:, -1] = found.times.happened
     return kinds
 
 

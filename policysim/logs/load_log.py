@@ -23,6 +23,7 @@ from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
     Taken,
+    counted_parts,
     equal_propensities,
     estimate_propensities,
     observed_propensities,
@@ -131,18 +132,23 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         The numbers of the features that are declared by cuts.
     """
     kept = decisions.kept()
+    counts, parts = decisions.counts_of(kept), None
+    if decisions.propensities is None and counts is not None:
+        rows, parts, counts = counted_parts(decisions.actions[kept], counts, decisions.names)
+        kept = kept[rows]
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()
     if propensities is None:
-        propensities = _estimated(source.space, records[kept], actions, decisions.names)
+        patients, groups = _distinct_patients(source.space, records[kept])
+        propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
     rewards, observed = decisions.rewards[kept], None
     censored: tuple[CensoredArm, ...] = ()
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
     if source.follow_up and decisions.times:
-        rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names)
+        rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names, counts)
         outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
-        data=LoggedData(actions, rewards, propensities, decisions.names, observed, decisions.counts_of(kept)),
+        data=LoggedData(actions, rewards, propensities, decisions.names, observed, counts),
         records=records[kept],
         space=source.space,
         missing=decisions.missing_by_action(),
@@ -177,12 +183,11 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
     return index
 
 
-def _estimated(space: RecordSpace, records: IntArray, actions: IntArray, names: tuple[str, ...]) -> FloatArray:
-    """Propensities from the declared features, a column of 0 and 1 for each level."""
+def _distinct_patients(space: RecordSpace, records: IntArray) -> tuple[FloatArray, IntArray]:
+    """The records that occur, a column of 0 and 1 for each level of each feature, and which of them each row has."""
     occurring, groups = np.unique(records, return_inverse=True)
     levels = zip(space.codes(occurring).T, space.shape, strict=True)
-    covariates = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
-    return estimate_propensities(covariates, groups, actions, names)
+    return np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64), groups
 
 
 # For a standard error.

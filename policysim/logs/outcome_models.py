@@ -109,7 +109,8 @@ def fit_outcome_model(
         else:
             weighted = each[rows] if (each[rows] != 1).any() else None
             if name == LINEAR and counts is not None:
-                regressions.append(_fit_counted_ridge(scaled[rows], own, counts[rows]))
+                each_patient = None if weights is None else weights[rows]
+                regressions.append(_fit_counted_ridge(scaled[rows], own, counts[rows], each_patient))
             else:
                 regressions.append(_fit(name, scaled[rows], own, weighted, seed))
     return OutcomeModel(centre, spread, tuple(regressions))
@@ -148,22 +149,26 @@ def _fit(
 
 
 def _fit_counted_ridge(
-    covariates: FloatArray, rewards: FloatArray, counts: IntArray
+    covariates: FloatArray, rewards: FloatArray, counts: IntArray, weights: FloatArray | None
 ) -> Callable[[FloatArray], FloatArray]:
     """As `RidgeCV` on all the rows that were counted; to leave one out is not to leave out all that equal it.
 
-    With A = X'CX + penalty, X centred and C the counts, a row has leverage h = 1 / n + x'A^-1 x, and its residual
-    without it is (r - fitted) / (1 - h) (Golub, Heath & Wahba 1979).
+    With A = X'CWX + penalty, X centred, C the counts and W the weights of one patient each, a patient has leverage
+    h = w (1 / sum CW + x'A^-1 x), and the residual without the patient is (r - fitted) / (1 - h) (Golub, Heath & Wahba
+    1979), whose square counts w times.
     """
-    n, centre = counts.sum(), averaged(covariates, counts)
-    mean, apart = float(averaged(rewards, counts)), covariates - centre
-    gram, right = (apart.T * counts) @ apart, (apart.T * counts) @ (rewards - mean)
+    weight = np.ones(len(rewards)) if weights is None else weights
+    each = counts * weight
+    total, centre = each.sum(), each @ covariates / each.sum()
+    mean, apart = float(each @ rewards / total), covariates - centre
+    gram, right = (apart.T * each) @ apart, (apart.T * each) @ (rewards - mean)
     values, vectors = np.linalg.eigh(gram)
     turned = apart @ vectors
     inverses = 1 / (np.maximum(values, 0)[:, None] + np.array(PENALTIES))
     found = inverses * (vectors.T @ right)[:, None]
-    left_out = (rewards[:, None] - mean - turned @ found) / (1 - 1 / n - (turned * turned) @ inverses)
-    slopes = vectors @ found[:, int(np.argmin(counts @ (left_out * left_out)))]
+    leverage = weight[:, None] * (1 / total + (turned * turned) @ inverses)
+    left_out = (rewards[:, None] - mean - turned @ found) / (1 - leverage)
+    slopes = vectors @ found[:, int(np.argmin(each @ (left_out * left_out)))]
     return lambda rows: mean + (rows - centre) @ slopes
 
 

@@ -162,6 +162,7 @@ def _check_range(
 
 
 FOLDS = 5
+ONE_TREATMENT = 'propensity = "estimate" needs at least two treatments that occur'
 
 
 def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray:
@@ -206,7 +207,13 @@ def observed_propensities(
 
 
 def estimate_propensities(
-    covariates: FloatArray, groups: IntArray, actions: IntArray, names: Sequence[str]
+    covariates: FloatArray,
+    groups: IntArray,
+    actions: IntArray,
+    names: Sequence[str],
+    *,
+    counts: IntArray | None = None,
+    parts: IntArray | None = None,
 ) -> FloatArray:
     """The probability of each row's treatment, by multinomial logistic regression, cross-fitted over five parts.
 
@@ -223,6 +230,8 @@ def estimate_propensities(
         Positions in `names`.
     names : sequence of str
         For messages.
+    counts, parts : array, (n_rows,), optional
+        How many patients each row stands for, and its part, from `counted_parts`.
 
     Returns
     -------
@@ -244,21 +253,22 @@ def estimate_propensities(
     Rosenbaum & Rubin (1983), The central role of the propensity score in observational studies for causal effects.
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     """
-    folds = _folds(actions, names)
+    folds = _folds(actions, names) if parts is None else parts
     centre, spread = covariates.mean(axis=0), covariates.std(axis=0)
     varies = spread > 10 * ROUNDING * np.abs(centre)  # not rounding of a constant column
     scaled: FloatArray = (covariates - centre) / np.where(varies, spread, 1)
     found = np.full(len(actions), np.nan)
     for fold in range(int(folds.max()) + 1):
         rest, part = folds != fold, np.flatnonzero(folds == fold)
-        present, table = _fit_and_predict(scaled, groups[rest], actions[rest], np.unique(groups[part]))
+        each = None if counts is None else counts[rest]
+        present, table = _fit_and_predict(scaled, groups[rest], actions[rest], each, np.unique(groups[part]))
         rows = np.searchsorted(np.unique(groups[part]), groups[part])
         found[part] = table[rows, np.searchsorted(present, actions[part])]
     return found
 
 
 def _fit_and_predict(
-    covariates: FloatArray, groups: IntArray, actions: IntArray, wanted: IntArray
+    covariates: FloatArray, groups: IntArray, actions: IntArray, counts: IntArray | None, wanted: IntArray
 ) -> tuple[IntArray, FloatArray]:
     """The treatments that occur, and their probabilities for the wanted groups, (m, k'); equal rows count once."""
     with optional():
@@ -266,9 +276,9 @@ def _fit_and_predict(
 
     present = np.unique(actions)
     width = int(present.max()) + 1
-    cells, counts = np.unique(groups * width + actions, return_counts=True)
+    cells, places = np.unique(groups * width + actions, return_inverse=True)
     model = LogisticRegression(max_iter=10_000)
-    model.fit(covariates[cells // width], cells % width, sample_weight=counts)
+    model.fit(covariates[cells // width], cells % width, sample_weight=counted(places, counts, len(cells)))
     return present, np.asarray(model.predict_proba(covariates[wanted]))
 
 
@@ -279,9 +289,35 @@ def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
     if alone:
         raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
-        raise DataError('propensity = "estimate" needs at least two treatments that occur')
+        raise DataError(ONE_TREATMENT)
     folds = np.empty(len(actions), dtype=np.intp)
     rng = np.random.default_rng(0)
     for action in np.flatnonzero(sizes):
         folds[actions == action] = rng.permutation(int(sizes[action])) % FOLDS
     return folds
+
+
+def counted_parts(actions: IntArray, counts: IntArray, names: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows that stand for so many patients each, divided among the parts: each patient falls into one by chance.
+
+    Returns
+    -------
+    rows, parts, counts : array, (m,)
+        Which row each was, its part, and how many patients of the row are in it. The same in every run.
+
+    Raises
+    ------
+    DataError
+        For a treatment all of whose patients are in one part: no model can be fitted without it.
+    """
+    dealt = np.random.default_rng(0).multinomial(counts, np.full(FOLDS, 1 / FOLDS))
+    for action in np.unique(actions):
+        sizes = dealt[actions == action].sum(axis=0)
+        if np.count_nonzero(sizes) == 1:
+            raise DataError(
+                f'propensity = "estimate" needs more patients of each treatment, {names[action]} has {sizes.sum()}'
+            )
+    if len(np.unique(actions)) < 2:
+        raise DataError(ONE_TREATMENT)
+    rows, parts = np.nonzero(dealt)
+    return rows, parts, dealt[rows, parts]

@@ -18,11 +18,14 @@ from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
 from policysim.logs.kinds import Kinds
+from policysim.logs.learners import fit_to_log
 from policysim.logs.load_log import load_log
-from policysim.logs.log_source import OUTCOME_MODELS, FollowUp
+from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.question import OutputError
 from policysim.question.protocol import UsageError
 from policysim.study.study_file import load_study
+from policysim.study.study_problem import indicators
+from policysim.trials.arms import arms_of
 
 FRAME = log_rows()
 
@@ -219,7 +222,8 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
 
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(kinds, "MOST_KINDS", 20)
+    for name in ("MOST_KINDS", "WHOLE_KINDS", "FEW_KINDS"):
+        monkeypatch.setattr(kinds, name, 20)
     with pytest.raises(
         DataError, match=r"more than 20 kinds of patients; .*: record \d+, treatment 3, propensity 4, utility"
     ):
@@ -236,8 +240,6 @@ def test_what_needs_rows_is_refused_before_anything_is_read(tmp_path):
     require_countable(source)
     for other, reason in (
         (replace(source, files={"features": Path("a"), "actions": Path("b"), "outcomes": Path("c")}), "three files"),
-        (replace(source, follow_up=FollowUp("days", "death", 365.0)), "Kaplan and Meier"),
-        (replace(source, propensity="estimate"), "is fitted to rows"),
         (replace(source, treatments=()), r"\[data.treatments\] must declare"),
     ):
         with pytest.raises(UsageError, match=f"this log cannot be counted .*{reason}"):
@@ -283,3 +285,66 @@ def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch
     capsys.readouterr()
     assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
     assert "/3 files: is not the data of" in capsys.readouterr().err
+
+
+def with_rows(tmp_path, frame, text, n_parts=3):
+    """A study of rows in one file, the log of these rows, and their counts from so many files."""
+    study = write_parts(tmp_path, frame, n_parts)
+    study.write_text(
+        study.read_text().replace("outcome = { cured = 1.0 }\n", "").replace('propensity = "chance"', text)
+    )
+    source = load_study(study).log
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return source, load_log(replace(source, files={TABLE: tmp_path / "rows.csv"})), count_log(source, Workers())
+
+
+def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = FRAME.assign(days=rng.integers(1, 60, len(FRAME)), died=rng.integers(2, size=len(FRAME)))
+    frame.loc[::50, "days"] = np.nan
+    text = 'propensity = "chance"\ntime = "days"\nevent = "died"\nhorizon = 45'
+    source, rows, log = with_rows(tmp_path, frame, text)
+    assert len(log.data.rewards) < len(rows.data.rewards)
+    assert log.censored == rows.censored
+    assert log.missing == rows.missing
+    mine, theirs = arms_of(log, source), arms_of(rows, source)
+    numbers = ["rows", "missing", "mean", "low", "high"]
+    assert mine[numbers].to_numpy(dtype=float) == pytest.approx(theirs[numbers].to_numpy(dtype=float), rel=1e-12)
+    # Outcome models see what is known of each patient, with its weight.
+    for model in ("linear", "logistic"):
+        everyone = indicators(rows.space, np.arange(rows.space.size))
+        fitted = [
+            fit_to_log(model, indicators(each.space, each.records), each.data).predict(everyone) for each in (log, rows)
+        ]
+        assert fitted[0] == pytest.approx(fitted[1], rel=1e-4 if model == "logistic" else 1e-9)
+
+
+def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):
+    frame = log_rows(4000)
+    text = 'propensity = "estimate"\noutcome = { cured = 1.0 }'
+    _, rows, log = with_rows(tmp_path / "three", frame, text)
+    assert bits(with_rows(tmp_path / "seven", frame, text, 7)[2]) == bits(log)
+    assert log.data.n_patients == rows.data.n_patients
+    found = []
+    for each in (log, rows):
+        counts = np.ones(each.data.n_rows) if each.data.counts is None else each.data.counts
+        cells = each.records * 3 + each.data.actions
+        totals = np.bincount(cells, counts, 54)
+        known = totals >= 20
+        found.append((np.bincount(cells, counts * each.data.propensities, 54) / np.maximum(totals, 1))[known])
+    # Both are means over the models of five parts, that others share by another draw: a fifth of the patients moves a
+    # share p of n by about sqrt(p (1 - p) / n), here below 0.03.
+    assert found[0] == pytest.approx(found[1], abs=0.03)
+
+
+def test_a_treatment_of_one_patient_has_no_estimated_propensity(tmp_path):
+    frame = FRAME.copy()
+    frame.loc[frame["arm"] == "pill", "arm"] = "wait"
+    frame.loc[frame.index[frame["cured"].notna()][0], "arm"] = "pill"
+    study = write_parts(tmp_path, frame, 2, propensity="estimate")
+    with pytest.raises(DataError, match="needs more patients of each treatment, pill has 1"):
+        count_log(load_study(study).log, Workers())
+    frame["arm"] = "wait"
+    study = write_parts(tmp_path / "one", frame, 2, propensity="estimate")
+    with pytest.raises(DataError, match="at least two treatments that occur"):
+        count_log(load_study(study).log, Workers())
