@@ -68,15 +68,15 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             lambda now: words.events(now["extra_deaths"], count, sign=True),
         ),
         "worse_than_untreated": (
-            "of 1,000 would score higher untreated (side effects, costs counted)",
+            "of 1,000 would score higher untreated, by however little",
             lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
-            "of 100 guesses at which of two patients got this treatment can be right",
+            "times of 100 at most, an observer can tell which of two patients got a treatment; by a coin toss, 50",
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (
-            "of the benefit of the best treatment for each is kept",
+            "of the benefit of choosing for each patient is kept",
             lambda now: words.percent(now["benefit_kept"]),
         ),
         "loss": ("in utility lost per patient", lambda now: words.rounded(now["loss"])),
@@ -89,10 +89,9 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 
 
 def scale(findings: Findings, study: ScenarioStudy) -> str:
-    """What 0 % and 100 % of the benefit are, and what utility weighs; only what is said in shares has the former."""
+    """Which way ε goes, what 0 % and 100 % of the benefit are where it is said in shares, and what utility weighs."""
     shares = (
-        "Benefit: 0\u00a0% = one treatment for all, 100\u00a0% = the best treatment for each patient, which hides "
-        "nothing. "
+        "Benefit: 0\u00a0% = one treatment for all, 100\u00a0% = the best for each patient. "
         if findings.gain.has_shares
         else ""
     )
@@ -102,12 +101,12 @@ def scale(findings: Findings, study: ScenarioStudy) -> str:
         if weight > 0 and (findings.deaths or name != DEATH)
     ]
     if not weights:
-        return shares.strip()
+        return f"Smaller ε: more private. {shares}".strip()
     most, least = max(weights, key=lambda each: each[0]), min(weights, key=lambda each: each[0])
     said = f"“{most[1]}” {words.plain(most[0])}"
     if least[0] < most[0]:
         said += f", “{least[1]}” {words.plain(least[0])}"
-    return f"{shares}Utility weighs outcomes: {said}."
+    return f"Smaller ε: more private. {shares}Utility weighs {said}."
 
 
 def titled(action: str, study: ScenarioStudy) -> str:
@@ -150,9 +149,17 @@ def _points(
     who = who_dies(table, useful.policy, findings, study)
     costs = at + keeps + proven + Markup(" and costs {}.").format(lives(useful)) + (" " + who if who else "")
     if safest.name == useful.policy:
-        return [Point(f"Fewest deaths, and {lead.lower()}", costs), Point("One for all", everybody(fixed)), *learns]
+        return [
+            Point(f"Private, with the fewest deaths, and {lead.lower()}", costs),
+            Point("One for all", everybody(fixed)),
+            *learns,
+        ]
     fewest = everybody(safest) if safest.single else at + Markup("{}: {}.").format(safest.name, lives(safest))
-    return [Point("Fewest deaths", fewest), Point(lead if not who else f"{lead}, and who pays", costs), *learns]
+    return [
+        Point("Private, with the fewest deaths", fewest),
+        Point(lead if not who else f"{lead}, and who pays", costs),
+        *learns,
+    ]
 
 
 # What one treatment for all does for privacy; what decides who may get it is public.
@@ -163,10 +170,10 @@ def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Mark
     """After what is kept: what is proven that none keeps more than; empty where nothing is, or no more than all."""
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
-        return Markup(" (proven: none keeps more)")
+        return Markup(" (proven: no private choice keeps more)")
     if not most < 1 or words.percent_1_up(most) == words.percent_1_up(1.0):
         return Markup("")
-    return Markup(" (proven: none keeps more than {})").format(shown.percent_1_up(most))
+    return Markup(" (proven: no private choice keeps more than {})").format(shown.percent_1_up(most))
 
 
 def _learns(found: Beliefs | None) -> list[Point]:
@@ -180,7 +187,7 @@ def _learns(found: Beliefs | None) -> list[Point]:
         shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
     )
     said = Markup(
-        "Whoever sees {}, chosen by {}, can take {} of 100 such patients to be “{}”; before, {}. No hidden feature "
-        "is given away more."
-    ).format(most.seen, found.policy, after, most.words, before)
+        "Of 100 patients to whom {} gives {}, {} are “{}”; of 100 of all patients, {}. Of what is hidden, this is "
+        "given away most."
+    ).format(found.policy, most.seen, after, most.words, before)
     return [Point("What an observer learns", said)]
