@@ -16,7 +16,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
 from policysim.question import words
-from policysim.question.shown import events, more_events, percent, plain, rounded_up
+from policysim.question.shown import more_events, percent, plain, rounded_up
 from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
 
 
@@ -82,8 +82,8 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
         return said + "."
     kept = float(worst["benefit_kept"])
     keeps = Markup("") if math.isnan(kept) else Markup(", where it keeps {}").format(percent(kept))
-    return said + Markup(", at the price of up to {} extra deaths per {:,} (at ε = {}{}).").format(
-        events(float(worst["extra_deaths"]), findings.count), findings.count, plain(float(worst["epsilon"])), keeps
+    return said + Markup(", at the price of up to {} more deaths per {:,} (at ε = {}{}).").format(
+        words.events(beyond, findings.count), findings.count, plain(float(worst["epsilon"])), keeps
     )
 
 

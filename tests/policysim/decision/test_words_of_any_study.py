@@ -17,6 +17,7 @@ from policysim.decision.decision_drawings import groups_drawing, icons_drawing
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.findings import PolicyRow
 from policysim.decision.headings import headings
+from policysim.decision.over_epsilon import flat_sentence
 from policysim.decision.robustness import Robustness, how_drawn
 from policysim.question.protocol import SILENT
 
@@ -62,7 +63,7 @@ def test_without_shares_none_is_said_of_what_the_optimum_keeps(tmp_path):
     study = re.sub(r"policies = .*", 'policies = ["optimal"]', STUDY).replace("4.0]", "4.0, 8.0, 16.0]")
     made = answer(tmp_path, study, LITTLE)
     said = readable(page(made)["flat"])
-    assert "extra deaths" in said
+    assert "more deaths" in said
     assert not page(made)["findings"].gain.has_shares
     assert "–" not in said
     assert "keeps" not in said
@@ -192,3 +193,17 @@ def test_a_treatment_that_nobody_may_have_leaves_the_page_whole(tmp_path):
     said = [*values["brief"].points, *vars(values["headings"]).values(), *made.sentences, made.headline]
     assert not any("pill" in str(text) for text in said)
     assert drawing(made, "action-probabilities").at("page").axes
+
+
+def test_what_it_costs_to_treat_patients_differently_is_against_one_treatment_for_all(made):
+    found, mine = page(made)["findings"], PolicyRow("optimal", 0.1, 0.0, 0.0, 1.0, 1.0, 1.0)
+    # One treatment for all saves lives against the best treatment for each: 0 extra deaths are 40 more.
+    deaths = {"best-fixed": [-0.0004] * 3, "optimal": [-0.0004, -0.0001, 0.0]}
+    values = {"best-fixed": [1.0] * 3, "optimal": [1.0, 1.2, 1.3]}
+    table = pd.DataFrame(
+        row(name, value=values[name][place], extra_deaths=deaths[name][place], benefit_kept=0.5) | {"epsilon": epsilon}
+        for name in deaths
+        for place, epsilon in enumerate((0.5, 1.0, 4.0))
+    )
+    said = readable(flat_sentence(table, replace(found, rows=[mine])))
+    assert said.endswith("at the price of up to 40 more deaths per 100,000 (at ε = 4, where it keeps 50 %).")

@@ -48,6 +48,34 @@ def compare(folder, capsys, *options):
     return code, capsys.readouterr()
 
 
+def test_an_arm_that_no_patient_got_is_refused_in_one_line_and_nothing_is_written(folder, capsys):
+    text = """\
+[data]
+file = "trial.csv"
+treatment = "arm"
+propensity = "equal"
+outcome = { success = 1.0 }
+range = [0, 1]
+
+[data.treatments]
+0 = "none"
+1 = "pill"
+2 = "drip"
+
+[data.features]
+sex = { levels = [0, 1] }
+"""
+    (folder / "trial.toml").write_text(text, encoding="utf-8")
+    code, printed = compare(folder, capsys)
+    assert code == 3
+    assert printed.err == (
+        "policysim: each treatment needs at least 10 patients with an outcome, drip has 0: leave it out of "
+        "[data.treatments] and of the log.\n"
+    )
+    assert printed.out == ""
+    assert not (folder / "out").exists()
+
+
 @pytest.mark.usefixtures("blank_drawings")
 def test_unread_guesses_are_said_first_on_screen_and_page_and_in_json(folder, capsys):
     assert main(["init", str(folder / "trial.csv")]) == 0
