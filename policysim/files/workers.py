@@ -135,7 +135,7 @@ def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterato
     while missing:
         before = len(missing)
         with _pool(n_processes) as pool:
-            for part, arrays in _as_completed(pool, work, missing, 2 * n_processes):
+            for part, arrays in _as_completed(pool, work, tuple(missing), 2 * n_processes):
                 missing.remove(part)
                 yield part, arrays
         attempts = attempts + 1 if len(missing) == before else 1

@@ -14,7 +14,7 @@ import pytest
 from parts_work import always_die, count_and_tell, die_at, is_alive, log_rows, stop_at, told_of, working, write_parts
 
 from policysim.cli.main import main
-from policysim.files import cluster
+from policysim.files import cluster, workers
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import check_versions
 from policysim.files.workers import Workers
@@ -67,6 +67,19 @@ def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, 
     assert sorted(times) == [f"{number:04}.csv" for number in range(N_PARTS)]
     # At most four are under way with two processes.
     assert sum(times.values()) <= N_PARTS + 4
+
+
+def test_processes_are_started_once(source, counting, here, monkeypatch):
+    started = []
+
+    def pool(n_processes):
+        started.append(n_processes)
+        return one_pool(n_processes)
+
+    one_pool = workers._pool
+    monkeypatch.setattr(workers, "_pool", pool)
+    assert total(Workers(2), working(count_part, counting), source) == here
+    assert started == [2]
 
 
 def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
