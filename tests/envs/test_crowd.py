@@ -77,7 +77,7 @@ def treated(by_hand, patients, rng, days=DAYS, ward=None):
     ward, tally = ward or days_of(by_hand), Tally.of(by_hand.scenario)
     crowd = ward.cells.crowd(Crowd.admitted(by_hand.scenario, patients, rng))
     for day, table in enumerate(policies_of(by_hand)[:days], 1):
-        crowd = ward.day(enumerate(crowd.shared(ward.cells.table(table), rng)), tally, rng, last=day == DAYS)
+        crowd = ward.day(enumerate(crowd.shared(ward.cells.table(table), rng)), tally, rng, last=day == by_hand.days)
         assert tally.ended + crowd.size == patients  # nobody is lost, and nobody comes twice
         assert (crowd.counts >= 0).all()
     return crowd, tally
@@ -223,7 +223,9 @@ def test_counting_together_who_is_not_alike_would_be_noticed(alike, too_far, mon
 
 
 def moments(by_hand):
-    """E[return^k], k = 0 to 4, over all days under the policies of the tests, by hand: every evening, event and death.
+    """E[return^k], k = 0 to 4, (5, n_records), over all days under the policies of the tests, by hand.
+
+    Every evening, event and death.
 
     Backwards: (r + R)^k = sum over j of (k choose j) r^(k - j) R^j, with r and R independent given the evening (Sobel
     1982, The variance of discounted Markov decision processes, for k = 2).
@@ -237,7 +239,7 @@ def moments(by_hand):
         for record, values in enumerate(by_hand.records()):
             # What follows an evening on which nobody has died, (5, 2^n); the first is that of full recovery.
             onward = later[:, by_hand.among(values)] @ by_hand.night(values).T
-            follows = np.where(np.arange(5)[:, None] == 0, 1.0, 0.0 if day == DAYS else onward)
+            follows = np.where(np.arange(5)[:, None] == 0, 1.0, 0.0 if day == by_hand.days else onward)
             follows[1:, 0] = 0.0 if by_hand.flags else follows[1:, 0]
             over = np.zeros_like(follows)
             over[0] = 1.0
@@ -259,7 +261,7 @@ def moments(by_hand):
                             terms = [math.comb(k, j) * reward ** (k - j) * after[j] for j in range(k + 1)]
                             found[k, record] += probability @ np.sum(terms, axis=0)
         later = found
-    return later @ envs.prior(scenario)
+    return later
 
 
 def central(raw):
@@ -275,7 +277,7 @@ RUNS, PATIENTS = 160, 2_000
 @pytest.fixture(scope="module", params=["chain", "events", "fixed-hazard", "hazards-alone"])
 def small(request, tmp_path_factory):
     by_hand = ByHand(scenario(request.param, tmp_path_factory.mktemp("small")), DAYS)
-    return by_hand, central(moments(by_hand))
+    return by_hand, central(moments(by_hand) @ envs.prior(by_hand.scenario))
 
 
 def tallies(by_hand, runs=RUNS):
@@ -314,10 +316,184 @@ def test_returns_that_do_not_go_with_who_leaves_would_be_noticed(chain, monkeypa
         left.returns[...] = 0
         return cells, left
 
-    mean, variance, _ = central(moments(chain))
+    mean, variance, _ = central(moments(chain) @ envs.prior(chain.scenario))
     monkeypatch.setattr(Crowd, "leave", forgetful)
     found = tallies(chain, runs=60)
     assert abs(np.mean([tally.mean for tally in found]) - mean) > 5 * math.sqrt(variance / PATIENTS / 60)
+
+
+# Little enough for every outcome of two patients over two days: nobody has a cough but from a night.
+TINY = """\
+title = "Two days"
+[features]
+fever = {}
+cough = {}
+
+[[rules]]
+set = { fever = 0.5, cough = 0.4, death = 0.2 }
+[natural_clearing]
+fever = 0.3
+cough = 0.6
+[onset]
+cough = 0.75
+[treatments.none]
+[treatments.pill]
+cost = 0.7
+clears = { fever = 0.4 }
+contraindicated = [{ cough = 1 }]
+[death]
+baseline = 0.5
+hazard = { fever = 1.0, cough = 0.5 }
+[weights]
+fever = 1.0
+cough = 0.6
+death = 2.0
+"""
+
+
+class Script:
+    """A generator whose numbers are told beforehand: of each, which of the possible ones, and the first after those.
+
+    It keeps how likely all of them together were, and how many were possible of each.
+    """
+
+    def __init__(self, places):
+        self.places, self.possible, self.probability = list(places), [], 1.0
+
+    def binomial(self, n, p):
+        pairs = zip(*(each.ravel() for each in np.broadcast_arrays(n, p)), strict=True)
+        return np.array([self.number(int(n), float(p)) for n, p in pairs], dtype=np.int64)
+
+    def number(self, n, p):
+        chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+        possible, at = [k for k in range(n + 1) if chances[k] > 0], len(self.possible)
+        if at == len(self.places):
+            self.places.append(0)
+        self.possible.append(len(possible))
+        self.probability *= chances[possible[self.places[at]]]
+        return possible[self.places[at]]
+
+
+def every_outcome(run):
+    """All that can come of a function of a generator, each with its probability."""
+    places = []
+    while True:
+        script = Script(places)
+        found = run(script)
+        yield script.probability, found
+        places = script.places
+        while places and places[-1] == script.possible[len(places) - 1] - 1:
+            places.pop()
+        if not places:
+            return
+        places[-1] += 1
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny") / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    return ByHand(envs.load_scenario(path), 2)
+
+
+def two_patients(by_hand):
+    """Mean and variance of the mean return of two with fever, by the counts; E[standard error^2]; and how many ways."""
+    ward, record = days_of(by_hand), by_hand.scenario.space.record({"fever": 1})
+
+    def run(rng):
+        tally, crowd = Tally.of(by_hand.scenario), Crowd.empty(by_hand.scenario.space.shape)
+        crowd.counts[record] = 2
+        crowd = ward.cells.crowd(crowd)
+        for day, table in enumerate(policies_of(by_hand), 1):
+            parts = crowd.shared(ward.cells.table(table), rng)
+            crowd = ward.day(enumerate(parts), tally, rng, last=day == by_hand.days)
+        return tally.mean, tally.variance / tally.ended
+
+    chances, found = zip(*every_outcome(run), strict=True)
+    (means, squares), chances = np.array(found).T, np.array(chances)
+    assert chances.sum() == pytest.approx(1, rel=1e-12)
+    mean = chances @ means
+    return mean, chances @ (means - mean) ** 2, chances @ squares, len(means)
+
+
+def test_over_every_outcome_the_standard_error_is_honest(tiny):
+    """No chance is left: E[standard error^2] is the variance of the mean return, and both are those of single patients.
+
+    Over two days and a night, with patients who meet after they were treated differently.
+    """
+    mean, variance, reported, ways = two_patients(tiny)
+    wanted, own, _ = central(moments(tiny)[:, tiny.scenario.space.record({"fever": 1})])
+    assert mean == pytest.approx(wanted, rel=1e-12)
+    assert variance == pytest.approx(own / 2, rel=1e-12)
+    assert reported == pytest.approx(variance, rel=1e-12)
+    assert ways > 500  # so many that chance would not do
+
+
+def no_difference_of_means(monkeypatch):
+    """Where patients meet, how far apart their means are is forgotten."""
+
+    def enter(self, where, others, enter=Crowd.enter):
+        counts = self.counts[where].copy()
+        theirs = np.array(others.returns[1:]), np.array(self.returns[1:, where])
+        enter(self, where, others)
+        if len(self.returns):
+            self.returns[1, where] = (counts * theirs[1][0] + others.counts * theirs[0][0]) / self.counts[where]
+
+    monkeypatch.setattr(Crowd, "enter", enter)
+
+
+def no_mean_square(monkeypatch):
+    """All of a cell are taken to have got what they have got on average."""
+
+    def end(self, crowd):
+        self.ended += crowd.size
+        self.returns += [crowd.counts @ crowd.returns[0], crowd.counts @ crowd.returns[0] ** 2]
+
+    monkeypatch.setattr(Tally, "end", end)
+
+
+def no_covariance_of_days(monkeypatch):
+    """Each day's return is squared alone."""
+
+    def day(self, treated, tally, rng, *, last, day=CountedDays.day):
+        evening = day(self, treated, tally, rng, last=last)
+        if not last:
+            mean, square = evening.returns if len(evening.returns) else np.zeros((2, evening.counts.size))
+            tally.returns += [evening.counts @ mean, evening.counts @ (square + mean**2)]
+            evening.returns[...] = 0
+        return evening
+
+    monkeypatch.setattr(CountedDays, "day", day)
+
+
+def no_lost_degree(monkeypatch):
+    """The mean is taken to be known: n instead of n - 1."""
+    variance = Tally.variance.fget
+    monkeypatch.setattr(Tally, "variance", property(lambda self: variance(self) * (self.ended - 1) / self.ended))
+
+
+def only_what_is_counted(monkeypatch):
+    """Outcomes are taken to be independent of each other: each adds its weight squared times the variance of its count."""
+
+    def variance(self):
+        shares = self.happened.sum(axis=0) / self.ended
+        return float(np.array([1.0, 0.6, 2.0]) ** 2 @ (shares * np.maximum(1 - shares, 0)))
+
+    monkeypatch.setattr(Tally, "variance", property(variance))
+
+
+MISTAKES = [no_difference_of_means, no_mean_square, no_covariance_of_days, no_lost_degree, only_what_is_counted]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_standard_error_that_is_not_honest_would_be_noticed(tiny, mistake, monkeypatch):
+    """Planted mistakes that leave the mean as it is."""
+    mistake(monkeypatch)
+    mean, variance, reported, _ = two_patients(tiny)
+    wanted, own, _ = central(moments(tiny)[:, tiny.scenario.space.record({"fever": 1})])
+    assert mean == pytest.approx(wanted, rel=1e-12)
+    assert variance == pytest.approx(own / 2, rel=1e-12)
+    assert abs(reported / variance - 1) > 0.001  # and to 1e-12 if there is no mistake
 
 
 def test_where_patients_meet_their_returns_are_those_of_all_of_them():
