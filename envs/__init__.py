@@ -7,7 +7,7 @@ treatment_effects    what each treatment does to each record: its rules applied,
 hazard         what is left after treatment makes death and other events more likely
 treatment_response   outcome probabilities for each record and treatment, and a day of treatment with the night after it
 dynamics, backup     such a day simulated, and averaged over exactly (flag_products: matrices of independent flags)
-crowd, crowd_days    many patients as counts, and what becomes of them day by day
+crowd, crowd_days    many patients as counts, and what becomes of them day by day (alike: who is counted together)
 utility        what an outcome is worth, and the reward of the environments
 stay           who comes, and a stay from admission to its end, for both environments
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many

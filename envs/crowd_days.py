@@ -1,4 +1,4 @@
-"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell.
+"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell (`envs.alike`).
 
 Treatment by treatment, flag by flag, event by event, death, and the flags of the night: each takes a binomial number of
 patients out of each cell of a crowd. What a flag was in the morning is forgotten as soon as nothing that follows reads
@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.alike import Cells
 from envs.cohort import FloatArray
 from envs.crowd import CountArray, Crowd, Tally
 from envs.flag_products import sum_over_flags
+from envs.hazard import Hazard
 from envs.records import IntArray
 from envs.scenario import DEATH
 from envs.treatment_effects import forbidden, treatment_costs
@@ -32,7 +34,7 @@ Morning = tuple[tuple[int, int], ...]
 
 
 class CountedDays:
-    """Days and nights of a crowd over the grid of records.
+    """Days and nights of a crowd.
 
     Parameters
     ----------
@@ -40,29 +42,39 @@ class CountedDays:
         The numbers of a day.
     utility : Utility
         What is paid.
+    tables : sequence of array, (n_records or more, k), optional
+        What else is read of a patient, one row a record: how treatments are chosen.
+
+    Attributes
+    ----------
+    cells : Cells
+        Those of the crowds.
     """
 
-    def __init__(self, course: Course, utility: Utility) -> None:
+    def __init__(self, course: Course, utility: Utility, tables: Sequence[NDArray[Any]] = ()) -> None:
         scenario, response = course.scenario, course.response
-        self._scenario, self._shape = scenario, scenario.space.shape
-        self._forbidden = [forbidden(scenario, action) for action in scenario.actions]
-        self._axes = [scenario.space.axis(flag) for flag in scenario.transient]
-        self._costs = treatment_costs(scenario, utility.costs)
-        self._presence = response.presence
-        self._hazards = [
-            [response.hazard(name, action) for name in (*scenario.events, DEATH)]
-            for action in range(len(scenario.actions))
-        ]
+        space, actions = scenario.space, range(len(scenario.actions))
+        masks = [forbidden(scenario, name) for name in scenario.actions]
+        costs = treatment_costs(scenario, utility.costs)
+        hazards = [[response.hazard(name, action) for name in (*scenario.events, DEATH)] for action in actions]
+        read = [*masks, *costs, *course.onset, *(grid for row in response.presence for grid in row)]
+        read += [grid for row in hazards for each in row for grid in (each.level, each.slope)]
+        self.cells = Cells.of(space, [space.axis(flag) for flag in scenario.transient], read, tables)
+        self._scenario, self._shape, over = scenario, self.cells.shape, self.cells.grid
+        self._axes = range(len(scenario.transient))
+        self._forbidden, self._costs = [over(mask) for mask in masks], [over(cost) for cost in costs]
+        self._presence = [[over(grid) for grid in row] for row in response.presence]
+        self._hazards = [[Hazard(over(each.level), over(each.slope), each.kappa) for each in row] for row in hazards]
         # The other way round than backwards in time: an onset looks at the evening, before anything appears.
         self._nights = [
-            (self._axes[flag], np.where(scenario.space.along(scenario.transient[flag], [0, 1]) > 0, 0.0, onset))
+            (flag, over(np.where(space.along(scenario.transient[flag], [0, 1]) > 0, 0.0, onset)))
             for flag in reversed(course.night_order)
             if (onset := course.onset[flag]).any()
         ]
         if self._nights:
             self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
         self._read = self._read_by_others()
-        # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of records.
+        # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of cells.
         lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
         self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
         self._weights = utility.weight_vector(scenario.outcomes)
@@ -109,7 +121,7 @@ class CountedDays:
         mask = self._forbidden[action]
         wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
         if wrong.size:
-            who = self._scenario.space.describe(int(wrong[0]))
+            who = self._scenario.space.describe(int(self.cells.records[wrong[0]]))
             raise ValueError(f"{self._scenario.actions[action]} is contraindicated for [{who}], and is given to them.")
 
     def _survivors(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from envs.alike import Cells
 from envs.crowd import Crowd, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
@@ -90,14 +91,16 @@ def simulate(
     progress.expect(horizon)
     choosing, ward = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
     tally = Tally.of(study.scenario)
-    days = CountedDays(Course(ResponseModel(study.scenario), horizon), study.utility)
+    tables = [plan.classes[:, np.newaxis]] if isinstance(plan, OncePlan) else plan
+    days = CountedDays(Course(ResponseModel(study.scenario), horizon), study.utility, tables)
     crowd = Crowd.admitted(study.scenario, patients, ward)
     treat = partial(days.day, tally=tally, rng=ward)
     if isinstance(plan, OncePlan):
-        _follow(plan, crowd, treat, choosing, progress)
+        _follow(plan, crowd.shared(plan.probabilities, choosing), days.cells, treat, progress)
     else:
+        crowd = days.cells.crowd(crowd)
         for day, table in enumerate(plan, 1):
-            crowd = treat(enumerate(crowd.shared(table, choosing)), last=day == horizon)
+            crowd = treat(enumerate(crowd.shared(days.cells.table(table), choosing)), last=day == horizon)
             progress.advance()
     return Simulated.of(study, tally, exact, horizon)
 
@@ -109,12 +112,12 @@ def require_two(patients: int) -> None:
 
 
 def _follow(
-    plan: OncePlan, crowd: Crowd, treat: Callable[..., Crowd], choosing: np.random.Generator, progress: Progress
+    plan: OncePlan, chosen: Iterable[Crowd], cells: Cells, treat: Callable[..., Crowd], progress: Progress
 ) -> None:
-    """Draw a schedule for everybody, and treat by it to the end."""
+    """Treat those who have drawn each schedule by it to the end."""
     horizon = plan.schedules.shape[-1]
-    # Of each schedule, who has it: the records that have patients, and these.
-    groups = [(schedule, *_occupied(part)) for schedule, part in enumerate(crowd.shared(plan.probabilities, choosing))]
+    # Of each schedule, who has it: the cells that have patients, and these.
+    groups = [(schedule, *_occupied(cells.crowd(part))) for schedule, part in enumerate(chosen)]
     for day in range(horizon):
         # Schedules that agree from now on are one.
         alike: dict[bytes, list[tuple[int, IntArray, Crowd]]] = {}
@@ -122,21 +125,21 @@ def _follow(
             alike.setdefault(plan.schedules[..., group[0], day:].tobytes(), []).append(group)
         groups = []
         for same in alike.values():
-            everybody = Crowd.empty(crowd.shape, same[0][2])
+            everybody = Crowd.empty(cells.shape, same[0][2])
             for _, where, part in same:
                 everybody.enter(where, part)
-            evening = treat(_given(plan, everybody, same[0][0], day), last=day == horizon - 1)
+            evening = treat(_given(plan, everybody, cells, same[0][0], day), last=day == horizon - 1)
             groups.append((same[0][0], *_occupied(evening)))
         progress.advance()
 
 
-def _given(plan: OncePlan, crowd: Crowd, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
+def _given(plan: OncePlan, crowd: Crowd, cells: Cells, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
     """What those get on a day who have a schedule: everybody of a public class the same."""
     where = crowd.where
-    actions = plan.actions(where, np.full(len(where), schedule), day)
+    actions = plan.actions(cells.records[where], np.full(len(where), schedule), day)
     for action in np.unique(actions):
-        cells, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
-        part.enter(cells, crowd.taken(cells))
+        some, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
+        part.enter(some, crowd.taken(some))
         yield int(action), part
 
 
