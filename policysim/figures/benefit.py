@@ -123,7 +123,7 @@ def frontier(
     # The names are below each other; a column has its panels below each other too.
     height = max(4.7, 0.19 * rows["policy"].nunique() + 2.5)
     with canvas(
-        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
+        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _in_column(rows, panels)
     ) as made:
         axes = _grid(made, len(panels))
         labels = [
@@ -141,11 +141,16 @@ def _panel_of_column(rows: pd.DataFrame) -> float:
     return max(3.0, 0.31 * rows["policy"].nunique() + 1.4)
 
 
+def _in_column(rows: pd.DataFrame, panels: Sequence[Measure]) -> float:
+    """The height of all panels there; names of arms for all often have three lines."""
+    return _panel_of_column(rows) * len(panels) + (0.7 if panels[0].column == "difference" else 0.0)
+
+
 def _panels(rows: pd.DataFrame) -> list[Measure]:
     benefit = Measure("benefit_kept", "Benefit kept", "0 %: one treatment for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
         benefit = Measure(
-            "difference", "Against the best single arm", "mean outcome, minus that of the best single arm"
+            "difference", "Against one treatment for all", "mean outcome, minus that of one treatment for all"
         )
     elif rows["benefit_kept"].isna().all() and "loss" in rows:
         # Too little to say shares of it.
