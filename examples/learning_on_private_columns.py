@@ -351,8 +351,8 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
             "Private columns teach a classifier as well as the true data"
             if error <= NO_WORSE * best
             else "Private columns taken at their word mislead a classifier, unless what made them is corrected for",
-            f"{100 * error:.1f} points",
-            f"by which its predicted probabilities are off on average ({worst} private, ε = {experiment.epsilon:g}); "
+            f"{100 * error:.1f} percentage points",
+            f"by which the classifier's predicted probabilities are off on average ({worst} private, ε = {experiment.epsilon:g}); "
             f"{100 * best:.1f} on the true data",
         ),
         card=Curves(
@@ -404,27 +404,27 @@ def lead(experiment: Experiment, found: Scores, worst: str) -> Iterator[str]:
         yield f"Here yes, as on the true data: at ε = {at:g} its predictions are calibrated as well."
     else:
         yield (
-            "Not as on the true data: taken at their word, private columns teach it too little. It can if what made "
-            "the reports is corrected for, and how well depends on the columns and on ε."
+            "Taken at their word, private columns teach a classifier too little. Corrected for what made the reports, "
+            "they teach it more; how much depends on the columns and on ε."
         )
     for name in sorted(experiment.private, key=lambda name: -found.mean(name, REPORTS, "brier")):
         brier = {way: f"{found.mean(name, way, 'brier'):.4f}" for way in LINES}
         yield (
-            f"Private: {name}, ε = {at:g}. For patients whose record is known, the Brier score is {brier[REPORTS]} if "
-            f"reports are taken as true, {brier[CORRECTED]} if the channel is corrected for, {brier[TRUE]} on the true "
-            f"columns, {brier[LEFT_OUT]} with the columns left out, and {brier[CONSTANT]} for the same guess for all. "
+            f"Private: {name}, ε = {at:g}. The Brier score (low is good; of patients whose record is known) is "
+            f"{brier[REPORTS]} with reports as if true, {brier[CORRECTED]} corrected and {brier[TRUE]} on the true "
+            f"columns. It is {brier[LEFT_OUT]} without these columns, and {brier[CONSTANT]} for the same guess for all. "
             + advice(experiment, worth_it_from(experiment, found, name))
         )
     accuracy = {way: f"{100 * found.mean(worst, way, 'accuracy'):.1f} %" for way in LINES}
     yield (
-        f"Accuracy hides this: with {worst} private at ε = {at:g} it is {accuracy[REPORTS]} for reports as if true, "
-        f"{accuracy[CORRECTED]} corrected, {accuracy[TRUE]} on the true columns, and {accuracy[CONSTANT]} for a "
-        "forecast that foresees the outcome for nobody."
+        f"Accuracy hides this. With {worst} private at ε = {at:g} it is {accuracy[REPORTS]} with reports as if true, "
+        f"{accuracy[CORRECTED]} corrected and {accuracy[TRUE]} on the true columns; it is {accuracy[CONSTANT]} if the "
+        "outcome is forecast for nobody."
     )
     auc = {way: f"{found.mean(worst, way, 'auc', asked=REPORTED):.2f}" for way in LINES}
     yield (
-        f"Where only the report of a patient is known, the AUC is at most {auc[LIMIT]} however one trains "
-        f"({found.mean(worst, LIMIT, 'auc'):.2f} where the record is): {auc[REPORTS]} with reports as if true, "
+        f"If only a patient's report is known, the AUC is at most {auc[LIMIT]} however one trains "
+        f"({found.mean(worst, LIMIT, 'auc'):.2f} if the record is): {auc[REPORTS]} with reports as if true, "
         f"{auc[CORRECTED]} corrected. A classifier from true columns that is given reports is right for "
         f"{100 * found.mean(worst, TRUE, 'accuracy', asked=REPORTED):.0f} % of patients."
     )
@@ -529,7 +529,7 @@ def scores_drawing(name: str, private: str, table: pd.DataFrame) -> Described:
         f"Private: {private}. Error rate (1 − accuracy), area under the ROC curve, Brier score and expected "
         "calibration error against ε, a line for each way to train; on the left for patients whose record is known, "
         "on the right for patients of whom only a report is. Bands: 95 % intervals of the mean over the repeats. Low "
-        f"is good but for AUC; what is below {LEAST_SHOWN:g} is drawn there."
+        f"values are good, but high ones of the AUC; what is below {LEAST_SHOWN:g} is drawn there."
     )
     keys = ["asked", "score", "epsilon"]
     # What is drawn, column by column of the figure.

@@ -74,7 +74,7 @@ class BestFixed(Policy):
     label = "one for all (best-fixed)"
     gloss = "the best single treatment for all"
     words = "giving everybody the same one, that with the highest expected utility"
-    formula = "the action of highest expected utility"
+    formula = "max Σ prior(x) u(x, a) over a"
     look = Look("#555555", "s")
     row_wise = True  # reads means under the prior
     across_masks = True

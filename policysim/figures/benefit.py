@@ -131,9 +131,7 @@ def frontier(
     # The names are below each other; a column has its panels below each other too. As low as names allow: on a page
     # the figure stands on the first screen.
     height = max(3.75, 0.19 * rows["policy"].nunique() + 2.3)
-    with canvas(
-        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
-    ) as made:
+    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _in_column(rows, panels)) as made:
         axes = _grid(made, len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
@@ -150,11 +148,16 @@ def _panel_of_column(rows: pd.DataFrame) -> float:
     return max(3.0, 0.31 * rows["policy"].nunique() + 1.4)
 
 
+def _in_column(rows: pd.DataFrame, panels: Sequence[Measure]) -> float:
+    """The height of all panels there; names of arms for all often have three lines."""
+    return _panel_of_column(rows) * len(panels) + (0.7 if panels[0].column == "difference" else 0.0)
+
+
 def _panels(rows: pd.DataFrame, count: int | None) -> list[Measure]:
     benefit = Measure("benefit_kept", "Benefit kept", "0 %: one for all; 100 %: best for each")
     if rows["benefit_kept"].isna().all() and "difference" in rows:
         benefit = Measure(
-            "difference", "Against the best single arm", "mean outcome, minus that of the best single arm"
+            "difference", "Against one treatment for all", "mean outcome, minus that of one treatment for all"
         )
     elif rows["benefit_kept"].isna().all() and "loss" in rows:
         # Too little to say shares of it.

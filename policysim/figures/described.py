@@ -148,7 +148,8 @@ class Intervals:
         ticks = [0.0, *(ticks_within(1, 1.3 * largest) if 1.3 * largest >= 1 else ())]
         axes.set_xticks(ticks, [plain(tick) for tick in ticks])
         axes.xaxis.minorticks_off()
-        axes.set_xlim(-0.2, 1.4 * largest)
+        # Room for a star before the words at the right.
+        axes.set_xlim(-0.2, 2.5 * largest)
         axes.grid(axis="x")
         _head(axes, self.title, self.x_label, "")
 

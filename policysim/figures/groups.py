@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.markers import CARETLEFT, CARETRIGHT
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
 from policies.policy import Look
 from policies.reference import Greedy
@@ -35,7 +38,10 @@ ROW = {"page": (0.2, 0.33), "column": (0.19, 0.25), "slide": (0.2, 0.33)}
 # Features whose groups lose what everyone loses, to within this share of the largest loss, are told in words.
 FLAT = 0.02
 LOST = "utility lost per patient, against the best treatment for each"
-BAND = "Bars: 95 % intervals of the estimates (sampling error)."
+BAND = "Bars: 95\u00a0% intervals of the estimates (sampling error)."
+# An interval so many times as wide as the median one does not set the scale: it ends in an arrow.
+WIDE = 5
+GOES_ON = "An arrow at the edge: the interval goes on; its ends are among the numbers."
 
 
 @dataclass(frozen=True)
@@ -155,8 +161,8 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: 
     names = telling(rows, policies=policies)
     rows = rows[rows["policy"].isin(names)]
     order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
-    axis = "mean outcome, minus that of the best single treatment"
-    notes = (BAND, undrawn(every, names))
+    axis = "mean outcome, minus that of one treatment for all"
+    notes = (BAND, GOES_ON if reach(rows, "difference") else "", undrawn(every, names))
     title = f"Against one treatment for all, at ε = {plain(table['epsilon'].iloc[0])}"
     about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")))
     return _multiples(rows, names, order, about, size)
@@ -203,6 +209,7 @@ def _multiples(
         labels = _labels(made, order, rows)
     row = ROW[made.size][any("\n" in words for words in labels)]
     high = down * (0.62 + row * max(len(order), 2)) + 1.1
+    edges = reach(rows, about.column) if has_band(rows, about.column) else None
     with canvas(size, page=(wide, high), column=high + 0.4) as made:
         grid = list(made.figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for empty in grid[len(names) :]:
@@ -211,10 +218,12 @@ def _multiples(
         places = {key: place for place, key in enumerate(order)}
         for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
             look = as_dot(name, colours[name])
-            _panel(axes, rows[rows["policy"] == name], places, look, about)
+            _panel(axes, rows[rows["policy"] == name], places, look, about, edges)
             axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
             axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
             axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
+        if edges:
+            panels[0].set_xlim(edges)
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
         made.head(about.title)
         missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
@@ -227,8 +236,25 @@ def _multiples(
     return made.figure
 
 
+def reach(rows: pd.DataFrame, column: str) -> tuple[float, float] | None:
+    """The ends of the axis where single intervals are far wider than most; None where all are to be seen whole."""
+    low, high = rows[f"{column}_low"], rows[f"{column}_high"]
+    widths = high - low
+    wide = widths > WIDE * widths[widths > 0].median()
+    if not wide.any():
+        return None
+    ends = pd.concat([low[~wide], high[~wide], rows[column], pd.Series([0.0])]).dropna()
+    room = 0.05 * (ends.max() - ends.min())
+    return float(ends.min() - room), float(ends.max() + room)
+
+
 def _panel(
-    axes: Axes, rows: pd.DataFrame, places: Mapping[tuple[str, str], int], look: dict[str, Any], about: Multiples
+    axes: Axes,
+    rows: pd.DataFrame,
+    places: Mapping[tuple[str, str], int],
+    look: dict[str, Any],
+    about: Multiples,
+    edges: tuple[float, float] | None,
 ) -> None:
     """The dots of one policy, a row for each group."""
     keys = list(zip(rows["group"], rows["level"], strict=True))
@@ -242,8 +268,11 @@ def _panel(
         line = {"color": look["color"], "gid": look["gid"], "linestyle": "dashed", "linewidth": thin()}
         axes.axvline(float(everyone.iloc[0]), **line, zorder=1)
     if banded:
-        ends = (shown[f"{about.column}_low"], shown[f"{about.column}_high"])
-        axes.hlines(heights, *ends, color=look["color"], gid=look["gid"], linewidth=thin())
+        low, high = (shown[f"{about.column}_{end}"].to_numpy() for end in ("low", "high"))
+        if edges:
+            _arrows(axes, heights, (low, high), edges, look)
+            low, high = np.maximum(low, edges[0]), np.minimum(high, edges[1])
+        axes.hlines(heights, low, high, color=look["color"], gid=look["gid"], linewidth=thin())
     axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
     axes.plot(shown[about.column], heights, label=str(rows["policy"].iloc[0]), **look)
     worst = {} if banded else worst_groups(rows)
@@ -259,15 +288,35 @@ def _panel(
     axes.tick_params(axis="y", length=0)
 
 
+def _arrows(
+    axes: Axes,
+    heights: Sequence[int],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    edges: tuple[float, float],
+    look: dict[str, Any],
+) -> None:
+    """At the edges of a panel, a mark for each interval that goes on beyond."""
+    beyond = (ends[0] < edges[0], ends[1] > edges[1])
+    for edge, marker, rows in zip(edges, (CARETLEFT, CARETRIGHT), beyond, strict=True):
+        at = [height for height, goes_on in zip(heights, rows, strict=True) if goes_on]
+        if at:
+            axes.plot([edge] * len(at), at, label="_goes on", **{**look, "marker": marker, "clip_on": False})
+
+
 def _labels(made: Canvas, order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> list[str]:
     """The names of the rows, in lines."""
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
     font = FontProperties(size=made.font, family=rcParams["font.family"])
     names = [
-        "everyone" if group == ALL else f"{level_name(group, level)} ({percent(shares[(group, level)])})"
+        "everyone" if group == ALL else f"{level_name(group, level)} ({_share(shares[(group, level)])})"
         for group, level in order
     ]
     return [cut(wrapped(name, NAMES_SHARE * made.width, font), MOST_LINES[made.size]) for name in names]
+
+
+def _share(share: float) -> str:
+    """A share of the patients in per cent; what is not none is not called 0\u00a0%."""
+    return "<\u00a01\u00a0%" if 0 < share < 0.005 else percent(share)
 
 
 def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:

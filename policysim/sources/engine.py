@@ -19,7 +19,7 @@ INSIDE, OUTSIDE = "in the band", "outside the band"
 # How many of each, in words, in this order.
 COUNTED = {
     AGREES: "{} agree to the digits printed",
-    INSIDE: "{} of single runs lie in the 95 % band of such runs",
+    INSIDE: "{} of single runs lie in the 95\u00a0% band of such runs",
     OUTSIDE: "{} outside it",
     PLAUSIBLE: "{} plausible",
     WRONG: "{} wrong in the source",
@@ -41,10 +41,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Erratum:
-    """Where the source is wrong: what it says, what holds, why (both with numbers), and the drawing that shows it."""
+    """Where the source is wrong, or right but not to be followed: what it says, what holds, why, and what shows it."""
 
     says: str
-    right: str
+    right: str  # "" if the source says so
     reason: str
     drawing: str
 
@@ -106,7 +106,8 @@ class Row:
         if self.verdict != WRONG and not more:
             return None
         says = f"{self.what}: {self.printed} ({self.where})."
-        return Erratum(says, f"{self.shown}.", f"{self.why} {more}".strip(), drawing)
+        right = f"{self.shown}." if self.verdict == WRONG else ""
+        return Erratum(says, right, f"{self.why} {more}".strip(), drawing)
 
 
 def number(value: float) -> str:
@@ -142,6 +143,11 @@ class Section:
     cells: tuple[tuple[str, ...], ...] = ()
     drawing: Described | None = None
 
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """Which columns of the table are words, and so begin at the left."""
+        return tuple(all(cell[:1].isalpha() for cell in column) for column in zip(*self.cells, strict=True))
+
 
 @dataclass(frozen=True)
 class SourceFindings:
@@ -156,7 +162,7 @@ class SourceFindings:
 
     @property
     def errata(self) -> tuple[Erratum, ...]:
-        """Where the source is wrong."""
+        """Where the source is wrong, or not to be followed."""
         return tuple(row.erratum for row in self.rows if row.erratum is not None)
 
     @property

@@ -225,8 +225,8 @@ class MaritalStatus:
         true, name = f"Δ = {self.true_sensitivity:g}", self.counts.commonest
         return curve_drawing(
             RELIABILITY,
-            f"Probability that {name} is chosen, against ε. With the true sensitivity the same reliability costs a "
-            f"{self.overstated:,.0f}th of ε, and half of that if people come and go.",
+            f"Probability that {name} is chosen, against ε. With the true sensitivity the same reliability takes ε "
+            f"divided by {self.overstated:,.0f}, and half of that if people come and go.",
             {
                 f"the source: Δ = {self.sensitivity:g}": self.reliability,
                 true: partial(self.reliability, corrected=True),

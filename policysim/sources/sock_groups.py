@@ -28,7 +28,6 @@ NOTABLE = 0.01
 UNKNOWN_SIZE = 0.5
 DISPARITY, SIZE = "disparity-vs-epsilon", "disparity-vs-group-size"
 PRINTED = "as the source prints it"
-P_DIFFERENCE = "P(rare), small group − large group"
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,7 @@ class SockGroups:
         (small, large), rare = self.groups, self.candidates[0]
         source, whole, _, _ = self.outcomes
         return Headline(
-            "The split of ε by group size wrongs the smaller group, and not the mechanism",
+            "It is the split of ε by group size that wrongs the smaller group, not the mechanism",
             rounded(source.disparity, sign=True),
             f"in P({rare}), {small} minus {large}, at ε = {self.epsilon:g} as the source splits it; "
             f"{rounded(whole.disparity, sign=True)} with the whole ε for each group",
@@ -312,7 +311,9 @@ class SockGroups:
                 "Δ = 1/n (a value may change), whole ε": self._disparity(rarely),
             },
             grid(0.01, 30, 61),
-            panel=Lines("Disparity between the groups", EPSILON, P_DIFFERENCE, stars=(PRINTED,), zero=True),
+            panel=Lines(
+                "Disparity between the groups", EPSILON, f"P({rare}), {name} − {other}", stars=(PRINTED,), zero=True
+            ),
             printed=[(self.epsilon, there)],
         )
 
@@ -344,7 +345,7 @@ class SockGroups:
             "whichever it is; with the right one a disparity is left only where ε times n is small.",
             lines,
             [int(size) for size in dict.fromkeys(np.geomspace(3, 1000, 40).round())],
-            panel=Lines(title, x, P_DIFFERENCE, x="size", zero=True),
+            panel=Lines(title, x, f"P({rare}), group of n − {large}", x="size", zero=True),
         )
 
 

@@ -14,6 +14,7 @@ TRUTH, LOSS = "two coins: probability of the truth", "two coins: ε"
 RATE = "two coins: true rate, p the rate of positive responses"
 # What a source may say of them.
 COIN_SUBJECTS = (TRUTH, RATE, LOSS)
+LN_3 = "ln\u00a03\u00a0=\u00a0"
 COINS, CLAIMED = "two-coins", "as the source says"
 
 
@@ -35,7 +36,7 @@ def coin_judgements(coins: TwoCoin) -> dict[str, Judgement]:
         TRUTH: Judgement(f"{truth:g}", bool(np.isclose(truth, 0.75))),
         RATE: Judgement(f"{slope:g}p − {shift:g}", bool(np.isclose([slope, shift], [2, 0.5]).all())),
         LOSS: Judgement(
-            f"{'ln 3 = ' if np.isclose(coins.epsilon, np.log(3)) else ''}{coins.epsilon:.4f}",
+            f"{LN_3 if np.isclose(coins.epsilon, np.log(3)) else ''}{coins.epsilon:.4f}",
             coins.epsilon == 0,
             f"A report is {times} times likelier for one answer.",
             f"The truth is told with probability {truth:g}: a guess between yes and no that was even is right "
@@ -60,7 +61,7 @@ def coin_drawing(coins: TwoCoin) -> Described:
         f"ε of one yes-or-no answer against the probability that it is the truth: ln(t / (1 − t)). It is 0 at a half "
         f"alone; these coins tell the truth with probability {truth:g} and cost {coins.epsilon:.4f}."
     )
-    notes = ((truth, coins.epsilon, f"these coins: {coins.epsilon:.4f}"), (truth, 0.0, f"{CLAIMED}: 0"))
+    notes = ((truth, coins.epsilon, f"ε = {coins.epsilon:.4f}"), (truth, 0.0, "ε = 0"))
     title, x = "What a yes-or-no answer costs", "probability of the truth"
     panel = Lines(title, x, "ε", x="truth", stars=(CLAIMED,), log="", first=1, notes=notes)
     return Described(COINS, description, pd.DataFrame(rows), (panel,), height=3.8)

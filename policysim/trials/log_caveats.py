@@ -98,11 +98,20 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
 
 def outcome_words(source: LogSource) -> str:
     """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
-    columns = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
-    exactly = source.follow_up.title if source.follow_up else columns
+    exactly = outcome_formula(source)
     if source.outcome_title:
         return f"The outcome: {source.outcome_title} ({exactly})."
     return f"The outcome: {exactly}." if source.follow_up else ""
+
+
+def outcome_formula(source: LogSource) -> str:
+    """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
+    weights = {name: weight for name, weight in source.outcome.items() if weight}
+    if source.follow_up:
+        return source.follow_up.title
+    if list(weights.values()) == [1]:
+        return next(iter(weights))
+    return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
 
 
 def censoring_words(log: Log, source: LogSource) -> str:

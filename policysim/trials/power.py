@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from policysim.question.words import percent, rounded
+from policysim.question.words import in_a_row, percent, rounded
 from policysim.study.checks import Z
 
 POWER = 0.8
@@ -65,10 +65,12 @@ def power_words(power: Power, n: int) -> str:
             "Choosing for each patient by the fitted scores gives everybody the best single treatment: there is no "
             "difference to be seen."
         )
-    needed = " and ".join(f"about {_patients(count)} for {gain:g}" for gain, count in power.patients.items())
+    needed = " and ".join(
+        f"about {_patients(count)} patients for a gain of {gain:g}" for gain, count in power.patients.items()
+    )
     return (
-        f"What {n:,} patients can show: a gain of {rounded(power.least_gain)} by choosing for each without privacy is "
-        f"seen with {percent(POWER)} power (2.8 standard errors), smaller ones less often; patients needed: {needed}."
+        f"Among {n:,} patients, a gain of {rounded(power.least_gain)} by choosing for each without privacy is seen with "
+        f"{percent(POWER)} power (2.8 standard errors), a smaller one less often. To see a gain so often takes {needed}."
     )
 
 
@@ -117,18 +119,17 @@ def break_even_words(epsilon: float, needed: Sequence[tuple[str, float]]) -> str
     """The gains that mechanisms need, in a sentence; "" without any mechanism."""
     if not needed:
         return ""
-    parts = [f"{_needed(gain)} under {name}" for name, gain in needed]
+    finite = [f"{rounded(max(gain, 0.0))} ({name})" for name, gain in needed if math.isfinite(gain)]
+    never = [name for name, gain in needed if math.isinf(gain)]
+    more = f" No gain is enough under {in_a_row(never, 'or')}, which does not follow the patients." if never else ""
+    if not finite:
+        return f"One treatment for all is not beaten at ε = {epsilon:g}.{more}"
     return (
-        f"To beat one treatment for all at ε = {epsilon:g}, choosing for each patient without privacy would have to "
-        f"gain {', '.join(parts)}: that much is lost on what is drawn at random. Computed from the treatments' mean "
-        "outcomes as estimated, and from how closely each mechanism, as it was made here, follows the fitted scores."
+        f"A private choice at ε = {epsilon:g} beats one treatment for all only if choosing for each patient without "
+        f"privacy gains more than {in_a_row(finite, 'or')}. That much is lost on what is drawn at random.{more} "
+        "These thresholds follow from the treatments' estimated mean outcomes, and from how closely each mechanism "
+        "follows the fitted scores."
     )
-
-
-def _needed(gain: float) -> str:
-    if math.isinf(gain):
-        return "more than anything (it does not follow the patients)"
-    return f"more than {rounded(max(gain, 0.0))}"
 
 
 def _patients(count: float) -> str:

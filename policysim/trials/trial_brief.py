@@ -32,14 +32,16 @@ def strip(findings: LoggedFindings, slider: Slider) -> tuple[Tile, ...]:
     now, texts, (_, low, high) = slider.now, slider.texts, findings.rows[0].value
     # What a policy differs from is the same arm for all of them.
     arm = now["value"] - now["difference"]
-    gain, mean = "gained in mean outcome over one treatment for all", "mean outcome"
+    low_end, high_end = findings.outcome_range
+    mean = f"mean outcome (from {plain(low_end)} to {plain(high_end)})"
+    gain = "change of the mean outcome against one treatment for all"
     tiles = [
         Tile("difference", gain, now["difference"], texts["difference"], "0", is_estimate=True),
         Tile("value", mean, now["value"], texts["value"], estimate(arm, low, high), is_estimate=True),
     ]
     if "guess_rate" in slider.now:
         rate = slider.now["guess_rate"]
-        label = "of 100 guesses about the patient can be right; 50 is guessing blind"
+        label = "of 100 guesses at which of two patients got this treatment can be right; guessing blind, 50"
         tiles.append(Tile("guess_rate", label, rate, words.guess_rate(rate), "50"))
     return tuple(tiles)
 
@@ -95,10 +97,10 @@ def _policies(findings: LoggedFindings) -> str:
         return ""
     best = max(private, key=lambda row: row.difference[0])
     if not any(best.difference):
-        return f"{best.policy} does the same as the best single treatment"
+        return f"Of the private choices {best.policy} does best: it does the same as one treatment for all"
     return (
-        f"{best.policy} comes out best, {estimate(*best.difference, sign=True)} from the best single treatment "
-        f"({interval(*best.difference[1:], sign=True)})"
+        f"Of the private choices {best.policy} does best, {estimate(*best.difference, sign=True)} against one treatment "
+        f"for all (95\u00a0% interval {interval(*best.difference[1:], sign=True)})"
     )
 
 
@@ -132,4 +134,4 @@ def _spent(findings: LoggedFindings) -> str:
     if not rows:
         return ""
     least = min(rows, key=lambda row: row.epsilon_spent)
-    return f"At ε = {plain(findings.epsilon)}, {least.policy} spends {rounded(least.epsilon_spent)}"
+    return f"Of ε = {plain(findings.epsilon)}, {least.policy} spends least: {rounded(least.epsilon_spent)}"

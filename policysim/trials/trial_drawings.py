@@ -43,10 +43,9 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     return Drawing(
         "frontier",
         "Against one treatment for all",
-        "The mean outcome of each policy minus that of the best single treatment for all, which is the line at 0, "
-        "against ε, on patients that had no part in making the policy. Shaded: the 95 % interval, which is sampling "
-        "error. On top: of 100 guesses between two records that must look alike, how many an observer can get right at "
-        "most, 100 e^ε / (1 + e^ε).",
+        "The mean outcome of each policy minus that of one treatment for all (the line at 0), against ε. Patients are "
+        "those who had no part in making the policy. Shaded: the 95\u00a0% interval, which is sampling error. On top: "
+        "of 100 guesses between two records that must look alike, how many an observer can get right at most.",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
@@ -88,8 +87,8 @@ def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
     return Drawing(
         "action-probabilities",
         f"What example patients get under {policy}",
-        f"The probability of each treatment over ε under {policy} as made from the whole log, a panel for each example "
-        "patient.",
+        f"The probability of each treatment against ε under {policy}, made from the whole log; a panel for each "
+        "example patient.",
         lambda size: figures.action_probabilities(mine, size=size),
         wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
@@ -110,8 +109,8 @@ def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
         diagonal=(float(calibration["predicted"].min()), float(calibration["predicted"].max())),
     )
     description = (
-        "The mean outcome of each arm's patients, in thirds by their score under it, against the mean score; the score "
-        "of a patient was fitted without that patient. On the grey line scores are right."
+        "Each arm's patients are in thirds by their score under it: their mean outcome against their mean score, which "
+        "was fitted without them. On the grey line scores are right."
     )
     rows = tuple(
         (str(row["line"]), words.rounded(row["predicted"]), words.with_interval(row["value"], row["low"], row["high"]),
@@ -165,18 +164,21 @@ def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
     if rows.empty or (rows["group"] == ALL).all():
         return None
     names = rows.apply(lambda row: words.group_name(row["group"], row["level"]), axis=1)
-    everyone = rows[rows["group"] == ALL]
+    names_drawn = figures.telling(rows)
+    shown = rows[rows["policy"].isin(names_drawn)]
+    everyone = shown[shown["group"] == ALL]
     told = [f"{row['policy']} {_with_ends(row, 'difference')}" for _, row in everyone.iterrows()]
-    clear = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
+    clear = (shown["difference_low"] > 0) | (shown["difference_high"] < 0)
+    others = "" if len(shown) == len(rows) else " The policies that are not drawn are among the numbers."
     return Drawing(
         "forest",
         "Against one treatment for all, group by group",
-        "The mean outcome of each policy minus that of the best single treatment for all, of everyone and of each "
-        "group of patients, a panel for each of at most seven policies; bars are 95 % intervals, which are sampling "
-        "error.",
+        "The mean outcome of each policy minus that of one treatment for all (the line at 0), of everyone and of each "
+        f"group of patients, a panel for each policy.{others} Bars are 95\u00a0% intervals, which are sampling error: "
+        "the estimate of a small group says little.",
         lambda size: figures.forest(rows, size=size),
         _with_intervals(rows.assign(name=names), "name", "group", "difference"),
-        seen=f"Of everyone: {'; '.join(told)}. Of {len(rows)} intervals {int(clear.sum())} exclude 0.",
+        seen=f"Of everyone: {'; '.join(told)}. Of {len(shown)} intervals {int(clear.sum())} exclude 0.",
     )
 
 

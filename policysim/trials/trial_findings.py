@@ -24,7 +24,7 @@ from policysim.trials.power import Power, break_even_words, power_of, power_word
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 NO_DOUBT = LogCaveats()
-NOT_SAID = "so this log is not said to show a gain or to exclude one"
+NOT_SAID = "This log is not said to show a gain or to exclude one"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ class LoggedFindings:
         Of that, what lets no interval show anything, and on what they depend; "" if nothing.
     outcome : str
         What the outcome is, where it is not a column alone.
+    outcome_range : tuple of float
+        Its least and largest value, as declared.
     censoring : str
         How many patients of each arm are not followed to the horizon; "" if there is none.
     overlap_words : list of str
@@ -103,6 +105,7 @@ class LoggedFindings:
     not_covered: str
     provided: str
     outcome: str
+    outcome_range: tuple[float, float]
     censoring: str
     overlap_words: list[str]
     heterogeneity: Heterogeneity
@@ -138,6 +141,7 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
         not_covered=doubts.not_covered,
         provided=doubts.provided,
         outcome=outcome_words(study.log),
+        outcome_range=(low, high),
         censoring=censoring_words(log, study.log),
         overlap_words=_overlap(log, study, one_for_all),
         heterogeneity=tested,
@@ -207,33 +211,35 @@ def _first(curve: pd.DataFrame, column: str) -> float:
 
 
 def _without_privacy(one_for_all: str, gain: tuple[float, float, float], doubts: LogCaveats = NO_DOUBT) -> str:
+    """What choosing for each patient is worth without privacy, and, in a sentence of its own, what that shows."""
     _, low, high = gain
-    provided = f"; all this {doubts.provided}" if doubts.provided and any(gain) else ""
+    if not any(gain):
+        return (
+            f"Without privacy, choosing for each patient by fitted scores is exactly as good as {one_for_all} for all."
+        )
     verdict = (
-        "exactly as good"
-        if not any(gain)
-        else f"{doubts.not_covered}, {NOT_SAID}"
+        f"{NOT_SAID}: {doubts.not_covered}"
         if doubts.not_covered
-        else f"a gain that these data show; {excluded(high)}"
+        else f"These data show this gain; {excluded(high)}"
         if low > 0
-        else f"a loss, and any gain by this choice is excluded: {FOLLOWS_CHANCE}"
+        else f"Any gain by this choice is excluded: {FOLLOWS_CHANCE}"
         if high < 0
-        else f"with these data a gain cannot be told from none, and {excluded(high)}"
+        else f"A gain cannot be told from none: {excluded(high)}, smaller ones are not"
     )
     changes = "is estimated to change" if doubts.not_covered else "changes"
+    provided = f" All this holds {doubts.provided}." if doubts.provided else ""
     return (
-        f"Without any privacy, choosing a treatment for each patient by fitted scores {changes} the mean outcome by "
-        f"{with_interval(*gain, sign=True)} against the best single treatment for all ({one_for_all}): "
-        f"{verdict}{provided}."
+        f"Without privacy, choosing for each patient by fitted scores {changes} the mean outcome by "
+        f"{with_interval(*gain, sign=True)} against {one_for_all} for all. {verdict}.{provided}"
     )
 
 
 def excluded(high: float) -> str:
-    """What an interval of the gain leaves out, and what it does not; `high`, >= 0, is its upper end."""
+    """What an interval of the gain leaves out; `high`, >= 0, is its upper end."""
     # Two digits, rounded up: nothing is called excluded that is not.
     digits = 1 - math.floor(math.log10(high)) if high > 0 else 0
     shown = rounded(math.ceil(high * 10.0**digits - 1e-9) / 10.0**digits)
-    return f"gains above {shown} by this choice are excluded (upper end of the interval), smaller ones are not"
+    return f"gains above {shown} are excluded"
 
 
 def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow], doubts: LogCaveats) -> str:
@@ -247,12 +253,12 @@ def _at_epsilon(study: LoggedStudy, rows: list[LoggedRow], doubts: LogCaveats) -
         best = max(others, key=lambda row: row.difference[0])
         differs = "is estimated to differ" if doubts.not_covered else "differs"
         parts.append(
-            f"the best private choice for each patient ({best.policy}) {differs} from the best single treatment by "
+            f"the best private choice for each patient ({best.policy}) {differs} from one treatment for all by "
             f"{with_interval(*best.difference, sign=True)}"
         )
     if same:
         verb = "is" if len(same) == 1 else "are"
-        parts.append(f"{', '.join(same)} {verb} worth exactly the same as that treatment")
+        parts.append(f"{', '.join(same)} {verb} worth exactly the same as one treatment for all")
     return f"At ε = {study.epsilon:g}, {'; '.join(parts)}."
 
 
@@ -260,18 +266,15 @@ def _from_which(rows: list[LoggedRow], doubts: LogCaveats = NO_DOUBT) -> str:
     private = individual(rows)
     if doubts.not_covered:
         return (
-            "This log cannot say from which ε a private choice for each patient is surely better than the best single "
-            f"treatment: {doubts.not_covered}."
+            "This log cannot say from which ε a private choice for each patient is surely better than one treatment for "
+            f"all: {doubts.not_covered}."
         )
     surely = min((row.surely_from for row in private), default=math.inf)
-    if math.isinf(surely):
-        return (
-            "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
-            "at no ε that was computed: these data show no such gain, which does not prove that there is none."
-        )
-    names = ", ".join(row.policy for row in private if row.surely_from == surely)
-    provided = f", {doubts.provided}" if doubts.provided else ""
-    return (
-        "A private choice for each patient is better than the best single treatment by more than its 95 % interval "
-        f"first at ε = {rounded(surely)} ({names}){provided}."
+    better = (
+        "A private choice for each patient is better than one treatment for all by more than its 95\u00a0% interval"
     )
+    if math.isinf(surely):
+        return f"{better} at no ε that was computed. That does not prove that it gains nothing."
+    names = ", ".join(row.policy for row in private if row.surely_from == surely)
+    provided = f" That holds {doubts.provided}." if doubts.provided else ""
+    return f"{better} first at ε = {rounded(surely)} ({names}).{provided}"

@@ -15,6 +15,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
+from policysim.logs.outcome_models import CHOSEN
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
@@ -28,6 +29,7 @@ from policysim.study.sweep import Proof, applies, prove_loss, usable_policies, w
 from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.held_out import compare_log
 from policysim.trials.heterogeneity import ASKED
+from policysim.trials.log_caveats import outcome_formula
 from policysim.trials.private_arm import (
     PrivateArm,
     learn_arm,
@@ -38,13 +40,23 @@ from policysim.trials.private_arm import (
 from policysim.trials.trial_brief import brief, headings
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_headline import headline
-from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, rows_words
+from policysim.trials.trial_screen import (
+    LABELS,
+    PRIVATE,
+    how_estimated,
+    logged_screen,
+    percentages,
+    policy_rows,
+    rows_words,
+)
 
 CENSORING = (
-    "The outcome of a patient is 1 or 0 over the probability, by Kaplan and Meier's estimator for the censoring of the "
-    "arm, that it is known, plus what a censored patient's follow-up tells; over an arm its mean is Kaplan and Meier's "
-    "estimate, with Greenwood's variance. The outcome models are fitted to known outcomes with the same weights."
+    "An outcome that is known, 1 or 0, is divided by the probability that it is known: Kaplan and Meier's estimate for "
+    "the censoring of the arm. What a censored patient's follow-up tells is added. So the mean of an arm is Kaplan and "
+    "Meier's estimate, with Greenwood's variance. Outcome models are fitted to known outcomes with the same weights."
 )
+
+BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-validation chooses and shrinks it,"
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,7 @@ def answer_of_log(
         "slider": slider,
         "individualise": findings.heterogeneity_words.removeprefix(ASKED).lstrip(),
         "rows_words": rows_words(study, findings),
+        "policy_rows": policy_rows(findings),
         "how_estimated": how_estimated(findings),
         "percentages": percentages(findings),
         "private": PRIVATE,
@@ -248,16 +261,15 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
 
 def _method(study: LoggedStudy) -> dict[str, str]:
     source = study.log
-    columns = " + ".join(f"{weight:g} × {name}" for name, weight in source.outcome.items() if weight)
-    outcome = source.follow_up.title if source.follow_up else columns
+    low, high = map(words.plain, source.utility_range)
+    model = BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model} outcome model"
     return {
-        "Study": f"{study.name} (SHA-256 {study.digest}), seed {study.seed}.",
-        "Data": "; ".join(f"{name} (SHA-256 {digest})" for name, digest in study.identity["data"].items()) + ".",
-        "Outcome": f"{outcome}, within [{source.utility_range[0]:g}, {source.utility_range[1]:g}]; propensities: "
-        f"{source.propensity}.",
+        "Study": f"{study.name} (SHA-256 {study.digest[:12]}…), seed {study.seed}.",
+        "Data": "; ".join(f"{name} (SHA-256 {digest[:12]}…)" for name, digest in study.identity["data"].items()) + ".",
+        "Outcome": f"{outcome_formula(source)}, from {low} to {high}; propensities: {source.propensity}.",
         **({"Censoring": CENSORING} if source.follow_up else {}),
-        "Scores": f"The {source.outcome_model} outcome model of each arm on the declared features, clipped to the "
-        "outcome's range. Domain and sensitivity are those of the declared levels, never of the rows that are there.",
+        "Scores": f"{model} of each arm on the declared features, clipped to the outcome's range. Domain and "
+        "sensitivity are those of the declared levels, never of the rows that are there.",
         "Prior": "The share of each record among the patients, with √n imagined ones spread as if the features were "
         "independent.",
         "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {PUBLIC_OF_LOG}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import estimate, interval, odds, percent, rounded
+from policysim.question.words import aligned, estimate, interval, odds, percent, rounded
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.trials.trial_findings import LoggedFindings, LoggedRow
@@ -68,8 +68,9 @@ def rows_words(study: LoggedStudy, findings: LoggedFindings) -> str:
     without = f"{findings.n_missing:,} without {known}" if findings.n_missing else f"all with {known}"
     what = f" ({MISSING[study.log.missing]})" if findings.n_missing else ""
     untreated = f"{findings.n_untreated:,} without a treatment (left out), " if findings.n_untreated else ""
+    left = f"; {findings.n_used:,} are used" if findings.n_used < findings.n_read else ""
     return (
-        f"{findings.n_read:,} patients in the log, {untreated}{without}{what}; {findings.n_used:,} are used. "
+        f"{findings.n_read:,} patients in the log, {untreated}{without}{what}{left}. "
         f"{study.space.size:,} possible records by the declared features."
     )
 
@@ -90,7 +91,17 @@ def arm_lines(findings: LoggedFindings) -> list[str]:
 def policy_table(findings: LoggedFindings) -> list[str]:
     """A row per policy at the study's epsilon."""
     lines = [cells([cell.format(epsilon=f"{findings.epsilon:g}") for cell in row], COLUMNS) for row in HEADINGS]
-    return [*lines, *(cells(_row_cells(row), COLUMNS) for row in findings.rows)]
+    for row, (mean, _), (gain, ends) in policy_rows(findings):
+        label = LABELS.get(row.policy, row.policy)
+        lines.append(cells([label, mean, gain, ends, rounded(row.epsilon_spent), rounded(row.surely_from)], COLUMNS))
+    return lines
+
+
+def policy_rows(findings: LoggedFindings) -> list[tuple[LoggedRow, tuple[str, str], tuple[str, str]]]:
+    """Each policy with its mean and its gain over one treatment for all: estimate and interval, alike in a column."""
+    means = aligned([row.value for row in findings.rows])
+    gains = aligned([row.difference for row in findings.rows], sign=True)
+    return list(zip(findings.rows, means, gains, strict=True))
 
 
 def how_estimated(findings: LoggedFindings) -> str:
@@ -101,8 +112,8 @@ def how_estimated(findings: LoggedFindings) -> str:
         surely = f"said of no policy (–): {findings.not_covered}."
     return (
         "Each policy is made from four fifths of the patients and evaluated on the others (doubly robust), in "
-        "ten random splits; intervals are 95 %, each by itself. The best for all is the arm that is estimated best; "
-        f"the interval holds whichever is. Surely better: {surely}"
+        "ten random splits; intervals are 95 %, each by itself. One treatment for all is the arm that is "
+        f"estimated best; the interval holds whichever is. Surely better: {surely}"
     )
 
 
@@ -113,23 +124,12 @@ def percentages(findings: LoggedFindings) -> str:
     kept = [row for row in findings.rows if not math.isnan(row.benefit_kept[0])]
     if not kept:
         return (
-            "No percentage of benefit is given: what choosing for each patient gains over the best single treatment "
+            "No percentage of benefit is given: what choosing for each patient gains over one treatment for all "
             f"may be nothing ({interval(*findings.gain[1:], sign=True)})."
         )
     parts = [f"{row.policy} {percent(row.benefit_kept[0])} ({_ends(row.benefit_kept)})" for row in kept]
-    return f"Benefit kept (0 % = the best single treatment, 100 % = chosen for each): {', '.join(parts)}."
+    return f"Benefit kept (0 % = one treatment for all, 100 % = chosen for each): {', '.join(parts)}."
 
 
 def _ends(triple: tuple[float, float, float]) -> str:
     return f"{percent(triple[1])} to {percent(triple[2])}"
-
-
-def _row_cells(row: LoggedRow) -> list[str]:
-    return [
-        LABELS.get(row.policy, row.policy),
-        estimate(*row.value),
-        estimate(*row.difference, sign=True),
-        interval(*row.difference[1:], sign=True),
-        rounded(row.epsilon_spent),
-        rounded(row.surely_from),
-    ]
