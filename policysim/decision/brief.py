@@ -72,7 +72,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
-            "times of 100 at most, an observer can tell which of two patients got a treatment; by a coin toss, 50",
+            "times of 100 at most, an observer can tell which of two patients got it",
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (

@@ -48,7 +48,7 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     if bearing.empty:
         return Markup("")
     group = bearing.iloc[int(bearing["share"].argmin())]
-    return Markup("In sum {} of these are among “{}” patients ({} of all): {} per {:,} of them.").format(
+    return Markup("Net, {} of these are among “{}” patients ({} of all): {} per {:,} of them.").format(
         "all" if group["part"] >= EVERY_ONE else "nearly all",
         level_name(str(group["group"]), str(group["level"])),
         percent(float(group["share"])),

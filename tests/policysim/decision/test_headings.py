@@ -262,7 +262,7 @@ def test_what_the_most_useful_keeps_and_costs_is_in_the_table_with_its_proof(mad
 def test_a_group_pays_with_nearly_all_deaths_only_where_the_table_says_so(made):
     text = " ".join(points(made).values())
     found = re.search(
-        r"In sum (nearly all|all) of these are among “(.*?)” patients \((\S+ %) of all\): (\S+) per 100,000", text
+        r"Net, (nearly all|all) of these are among “(.*?)” patients \((\S+ %) of all\): (\S+) per 100,000", text
     )
     rows = made.table[made.table["epsilon"] == made.study.epsilon]
     if not private(made) or not made.study.by:
