@@ -47,7 +47,8 @@ def test_a_decision_is_headed_by_what_the_best_keeps_and_its_deaths_beside_one_f
     kept = percent(at(table, "optimal")["benefit_kept"])
     assert said.number == kept
     assert said.finding.startswith(
-        f"At ε = 4, the best private choice keeps {kept} of the benefit of the best treatment for each patient and costs "
+        f"At ε = 4, the best private choice keeps {kept} of the benefit of the best treatment for each patient and "
+        "costs "
     )
     more = at(table, "optimal")["extra_deaths"] - at(table, "best-fixed")["extra_deaths"]
     assert ("more deaths" in said.finding) == (more > 0)
