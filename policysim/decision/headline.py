@@ -27,6 +27,9 @@ from policysim.question.words import (
 )
 from policysim.study.slider import best_first
 
+# What is kept is a share of this.
+SHARE = "of the benefit of choosing for each patient"
+
 
 def headline(findings: Findings, table: pd.DataFrame) -> Headline:
     """What a comparison found, in the fewest words.
@@ -59,7 +62,7 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
         finding = f"{at}, {none} is worth more than giving everybody {for_all}"
     else:
         whose = "the best private choice" if _is_limit(best, rows) else "the best private choice that was compared"
-        finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} of the benefit of choosing for each patient"
+        finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} {SHARE}"
         finding += _against_one_for_all(best, rows, findings)
     return Headline(finding, percent(best.benefit_kept), _about(best, rows, findings))
 
@@ -91,7 +94,7 @@ def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, A
 def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:
     """Whose share it is, and what none exceeds, as far as that is proven."""
     most = most_kept(rows)
-    said = f"of the benefit of choosing for each patient kept at ε = {plain(findings.epsilon)}, by {best.policy}"
+    said = f"{SHARE} kept at ε = {plain(findings.epsilon)}, by {best.policy}"
     if _is_limit(best, rows):
         return f"{said}; none can keep more"
     # That no more than all can be kept is no finding.

@@ -1,4 +1,4 @@
-"""What happens over epsilon, in sentences: what keeps most of the benefit; where the optimum begins, and costs lives.
+"""What happens over epsilon, in sentences: what keeps most of the benefit; where the optimum begins, and costs more.
 
 Every epsilon that is named stands with what it allows to guess.
 """
@@ -112,8 +112,8 @@ def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str
     begins = next((row.better_from for row in findings.rows if row.policy == Optimal.name), math.nan)
     mine = mine[mine.index >= begins] if flat_sentence(table, findings) else mine
     places = list(_largest_rise(mine["extra_deaths"].tolist()))
-    epsilons, ends = mine.index[places].tolist(), [mine.iloc[place] for place in places]
-    before, after = (float(end["extra_deaths"]) for end in ends)
+    ends = mine.iloc[places]
+    before, after = ends["extra_deaths"]
     written = [words.events(deaths, findings.count, sign=True) for deaths in (before, after)]
     if (after - before) * findings.count < LEAST_EVENTS or written[0] == written[1]:
         return Markup("")
@@ -121,13 +121,13 @@ def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str
         "More ε does not always mean fewer deaths: from ε = {} to ε = {} the extra deaths of {} rise from {} to {} per "
         "{:,}"
     ).format(
-        *map(plain, epsilons),
+        *(plain(epsilon) for epsilon in ends.index),
         Optimal.name,
         *(more_events(deaths, findings.count) for deaths in (before, after)),
         findings.count,
     )
-    gained = max(actions, key=lambda action: float(ends[1][f"p_{action}"]) - float(ends[0][f"p_{action}"]))
-    shares = [float(end[f"p_{gained}"]) for end in ends]
+    gained = max(actions, key=lambda action: float(ends[f"p_{action}"].diff().iloc[-1]))
+    shares = ends[f"p_{gained}"].tolist()
     if words.percent(shares[0]) != words.percent(shares[1]):
         said += Markup(", and {} goes from {} to {} of patients").format(gained, *map(percent, shares))
     return said + ". It maximises utility, not survival."

@@ -1,9 +1,11 @@
 """Debian's Chromium without a window, and pages opened in it under watch."""
 
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,28 @@ class Visit:
         """Faults of the page around its figures."""
         return self.measure("page_layout", smallest=BODY_TEXT)
 
-    def labels(self):
-        """Faults of the texts in the figures."""
-        return self.measure("figure_text", overlap=OVERLAP, smallest=LABEL_TEXT)
+    def labels(self, *, within="body", smallest=LABEL_TEXT):
+        """Faults of the texts in the figures, or in those within a part of the page."""
+        return self.measure("figure_text", overlap=OVERLAP, smallest=smallest, within=within)
+
+    def resize(self, width):
+        """Make the window so wide, and wait until the page is."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.wait_for_function("width => innerWidth === width", arg=width)
+
+    def press(self, key, position):
+        """Press a key in the slider, and wait until it stands at this place."""
+        self.page.locator("#epsilon").press(key)
+        self.page.wait_for_function("place => document.getElementById('epsilon').value === place", arg=str(position))
+
+    def sheets(self):
+        """How many sheets of A4 the page takes on paper."""
+        return len(re.findall(rb"/Type\s*/Page[^s]", self.page.pdf(format="A4", prefer_css_page_size=True)))
+
+    def first_screen(self):
+        """Where each part of a decision's first screen begins and ends, and which lie on the one before them."""
+        parts = self.measure("first_screen")
+        return parts, [other for one, other in pairwise(parts) if parts[other][0] < parts[one][1] - 0.5]
 
 
 def missing(what):

@@ -31,6 +31,16 @@ def test_long_words_do_not_make_a_page_scroll_sideways(open_page, long_names, an
     assert layout["wide"] + layout["cut"] == []
 
 
+@pytest.mark.parametrize("any_width", [1000, 1400])
+def test_with_long_words_the_first_screen_runs_on_and_nothing_lies_on_another(open_page, long_names, any_width):
+    with open_page(long_names, any_width) as visit:
+        parts, overlapping = visit.first_screen()
+        texts = visit.labels(within="#frontier", smallest=11)
+    assert list(parts) == ["title", "sentences", "control", "numbers", "figure"]
+    assert overlapping == []
+    assert texts["overlapping"] + texts["outside"] + texts["small"] == []
+
+
 def test_on_paper_all_is_within_the_page(open_page, long_names):
     with open_page(long_names, PAPER) as visit:
         visit.page.emulate_media(media="print")
@@ -42,8 +52,8 @@ def test_the_odds_are_those_of_the_policy_that_is_chosen(open_page, long_names):
     with open_page(long_names, 1400) as visit:
         for policy, loss, right in (("greedy", float("inf"), 1), ("uniform", 0, 0.5), ("best-fixed", 0, 0.5)):
             visit.page.locator("#policy").select_option(policy)
-            for key in ("Home", "End"):
-                visit.page.locator("#epsilon").press(key)
+            for key, position in (("Home", 0), ("End", 3)):
+                visit.press(key, position)
                 (shown,) = visit.measure("numbers")["places"]["odds"]
                 assert shown == {"value": right, "text": policy_odds(policy, 1.0, loss, uses_epsilon=False)}
         visit.page.locator("#policy").select_option("exponential")
@@ -51,6 +61,6 @@ def test_the_odds_are_those_of_the_policy_that_is_chosen(open_page, long_names):
         assert found["places"]["odds"][0]["text"].startswith("At ε = ∞, ")
         assert found["shown"] == "∞"
         assert found["said"] == "ε = ∞"
-        visit.page.locator("#epsilon").press("ArrowLeft")
+        visit.press("ArrowLeft", 2)
         assert visit.measure("numbers")["said"] == "ε = 5,000"
         assert visit.errors == []

@@ -1,10 +1,29 @@
 """Every committed report, on a telephone and on a wide screen: it opens in peace and can be read."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+REPORTS = Path(__file__).parents[2] / "reports"
+PAGES = sorted(REPORTS.glob("*/report.html"))
 MOST_BYTES = 300_000
+# Sheets of A4 that each committed report takes at most.
+MOST_SHEETS = {
+    "actg175": 6,
+    "adult-age-sex": 4,
+    "common-disease": 3,
+    "covid": 6,
+    "covid-14-days": 3,
+    "ist": 7,
+    "ist-14-days": 7,
+    "learning-on-private-columns": 4,
+    "marital-status": 3,
+    "randomise-or-decide": 3,
+    "sock-groups": 4,
+    "stroke": 8,
+    "stroke-calibration": 6,
+}
 
 
 def nothing(found):
@@ -15,6 +34,16 @@ def nothing(found):
 
 def test_a_report_is_at_most_300_000_bytes(report):
     assert report.stat().st_size <= MOST_BYTES
+
+
+def test_every_committed_report_has_a_limit_on_paper_and_every_limit_a_report():
+    assert {page.parent.name for page in PAGES} == set(MOST_SHEETS)
+
+
+@pytest.mark.parametrize("name", MOST_SHEETS)
+def test_a_report_is_short_on_paper(open_page, name):
+    with open_page(REPORTS / name / "report.html", 1000) as visit:
+        assert 1 <= visit.sheets() <= MOST_SHEETS[name]
 
 
 def test_a_page_opens_without_an_error_and_asks_for_nothing_but_itself(visit, report):

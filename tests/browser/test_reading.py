@@ -32,7 +32,7 @@ def test_a_page_reads_in_full_without_a_script(open_page, report, on_screen):
 
 
 def test_a_page_reads_in_full_in_print(opened, on_screen):
-    opened.page.set_viewport_size({"width": PAPER, "height": 900})
+    opened.resize(PAPER)
     opened.page.emulate_media(media="print")
     outline = opened.measure("outline")
     layout = opened.layout()

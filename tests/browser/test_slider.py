@@ -63,7 +63,7 @@ def opened(open_page, path):
 def slider(opened):
     """The page with a slider as it opens: the policy and the ε of other tests are taken back, as a reader would."""
     visit, (policy, position) = opened
-    visit.page.set_viewport_size({"width": 1400, "height": 900})
+    visit.resize(1400)
     visit.page.locator("#policy").select_option(policy)
     visit.page.locator("#epsilon").fill(str(position))
     visit.page.evaluate("document.activeElement.blur()")
@@ -148,10 +148,11 @@ def policies(visit):
 def choices(visit, epsilons):
     """Each policy of the list at the first, the middle and the last ε: policy, ε and what the page then shows."""
     middle = len(epsilons) // 2
-    for keys, position in ((["Home"], 0), (["ArrowRight"] * middle, middle), (["End"], -1)):
-        for key in keys:
-            visit.page.locator("#epsilon").press(key)
-        epsilon = epsilons[position]
+    right = [("ArrowRight", place) for place in range(1, middle + 1)]
+    for keys in ([("Home", 0)], right, [("End", len(epsilons) - 1)]):
+        for key, place in keys:
+            visit.press(key, place)
+        epsilon = epsilons[int(visit.page.locator("#epsilon").input_value())]
         for policy in policies(visit):
             visit.page.locator("#policy").select_option(policy)
             yield policy, epsilon, numbers(visit)
@@ -178,23 +179,24 @@ def test_the_keys_visit_every_epsilon_and_all_numbers_follow(slider, rows, epsil
     page = slider.page
     policy = numbers(slider)["policy"]
     for _ in range(100):
+        before = page.evaluate_handle("document.activeElement")
         page.keyboard.press("Tab")
+        page.wait_for_function("before => document.activeElement !== before", arg=before)
         if page.evaluate("document.activeElement.id") == "epsilon":
             break
-    page.keyboard.press("Home")
-    for position, epsilon in enumerate(epsilons):
+    assert page.evaluate("document.activeElement.id") == "epsilon"
+    last = len(epsilons) - 1
+    right = [("ArrowRight", position) for position in range(1, last + 1)]
+    for key, position in [("Home", 0), *right, ("Home", 0), ("End", last), ("ArrowLeft", last - 1)]:
+        slider.press(key, position)
         assert numbers(slider)["position"] == position
-        assert_shows(numbers(slider), rows, policy, epsilon)
-        page.keyboard.press("ArrowRight")
-    for key, epsilon in (("Home", epsilons[0]), ("End", epsilons[-1]), ("ArrowLeft", epsilons[-2])):
-        page.keyboard.press(key)
-        assert_shows(numbers(slider), rows, policy, epsilon)
+        assert_shows(numbers(slider), rows, policy, epsilons[position])
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_mouse_sets_epsilon_and_all_numbers_follow(slider, rows, epsilons, width):
     page, last = slider.page, len(epsilons) - 1
-    page.set_viewport_size({"width": width, "height": 900})
+    slider.resize(width)
     policy = numbers(slider)["policy"]
     control = page.locator("#epsilon")
     control.scroll_into_view_if_needed()
@@ -205,15 +207,17 @@ def test_the_mouse_sets_epsilon_and_all_numbers_follow(slider, rows, epsilons, w
 
     for share in (0.25, 0.75):
         page.mouse.click(*on_track(share))
-        shown = numbers(slider)
         # The handle's width keeps it within the track, which moves the middle of a step by one at most.
-        assert shown["position"] == pytest.approx(share * last, abs=1.5)
+        page.wait_for_function("at => Math.abs(document.getElementById('epsilon').value - at) <= 1.5", arg=share * last)
+        shown = numbers(slider)
         assert_shows(shown, rows, policy, epsilons[shown["position"]])
+    page.evaluate("addEventListener('mousemove', event => { window.pointed = event.clientX; }, true)")
     page.mouse.move(*on_track(0.75))
     page.mouse.down()
     visited = set()
     for share in (0.6, 0.4, 0.2, 0.01):
         page.mouse.move(*on_track(share))
+        page.wait_for_function("x => Math.abs(window.pointed - x) <= 1", arg=on_track(share)[0])
         shown = numbers(slider)
         visited.add(shown["position"])
         assert_shows(shown, rows, policy, epsilons[shown["position"]])
@@ -233,10 +237,12 @@ def test_every_policy_has_its_own_numbers(slider, rows, epsilons):
 
 def test_markers_stand_at_epsilon_on_the_axis_of_every_figure(slider, epsilons):
     stands, ticks = [], []
-    slider.page.locator("#epsilon").press("Home")
-    if epsilons[0] == 0:  # for which a log axis has no place
-        slider.page.locator("#epsilon").press("ArrowRight")
-    for epsilon in [epsilon for epsilon in epsilons if epsilon > 0]:
+    slider.press("Home", 0)
+    for position, epsilon in enumerate(epsilons):
+        if position:
+            slider.press("ArrowRight", position)
+        if epsilon == 0:  # for which a log axis has no place
+            continue
         found = slider.measure("markers")
         assert found["unmarked"] == []
         for marker in found["markers"]:
@@ -249,7 +255,6 @@ def test_markers_stand_at_epsilon_on_the_axis_of_every_figure(slider, epsilons):
             assert there == pytest.approx([marker["x"]] * len(there), abs=0.5)
             ticks += there
         stands.append([marker["x"] for marker in found["markers"]])
-        slider.page.locator("#epsilon").press("ArrowRight")
     assert stands[0]
     assert ticks
     for before, after in pairwise(stands):

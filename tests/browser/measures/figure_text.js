@@ -1,6 +1,6 @@
 // What is wrong with the texts of each SVG figure: those that lie on one another, those that leave their figure and
 // those that are drawn too small. Boxes are oriented, as rotated labels are, and as high as the ink, not as the line.
-({ overlap, smallest }) => {
+({ overlap, smallest, within = "body" }) => {
   const ink = document.createElement("canvas").getContext("2d");
 
   function localBox(text) {
@@ -41,7 +41,7 @@
   }
 
   const found = { texts: 0, overlapping: [], outside: [], small: [] };
-  for (const svg of document.querySelectorAll("svg")) {
+  for (const svg of document.querySelectorAll(`${within} svg`)) {
     const isShown = (text) => text.textContent.trim() && text.checkVisibility({ visibilityProperty: true });
     const shown = [...svg.querySelectorAll("text")].filter(isShown);
     const texts = shown.map((text) => ({ words: text.textContent.trim(), box: corners(text), element: text }));
