@@ -382,8 +382,8 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     fixed = table["policy"] == "best-fixed"
     elsewhere = table.assign(difference=table["difference"].where(~fixed, -0.04))
     (axes,) = figures.frontier(elsewhere).axes
-    assert axes.get_title(loc="left") == "Against the best single arm"
-    assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of the best single arm"
+    assert axes.get_title(loc="left") == "Against one treatment for all"
+    assert axes.get_ylabel().replace("\n", " ") == "mean outcome, minus that of one treatment for all"
     lines = lines_of(axes)
     assert list(lines["syrup for all"].get_ydata()) == [0, 0]
     assert list(lines["one for all, chosen on other patients (best-fixed)"].get_ydata()) == [-0.04, -0.04]

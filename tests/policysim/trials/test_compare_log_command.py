@@ -207,7 +207,7 @@ def row(policy, surely):
 
 def test_only_a_sure_gain_is_told_with_its_epsilon():
     none = _from_which([row("exponential", math.inf), row("best-fixed", math.nan)])
-    assert "at no ε that was computed" in none and "does not prove that there is none" in none
+    assert "at no ε that was computed" in none and "does not prove that it gains nothing" in none
     some = _from_which([row("exponential", 5.0), row("randomized-response", 2.0)])
     assert some.endswith("first at ε = 2.0 (randomized-response).")
 
@@ -215,9 +215,9 @@ def test_only_a_sure_gain_is_told_with_its_epsilon():
 @pytest.mark.parametrize(
     ("gain", "said", "not_said"),
     [
-        ((-0.037, -0.083, 0.0216), "gains above 0.022 by this choice are excluded (upper end", "a loss"),
-        ((0.05, 0.01, 0.09), "a gain that these data show; gains above 0.090", "cannot be told"),
-        ((-0.05, -0.09, -0.01), "a loss, and any gain by this choice is excluded", "above"),
+        ((-0.037, -0.083, 0.0216), "A gain cannot be told from none: gains above 0.022 are excluded, smaller ones are not", "This"),
+        ((0.05, 0.01, 0.09), "These data show this gain; gains above 0.090 are excluded.", "smaller ones"),
+        ((-0.05, -0.09, -0.01), "Any gain by this choice is excluded", "above"),
         ((0.0, 0.0, 0.0), "exactly as good", "excluded"),
     ],
 )
@@ -273,8 +273,8 @@ def test_nothing_is_shown_or_excluded_beside_a_warning_that_no_interval_covers(m
     # By its interval it would be a gain.
     assert findings["gain"][1] > 0
     for text in (screen, page):
-        assert not re.search("these data show|are excluded|is excluded|first at ε|0 % = the best", text)
-        assert f"{why}, so this log is not said to show a gain or to exclude one" in text
+        assert not re.search("[Tt]hese data show|are excluded|is excluded|first at ε|0 % = the best", text)
+        assert f"This log is not said to show a gain or to exclude one: {why}" in text
         assert "This log cannot say" in text and why in text.partition("said of no policy (–): ")[2].partition(".")[0]
     assert [row["surely_from"] for row in findings["rows"]] == [None, None]
 
@@ -285,7 +285,7 @@ def test_a_gain_is_shown_where_nothing_is_wrong_and_depends_on_what_is_not_known
     screen, page, findings = said_of(made(propensity, lambda age, _: np.full(len(age), 0.5)), capsys)
     assert findings["not_covered"] == "" and findings["rows"][0]["surely_from"] == 5
     for text in (screen, page):
-        assert "a gain that these data show; gains above" in text and "first at ε = 5.0 (randomized-response)" in text
+        assert "These data show this gain; gains above" in text and "first at ε = 5.0 (randomized-response)" in text
         # In the first sentence, the third, and what "surely better" means.
         assert (text.count(CONDITION) >= 3) == (CONDITION in text) == (propensity == "estimate")
 
@@ -293,7 +293,7 @@ def test_a_gain_is_shown_where_nothing_is_wrong_and_depends_on_what_is_not_known
 def test_a_loss_is_no_proof_beside_such_a_warning_but_the_same_choice_is_the_same():
     doubts = LogCaveats(overlap=("no overlap, ...",), allocation=("doubtful",))
     assert "excluded" not in _without_privacy("pill", (-0.05, -0.09, -0.01), doubts)
-    assert _without_privacy("pill", (0.0, 0.0, 0.0), doubts).endswith("(pill): exactly as good.")
+    assert _without_privacy("pill", (0.0, 0.0, 0.0), doubts).endswith("is exactly as good as pill for all.")
     # Too few patients are no such thing.
     assert LogCaveats(few=("few",)).not_covered == ""
 
