@@ -19,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -153,6 +154,7 @@ def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
+    _start_server()
     pool = ProcessPoolExecutor(n_processes, mp_context=context, initializer=_end_with_parent)
     try:
         yield pool
@@ -162,6 +164,19 @@ def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
             process.kill()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _start_server() -> None:
+    """Start the process that others are forked from, which must not take modules of the current folder for ours."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _end_with_parent() -> None:

@@ -89,8 +89,9 @@ class Kinds:
         found = Counted(kinds, counts, none if sums is None else sums, np.zeros(1, int) if dropped is None else dropped)
         if found.dropped[0] > self._dropped:
             self._drop(int(found.dropped[0]))
-        found = self._coarser(found)
-        self._found.append(_distinct([found]) if len(kinds) > 1 else found)
+        own = self._coarser(found)
+        is_distinct = own is found and dropped is not None
+        self._found.append(own if is_distinct else _distinct([own]))
         self._n_rows += len(self._found[-1].kinds)
         if self._n_rows > max(self.FEW, 2 * self._n_distinct):
             self._settle()

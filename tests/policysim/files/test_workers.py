@@ -1,11 +1,12 @@
 """Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
-from importlib.metadata import PackageNotFoundError
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +167,11 @@ def local_cluster():
 
     def start(**options):
         return distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, protocol="tcp://", **options
+            **{"n_workers": 2} | options,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            protocol="tcp://",
         )
 
     return start
@@ -225,14 +230,57 @@ class FoundVersions:
     ("found", "said"),
     [
         ({}, "has no workers: start some with dask worker tcp://here:1"),
-        ({"tcp://a": PackageNotFoundError("policysim")}, "the worker tcp://a has no package policysim: install"),
-        ({"tcp://a": "0.0.1"}, "the worker tcp://a has policysim 0.0.1, this is"),
         ({"tcp://a": OSError("gone")}, "the worker tcp://a does not answer: gone"),
     ],
 )
-def test_a_cluster_without_the_package_or_with_another_version_is_told(found, said):
+def test_a_cluster_without_workers_or_with_one_that_does_not_answer_is_told(found, said):
     with pytest.raises(UsageError, match=f"--cluster tcp://here:1: {said}"):
         check_versions(FoundVersions(found), "tcp://here:1")
+
+
+@contextmanager
+def worker_process(address, paths):
+    """A worker of a cluster, whose modules and packages are those of these folders; it ends with the block."""
+    command = [sys.executable, "-S", "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    # Not in the folder of the package.
+    with subprocess.Popen(
+        [*command, "--host", "127.0.0.1"], cwd=paths[0], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@CLUSTER
+@pytest.mark.parametrize("theirs", ["", "0.0.1"])
+def test_a_real_worker_without_the_package_or_with_another_version_is_told(tmp_path, capsys, local_cluster, theirs):
+    others = tmp_path / "others"
+    others.mkdir()
+    # All that is installed where dask is, but this package.
+    for path in Path(pytest.importorskip("distributed").__file__).parents[1].iterdir():
+        if not path.name.lower().startswith(("policysim", "__editable__")):
+            (others / path.name).symlink_to(path)
+    if theirs:
+        about = others / f"policysim-{theirs}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: policysim\nVersion: {theirs}\n")
+    study = write_parts(tmp_path, log_rows(200), 2)
+    with (
+        local_cluster(processes=False, n_workers=0) as scheduler,
+        worker_process(scheduler.scheduler_address, [others]),
+    ):
+        scheduler.wait_for_workers(1, timeout=60)
+        asked = ["compare", str(study), "--cluster", scheduler.scheduler_address, "--out", str(tmp_path / "out")]
+        assert main(asked) == 2
+    said = capsys.readouterr().err
+    address = re.escape(scheduler.scheduler_address)
+    wrong = "has policysim 0.0.1, this is" if theirs else "has no package policysim: install"
+    assert re.fullmatch(
+        rf"policysim: --cluster {address}: the worker tcp://127\.0\.0\.1:\d+ {wrong} \S+( there)?\n", said
+    )
+    assert not (tmp_path / "out").exists()
 
 
 @CLUSTER
