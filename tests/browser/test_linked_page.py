@@ -32,7 +32,7 @@ class Made:
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("linked")
     text = STUDY.replace('"exponential", "rand', '"exponential", "optimal", "rand')
-    report = make_report(folder, text, prices=True)
+    report = make_report(folder, text, prices=True, formats=("svg",))
     for name, content in report.files.items():
         if "/" not in name:
             (folder / name).write_bytes(content)

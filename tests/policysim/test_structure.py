@@ -1,9 +1,11 @@
 """The structure that the design promises, read from the source."""
 
 import ast
+import io
 import re
 import tokenize
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,13 @@ CITED = re.compile(r"[\w./-]*\w\.(?:py|md|js)\b|\b(?:tests|docs|policysim|envs|p
 PACKAGES = {name for name, path in FILES.items() if path.stem == "__init__"}
 
 
+@cache
 def imported(module):
     """The modules of ours that a module imports, wherever in the file."""
+    return list(_imported(module))
+
+
+def _imported(module):
     for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
@@ -143,9 +150,12 @@ def test_every_public_name_can_be_loaded():
 
 def said(path):
     """The comments and docstrings of a file."""
-    with path.open("rb") as stream:
-        yield from (token.string for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    # Telling comments from text takes most of the time: only where a line could be one that cites.
+    if any(CITED.search(line.partition("#")[2]) for line in text.splitlines()):
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield ast.get_docstring(node) or ""
 

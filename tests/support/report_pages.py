@@ -11,7 +11,7 @@ import policysim as ps
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import Findings, find
 from policysim.decision.prices import price_list
-from policysim.report.deliver import folder_files
+from policysim.report.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.study.declared import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]
@@ -32,7 +32,7 @@ class Report:
         return self.files["report.html"].decode()
 
 
-def make_report(folder, text, *, prices=False):
+def make_report(folder, text, *, prices=False, formats=DEFAULT.formats):
     study = ps.load_study(write_small_study(folder, text))
     problem = ps.build_problem(study)
     policies = list(dict.fromkeys([*REFERENCES, *study.policies]))
@@ -40,7 +40,8 @@ def make_report(folder, text, *, prices=False):
     findings = find(study, problem, table)
     listed = price_list(study, problem) if prices else None
     answer = answer_of(study, compared(study, problem, table, findings, prices=listed))
-    return Report(study, problem, table, findings, folder_files(answer, ["compare", "study.toml"]))
+    files = folder_files(answer, ["compare", "study.toml"], FigureFiles(formats))
+    return Report(study, problem, table, findings, files)
 
 
 def readable(markup):

@@ -14,6 +14,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
+from drawings import draw_only
 from small_studies import SCENARIO, STUDY, write_small_study
 
 from policies import CATALOGUE
@@ -54,9 +55,14 @@ def run(capsys, *arguments):
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
-    """A comparison without options: its folder, exit code, stdout and stderr."""
+    """A comparison without options, with blank drawings: its folder, exit code, stdout and stderr."""
     study, folder = write_small_study(tmp_path_factory.mktemp("study")), tmp_path_factory.mktemp("made") / "out"
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+    with (
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        draw_only(patch)
         code = main(["compare", str(study), "--out", str(folder)])
     return folder, code, out.getvalue(), err.getvalue()
 

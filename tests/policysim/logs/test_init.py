@@ -119,6 +119,7 @@ def written(tmp_path, run_init, read_study, content, name="trial.csv"):
     return read_study(path), path.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_time_and_event_make_a_study_that_runs_with_holes_in_overlap(tmp_path, capsys):
     rng = np.random.default_rng(9)
     n = 800

@@ -84,6 +84,7 @@ def test_words_name_what_is_public(public):
     assert "public" not in replace(public, public=()).choices
 
 
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("command", ["compare", "audit", "sensitivity", "choose", "simulate"])
 def test_commands_take_it_as_sensitive(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -330,6 +330,7 @@ def test_intervals_of_other_outcomes_stay_within_the_declared_range():
     assert (table["value_high"] <= np.maximum(1.0, table["value"])).all()
 
 
+@pytest.mark.usefixtures("blank_drawings")
 def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monkeypatch):
     assert main(["init", str(folder / "trial.csv")]) == 0
 
