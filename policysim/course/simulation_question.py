@@ -20,11 +20,14 @@ from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.screen_lines import wrap
-from policysim.question.words import PLAN_ONCE, days
+from policysim.question.words import PLAN_ONCE, days, decimals
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
+
+# Decimals of the means, and more where the standard error has more.
+LEAST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,10 @@ def _name(question: SimulationQuestion) -> str:
 
 def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
     study, policy, horizon, found = question.study, question.policy, question.horizon, simulated.agreement
-    low, high = found.interval
-    spends = f" at ε = {policy.epsilon:g} {'in all' if question.once else 'a day'}" if policy.uses_epsilon else ""
+    places = max(LEAST_DECIMALS, decimals(found.standard_error))
+    mean, exact, low, high = (f"{value:.{places}f}" for value in (found.mean, found.exact, *found.interval))
+    of_what = " in all" if question.once else " a day" if horizon > 1 else ""
+    spends = f" at ε = {policy.epsilon:g}{of_what}" if policy.uses_epsilon else ""
     if not found.agrees:
         verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
     elif found.errors_apart > MOST_ERRORS:
@@ -124,8 +129,8 @@ def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
         f"{found.patients:,} simulated patients, {days(horizon)}, {_name(question)}{spends}.",
         f"{basis(study).disclaimer} Random numbers from seed {study.seed}.",
         "",
-        f"Mean return    {found.mean:.6f}   95 % interval {low:.6f} to {high:.6f}",
-        f"Exact value    {found.exact:.6f}",
+        f"Mean return    {mean}   95 % interval {low} to {high}",
+        f"Exact value    {exact}",
         *wrap(f"Difference     {found.errors_apart:.2f} standard errors: {verdict}."),
         "",
         *_counted("Treatments", simulated.treatments),

@@ -1,6 +1,7 @@
 """Simulated patients, as counts, against exact values and against single patients of the vector environment."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -162,6 +163,18 @@ def test_a_billion_can_be_said_in_several_ways(capsys, path, patients):
     assert (code, err) == (0, "") and "1,000,000,000 simulated patients, 1 day, uniform." in out
 
 
+def test_more_patients_show_more_digits(capsys, path):
+    for patients, least in ((1_000, 6), (10**12, 7)):
+        arguments = ("simulate", str(path), "--patients", str(patients), "--epsilon", "1")
+        out, document = run(capsys, *arguments)[1], json.loads(run(capsys, *arguments, "--json")[1])
+        assert f"{patients:,} simulated patients, 1 day, exponential at ε = 1.\n" in out
+        (shown,) = [line for line in out.splitlines() if line.startswith("Mean")]
+        numbers = re.findall(r"-?\d+\.(\d+)", shown)
+        assert {len(decimals) for decimals in numbers} == {least}
+        # The ends of the interval are apart, to two digits.
+        assert float(f"{document['standard_error']:.{least}f}") >= 10 * 10.0**-least
+
+
 def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path):
     over_days = ("simulate", str(path), "--patients", "2000", "--horizon", "2", "--policy")
     code, out, err = run(capsys, *over_days, "optimal-daily")
@@ -169,7 +182,7 @@ def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path
     code, same, err = run(capsys, *over_days, "optimal")
     assert code == 0 and same == out and "is called optimal-daily" in err and err.count("\n") == 1
     code, one, err = run(capsys, "simulate", str(path), "--patients", "2000", "--policy", "optimal")
-    assert (code, err) == (0, "") and "1 day, optimal at ε = 1 a day." in one
+    assert (code, err) == (0, "") and "1 day, optimal at ε = 1.\n" in one
 
 
 def test_one_choice_of_a_schedule_is_simulated(capsys, path):

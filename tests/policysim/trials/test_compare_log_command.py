@@ -215,7 +215,11 @@ def test_only_a_sure_gain_is_told_with_its_epsilon():
 @pytest.mark.parametrize(
     ("gain", "said", "not_said"),
     [
-        ((-0.037, -0.083, 0.0216), "A gain cannot be told from none: gains above 0.022 are excluded, smaller ones are not", "This"),
+        (
+            (-0.037, -0.083, 0.0216),
+            "A gain cannot be told from none: gains above 0.022 are excluded, smaller ones are not",
+            "This",
+        ),
         ((0.05, 0.01, 0.09), "These data show this gain; gains above 0.090 are excluded.", "smaller ones"),
         ((-0.05, -0.09, -0.01), "Any gain by this choice is excluded", "above"),
         ((0.0, 0.0, 0.0), "exactly as good", "excluded"),
