@@ -10,6 +10,7 @@ import pytest
 from report_pages import make_report
 from small_studies import STUDY
 
+from policysim.figures.icons import died_words
 from policysim.question import words
 
 # At these, and at others than the study's own.
@@ -126,6 +127,9 @@ def test_a_thousand_marks_are_those_of_the_comparison(page, made, epsilon, polic
     # Those who die are of any of the classes, and the last.
     assert abs(classes.count("b") - 1000 * row["better_than_untreated"]) <= 1 + died
     assert abs(classes.count("w") - 1000 * row["worse_than_untreated"]) <= 1 + died
+    lines = page.evaluate("[...document.querySelectorAll('#icon-array text')].map(text => text.textContent)")
+    said = {line.partition(" die")[0] for line in lines if " die " in line}
+    assert said == {died_words(row["extra_deaths"]).partition(" die")[0]}
 
 
 def test_the_chosen_policy_is_emphasised_wherever_it_is_drawn_or_listed(page):
