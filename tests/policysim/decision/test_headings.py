@@ -192,7 +192,7 @@ def test_no_sentence_of_the_brief_is_long(made):
 
 def points(report):
     brief = report.page.partition('<div class="points">')[2].partition('<div class="linked">')[0]
-    pairs = re.findall(r'<div>(?:<p class="kicker">(.*?)</p>)?<p>(.*?)</p></div>', brief, flags=re.DOTALL)
+    pairs = re.findall(r'<div[^>]*>(?:<p class="kicker">(.*?)</p>)?<p>(.*?)</p></div>', brief, flags=re.DOTALL)
     return {lead: readable(sentence) for lead, sentence in pairs}
 
 
@@ -208,7 +208,7 @@ def test_the_fewest_deaths_are_those_of_the_table_against_the_best_treatment_for
     lead = next(lead for lead in said if lead.startswith("Fewest deaths"))
     named = {row: rows["extra_deaths"][row] for row in [*private(made), "best-fixed"]}
     least = min([*named.values(), made.findings.safest.extra_deaths])
-    against = r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than with the best treatment for each"
+    against = r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than the best treatment for each"
     number = re.search(against, said[lead])[1]
     assert number in ("no", words.events(abs(least), 100_000))
     assert said[lead].startswith("Give everybody") == ("nothing hidden is revealed" in said[lead])
@@ -354,4 +354,4 @@ def test_what_the_model_says_as_stated_is_that_of_the_comparison(made):
 def test_the_line_below_the_strip_names_the_largest_and_the_smallest_weight(made):
     said = readable(made.page)
     assert "Utility weighs outcomes: “death” 10, “infected” 0.1." in said
-    assert "0 % = one treatment for all, 100 % = the best for each" in said
+    assert "0 % = one treatment for all, 100 % = the best treatment for each patient" in said
