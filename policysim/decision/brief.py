@@ -137,7 +137,7 @@ def _points(
         ).format(titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL)
         return [Point("One for all", free), Point(lead, at + keeps + proven + "."), *learns]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
-    against = Markup("{} deaths per {:,} than with the best treatment for each")
+    against = Markup("{} deaths per {:,} than the best treatment for each")
 
     def lives(option: Option | PolicyRow) -> Markup:
         return against.format(more_deaths(option.extra_deaths, count), count)

@@ -235,7 +235,7 @@ def test_the_fewest_deaths_are_those_of_the_table_against_the_best_treatment_for
     lead = next(lead for lead in said if "fewest deaths" in lead)
     named = {row: rows["extra_deaths"][row] for row in [*private(made), "best-fixed"]}
     least = min([*named.values(), made.findings.safest.extra_deaths])
-    against = r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than with the best treatment for each"
+    against = r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than the best treatment for each"
     number = re.search(against, said[lead])[1]
     assert number in ("no", words.events(abs(least), 100_000))
     assert said[lead].startswith("Give everybody") == ("nothing hidden is revealed" in said[lead])
