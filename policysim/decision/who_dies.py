@@ -15,8 +15,8 @@ from policysim.study.declared import ScenarioStudy
 
 # A group bears nearly all if it has this share of the extra deaths, and is worth a word if it is no larger than that.
 NEARLY_ALL, LARGEST = 0.9, 0.5
-# From here on the others have, on balance, none.
-EVERY_ONE = 1 - 1e-6
+# Nearer to all of them than this is all but for rounding: the others have, on balance, none.
+ROUNDING = 1e-6
 
 
 def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: ScenarioStudy) -> Markup:
@@ -48,10 +48,12 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     if bearing.empty:
         return Markup("")
     group = bearing.iloc[int(bearing["share"].argmin())]
+    who = level_name(str(group["group"]), str(group["level"])), percent(float(group["share"]))
+    deaths = more_events(float(group["extra_deaths"]), findings.count), findings.count
+    if group["part"] > 1 + ROUNDING:
+        return Markup(
+            "More than all of these are among “{}” patients ({} of all): {} per {:,} of them; of the others fewer die."
+        ).format(*who, *deaths)
     return Markup("Net, {} of these are among “{}” patients ({} of all): {} per {:,} of them.").format(
-        "all" if group["part"] >= EVERY_ONE else "nearly all",
-        level_name(str(group["group"]), str(group["level"])),
-        percent(float(group["share"])),
-        more_events(float(group["extra_deaths"]), findings.count),
-        findings.count,
+        "all" if group["part"] >= 1 - ROUNDING else "nearly all", *who, *deaths
     )

@@ -19,6 +19,7 @@ from policysim.decision.findings import PolicyRow
 from policysim.decision.headings import headings
 from policysim.decision.over_epsilon import flat_sentence
 from policysim.decision.robustness import Robustness, how_drawn
+from policysim.decision.who_dies import who_dies
 from policysim.question.protocol import SILENT
 
 
@@ -141,6 +142,25 @@ def test_a_small_change_of_a_belief_is_told_in_digits_that_show_it(made):
     found = replace(page(made)["findings"], beliefs=Beliefs("optimal", (BeliefRange(*BELIEF),)))
     said = readable(_headings(found, page(made)["slider"]).observer)
     assert said.endswith("from 30.001 to 30.004 of 100")
+
+
+ALL_OF_THESE = "of these are among “infected” patients ({} of all): {} per 100,000 of them"
+
+
+@pytest.mark.parametrize(
+    ("share", "extra", "words"),
+    [
+        (0.25, 0.004, f"Net, all {ALL_OF_THESE.format('25 %', '+400')}."),
+        (0.25, 0.0038, f"Net, nearly all {ALL_OF_THESE.format('25 %', '+380')}."),
+        (0.5, 0.003, f"More than all {ALL_OF_THESE.format('50 %', '+300')}; of the others fewer die."),
+        (0.25, 0.002, ""),
+    ],
+)
+def test_who_dies_adds_up(made, share, extra, words):
+    table = pd.DataFrame([row("optimal", extra_deaths=0.001), row("optimal", "infected", extra_deaths=extra)])
+    table.loc[1, "share"] = share
+    found = replace(page(made)["findings"], rows=[PolicyRow("optimal", 0.1, 0.001, 0.0, 1.0, 1.0, 1.0)])
+    assert readable(who_dies(table, "optimal", found, page(made)["study"])) == words
 
 
 BELIEF = ("age", "60+", "age 60+", 0.300012, 0.30001, "none", 0.300041, "pill")
