@@ -44,7 +44,7 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
     return (
         f"contraindications read {names}, which {hidden} hidden: a treatment that is given to some patients and never "
         f"to others shows who is who, at an infinite ε. Either make {them} public, with [privacy] public = [{public}], "
-        "or let the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment with "
-        f"probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
+        "or let the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment "
+        f"with probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
         f"{certain}"
     )
