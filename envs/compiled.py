@@ -239,6 +239,11 @@ class Pass:
     ----------
     places : Places
         The patients.
+
+    Raises
+    ------
+    ImportError
+        Without a numba that works.
     """
 
     def __init__(
@@ -251,6 +256,7 @@ class Pass:
         over: BoolArray,
         threads: int | None = None,
     ) -> None:
+        _kernel()  # fails before anything has happened
         self._ward, self._tables, n = ward, tables_of(ward, payoff), len(codes)
         fixed, flags = parts_of(ward, codes)
         self.places = Places(fixed.astype(np.int32), flags.astype(np.int32), days.astype(np.int64), over.copy())
@@ -291,8 +297,6 @@ class Pass:
         Where the stay has ended before, `next_step` says whether another patient is admitted or nothing happens.
         """
         n = len(actions)
-        # One kind of array, whatever was given: the kernel is compiled anew, for seconds, for each.
-        actions = np.require(actions, requirements=["C", "W"])
         rewards, treated, outcomes = np.empty(n), np.empty(n, np.bool_), np.empty((self._n_outcomes, n), np.uint8)
         seen = self._empty()
         given = self._tables, self.places, seen, rewards, treated, outcomes

@@ -14,6 +14,7 @@ takes a second to import, and these functions take seconds to compile, which is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 
 import numpy as np
@@ -30,11 +31,19 @@ BLOCK = 512
 
 
 def compiled(function):
-    """A function compiled when it is called; kept on the disk, if there is a folder for that which can be written."""
+    """A function compiled when it is called; kept on the disk, if there is a folder for that, and room in it."""
     try:
-        return njit(nogil=True, cache=True)(function)
+        found = njit(nogil=True, cache=True)(function)
     except RuntimeError:
         return njit(nogil=True)(function)
+    save = found._cache.save_overload
+
+    def save_if_possible(*given):
+        with suppress(OSError):
+            save(*given)
+
+    found._cache.save_overload = save_if_possible
+    return found
 
 
 @compiled

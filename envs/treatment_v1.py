@@ -207,7 +207,13 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         if self._pass is not None or not self._may_compile:
             return
         if self._compiled or self._treated >= (WORTH_FETCHING if is_compiled() else WORTH_COMPILING):
-            self._pass = Pass(self._ward, self._payoff, codes=self._codes, days=self._days, over=self._over)
+            try:
+                self._pass = Pass(self._ward, self._payoff, codes=self._codes, days=self._days, over=self._over)
+            except ImportError:  # a numba that does not know this NumPy
+                if self._compiled:
+                    raise
+                self._may_compile = False
+                return
             self._days, self._over = self._pass.places.days, self._pass.places.over
 
     @property

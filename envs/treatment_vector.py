@@ -236,7 +236,8 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
             bad = int(np.flatnonzero((given < 0) | (given >= len(names)))[0])
             allowed = f"whole numbers from 0 to {len(names) - 1} ({', '.join(names)})"
             raise ValueError(f"actions must be {allowed}, got actions[{bad}]={given[bad]}.")
-        return given.astype(np.intp, copy=False)
+        # One kind of array, whatever was given: compiled code would be compiled anew, for seconds, for each other.
+        return np.require(given, np.intp, ["C", "W"])
 
     def _mask(self, mask: Any) -> BoolArray:
         """Who is admitted, if the mask is one."""

@@ -88,7 +88,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     >>> whole(2)("1e6")
     1000000
     """
-    wanted = f">= {least}" if most is None else f"from {least} to {most}"
+    wanted = f">= {least:,}" if most is None else f"from {least:,} to {most:,}"
 
     def read(text: str) -> int:
         # int() would refuse thousands of digits in words of its own, and take 1_0.

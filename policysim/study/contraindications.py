@@ -28,10 +28,12 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
 
     Examples
     --------
-    >>> why_refused(["pregnancy"], 1.0)[:80]
-    'contraindications read pregnancy, which is hidden: a treatment that is given to '
+    >>> why_refused(["pregnancy"], 1.0).partition(":")[0]
+    'contraindications read pregnancy, which is hidden'
+    >>> why_refused(["clots", "fever"], 1.0).partition(":")[0]
+    'contraindications read clots, fever, which are hidden'
     """
-    names = ", ".join(features)
+    names, hidden, them = ", ".join(features), *(("is", "it") if len(features) == 1 else ("are", "them"))
     public = ", ".join(f'"{name}"' for name in features)
     wrongly = math.floor(1000 * least_given(OFTEN, epsilon)) / 10
     certain = (
@@ -40,9 +42,9 @@ def why_refused(features: Sequence[str], epsilon: float) -> str:
         else ""
     )
     return (
-        f"contraindications read {names}, which is hidden: a treatment that is given to some patients and never to "
-        f"others shows who is who, at an infinite ε. Either make it public, with [privacy] public = [{public}], or let "
-        "the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment with "
-        f"probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
+        f"contraindications read {names}, which {hidden} hidden: a treatment that is given to some patients and never "
+        f"to others shows who is who, at an infinite ε. Either make {them} public, with [privacy] public = [{public}], "
+        "or let the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment "
+        f"with probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
         f"{certain}"
     )

@@ -6,7 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import gymnasium
@@ -423,6 +423,34 @@ def test_where_nothing_can_be_kept_on_the_disk_it_is_compiled_all_the_same():
         "print((words == wanted).all(), kernel.philox.stats.cache_path)"
     )
     assert in_a_new_process(code) == ("True None", "")
+
+
+def test_where_the_disk_is_full_it_is_compiled_all_the_same():
+    code = (
+        "import errno\n"
+        "from numba.core import caching\n"
+        "def full(self, name, data): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "caching.IndexDataCacheFile.save = full\n"
+        "caching.IndexDataCacheFile.load = lambda *_: None\n"
+        "import numpy as np\n"
+        "from envs import kernel, philox\n"
+        "words = np.empty((4, 3), np.uint32)\n"
+        "kernel.philox(np.arange(3, dtype=np.int32), 3, 7, (1, 2), 1, words)\n"
+        "print((words == philox.words((1, 2), np.arange(3), np.full(3, 7), 1, 1)).all())\n"
+    )
+    assert in_a_new_process(code) == ("True", "")
+
+
+def test_with_a_numba_that_does_not_work_numpy_goes_on(monkeypatch):
+    def fails():
+        raise ImportError("Numba needs NumPy 2.2 or less")
+
+    monkeypatch.setattr("envs.compiled._kernel", lru_cache(fails))
+    monkeypatch.setattr(module, "WORTH_COMPILING", 1)
+    going_on, by_numpy = TreatmentVectorEnvV1(20), TreatmentVectorEnvV1(20, compiled=False)
+    assert_same_stays(by_numpy, going_on, steps=4)
+    with pytest.raises(ImportError, match="Numba needs NumPy"):
+        TreatmentVectorEnvV1(20, compiled=True).reset()
 
 
 def test_nobody_is_told_that_version_0_is_out_of_date():

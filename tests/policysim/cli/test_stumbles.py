@@ -34,12 +34,12 @@ def run(capsys):
         (["choose", "STUDY", "--keep", "80"], "--keep must be at most 1 or 100%, got '80'; did you mean 80%?"),
         (["choose", "STUDY", "--keep", "101"], "--keep must be at most 1 or 100%, got '101'\n"),
         (["choose", "STUDY", "--keep", "120%"], "--keep must be at most 1 or 100%, got '120%'\n"),
-        (["simulate", "STUDY", "--patients", "1e13"], "--patients must be a whole number from 2 to 1000000000000, got"),
+        (["simulate", "STUDY", "--patients", "1e13"], "--patients must be a whole number from 2 to 1,000,000,000,000"),
         (
             ["simulate", "STUDY", "--patients", "1.5e1"],
-            "--patients must be a whole number from 2 to 1000000000000, got",
+            "--patients must be a whole number from 2 to 1,000,000,000,000",
         ),
-        (["simulate", "STUDY", "--patients", "1e-1"], "--patients must be a whole number from 2 to 1000000000000, got"),
+        (["simulate", "STUDY", "--patients", "1e-1"], "--patients must be a whole number from 2 to 1,000,000,000,000"),
     ],
 )
 def test_what_is_meant_by_an_option_is_said_in_one_line(run, study, arguments, message):

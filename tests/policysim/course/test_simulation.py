@@ -241,7 +241,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
     ("arguments", "message"),
     [
         *(
-            (("--patients", wrong), f"--patients must be a whole number from 2 to 1000000000000, got '{wrong}'")
+            (("--patients", wrong), f"--patients must be a whole number from 2 to 1,000,000,000,000, got '{wrong}'")
             for wrong in ("0", "1", "1.5", "1e30", "1e13", "-5", "nan", "inf", "many", "1_00", "1__000", "_1", "1e-9")
         ),
         (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
