@@ -473,7 +473,7 @@ def no_lost_degree(monkeypatch):
 
 
 def only_what_is_counted(monkeypatch):
-    """Outcomes are taken to be independent of each other: each adds its weight squared times the variance of its count."""
+    """Outcomes are taken to be independent: each adds its weight squared times the variance of its count."""
 
     def variance(self):
         shares = self.happened.sum(axis=0) / self.ended

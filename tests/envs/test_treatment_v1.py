@@ -259,13 +259,76 @@ def test_one_patient_is_the_vectors_first_place(name, horizon, paths):
             assert one.observation_space.contains(observation)
             assert np.array_equal(observations[0], observation)
             action = int(allowed(many, observations, rng)[0])
-            assert info.get("action_mask", np.ones(9))[action]
+            assert np.array_equal(info.get("action_mask"), infos["action_mask"][0] if "action_mask" in infos else None)
             observation, reward, over, _, info = one.step(action)
             observations, rewards, terminations, _, infos = many.step(np.array([action]))
             assert (rewards[0], terminations[0]) == (reward, over)
             assert type(over) is bool
             assert {name: infos["outcome"][name][0] for name in info["outcome"]} == info["outcome"]
             assert {type(happened) for happened in info["outcome"].values()} == {bool}
+
+
+# Contraindications.
+
+
+def test_a_mask_that_is_wrong_for_one_place_of_a_table_would_be_noticed(paths):
+    one, two = pair(paths["language"], "NextStep", 4, 500)
+    one.reset(seed=1)
+    allowed = one._pass._tables.allowed.copy()
+    wrong = np.argwhere(allowed == 1)[-1]  # of those who may get the last treatment
+    allowed[tuple(wrong)] = 0
+    one._pass._tables = one._pass._tables._replace(allowed=allowed)
+    with pytest.raises(AssertionError):
+        assert_same_stays(two, one)
+
+
+def refusals(paths, seed=2):
+    """What each way of treating says to each record and treatment, and what it does next: one, NumPy, compiled."""
+    space = envs.load_scenario(paths["language"]).space
+    one = TreatmentEnvV1(paths["language"], horizon=3)
+    ways = [one, *reversed(pair(paths["language"], "Disabled", 3, 3))]
+    for record in range(space.size):
+        codes = zip(space.features, space.codes([record])[0], strict=True)
+        values = {feature.name: feature.levels[code] for feature, code in codes}
+        for action in range(4):
+            told = []
+            for env in ways:
+                _, info = env.reset(seed=seed, options={"record": values})
+                mask = np.atleast_2d(info["action_mask"])
+                assert mask.dtype == np.int8 and (mask == mask[0]).all()
+                said = ""
+                try:
+                    env.step(action if env is one else [0, action, action])
+                except ValueError as error:
+                    said = str(error).replace("actions[1]", "action")
+                    after = env.step(0 if env is one else [0, 0, 0])
+                    # Nothing was drawn: as if nobody had asked.
+                    env.reset(seed=seed, options={"record": values})
+                    assert data_equivalence(env.step(0 if env is one else [0, 0, 0]), after, exact=True)
+                assert bool(said) == (not mask[0, action])
+                told.append((said, mask[0].tolist()))
+            assert told[0] == told[1] == told[2]
+            yield told[0][0]
+
+
+def test_who_may_not_get_a_treatment_is_refused_it_alike_by_all(paths):
+    """By the mask of each record, with the same words, before anything is drawn."""
+    said = list(refusals(paths))
+    wanted = ~envs.ResponseModel(envs.load_scenario(paths["language"])).admissible
+    assert [bool(each) for each in said] == wanted.ravel().tolist()
+
+
+def test_a_compiled_pass_that_refuses_nobody_would_be_noticed(paths, monkeypatch):
+    monkeypatch.setattr(Pass, "refuses", lambda *_: False)
+    with pytest.raises(AssertionError):
+        list(refusals(paths))
+
+
+def test_nobody_whose_stay_has_ended_is_refused_anything_by_compiled_code_either(paths):
+    for env in pair(paths["language"], "Disabled", 2, 2):
+        env.reset(options={"record": {"pregnancy": 1}})
+        assert env.step([0, 0])[2].all()  # without a flag they recover
+        assert "outcome" not in env.step([1, 3])[4]
 
 
 def test_one_patient_is_the_same_when_everything_kept_is_forgotten(monkeypatch):
