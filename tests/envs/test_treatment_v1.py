@@ -449,6 +449,56 @@ def test_gymnasium_makes_both():
     assert env.observation_space.contains(env.step(np.array([0, 1, 2]))[0])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("given", [{"compiled": False}, {"compiled": True}, {"scenario": WARD, "compiled": True}])
+def test_the_vector_environment_keeps_gymnasiums_promises(mode, given):
+    """As `check_env` asks of one environment: seeds, spaces, types, new arrays, options, render, close."""
+    arguments = {"num_envs": 6, "horizon": 3, "render_mode": "ansi", "autoreset_mode": mode, **given}
+    one, two = (gymnasium.make_vec(ID, vectorization_mode="vector_entry_point", **arguments) for _ in range(2))
+    assert one.metadata["autoreset_mode"].value == mode and "ansi" in one.metadata["render_modes"]
+    assert one.spec.id == ID and one.unwrapped is one and not one.closed
+    assert one.action_space == gymnasium.vector.utils.batch_space(one.single_action_space, 6)
+    assert one.observation_space == gymnasium.vector.utils.batch_space(one.single_observation_space, 6)
+    assert data_equivalence(one.reset(seed=7), two.reset(seed=7), exact=True)
+    assert one.np_random_seed == 7 and one.np_random is not two.np_random
+    observations, infos, over = *two.reset(seed=7), np.zeros(6, dtype=bool)
+    one.reset(seed=7)
+    for _ in range(7):
+        if mode == "Disabled" and over.any():
+            observations, infos = one.reset(options={"reset_mask": over})
+            assert data_equivalence((observations, infos), two.reset(options={"reset_mask": over}), exact=True)
+        actions = allowed(one, observations, np.random.default_rng(0))
+        if "action_mask" in infos:
+            assert infos["action_mask"][np.arange(6), actions].all() or mode == "Disabled"
+        found = one.step(actions)
+        assert data_equivalence(found, two.step(actions), exact=True)
+        observations, rewards, over, truncations, infos = found
+        assert observations in one.observation_space and observations.dtype == one.observation_space.dtype
+        assert [each.dtype for each in (rewards, over, truncations)] == [np.float64, np.bool_, np.bool_]
+        assert all(each.shape == (6,) for each in (rewards, over, truncations)) and not truncations.any()
+        assert ("final_obs" in infos) == (mode == "SameStep" and over.any())
+        if "final_obs" in infos:
+            assert (infos["_final_obs"] == over).all()
+            assert all(infos["final_obs"][place] in one.single_observation_space for place in np.flatnonzero(over))
+    assert len(one.render()) == 6 and all(isinstance(chart, str) for chart in one.render())
+    assert not data_equivalence(one.reset(seed=8), two.reset(seed=7), exact=True)
+    for env in (one, two):
+        env.close()
+        assert env.closed
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_gymnasiums_own_vectors_of_version_1_are_its_single_environments(how):
+    env = gymnasium.make_vec(ID, num_envs=2, vectorization_mode=how, horizon=3)
+    try:
+        observations, _ = env.reset(seed=[4, 5])
+        for seed, seen in zip((4, 5), observations, strict=True):
+            assert np.array_equal(gymnasium.make(ID, horizon=3).reset(seed=seed)[0], seen)
+        assert env.step(np.array([0, 1]))[0] in env.observation_space
+    finally:
+        env.close()
+
+
 def in_a_new_process(code):
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return found.stdout.strip(), found.stderr.strip()
