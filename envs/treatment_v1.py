@@ -203,8 +203,12 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         return super()._action_mask() if self._pass is None else self._pass.action_mask()
 
     def _draw_day(self) -> FloatArray:
-        places = np.arange(self.num_envs)
-        return philox.days(self._counter.key, places, self._counter.time, self._ward.n_draws).T
+        # No number depends on another: those that nobody needs are not computed.
+        treated, uniforms = np.flatnonzero(~self._over), np.zeros((self._ward.n_draws, self.num_envs))
+        drawn = philox.days(self._counter.key, treated, self._counter.time, self._ward.n_draws)
+        for row, numbers in zip(uniforms, drawn, strict=True):
+            row[treated] = numbers
+        return uniforms.T
 
     def _draw_arrivals(self, who: IntArray) -> FloatArray:
         return philox.arrivals(self._counter.key, who, self._counter.time)
