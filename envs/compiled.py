@@ -61,6 +61,8 @@ class Tables(NamedTuple):
         The number of transient flags, of groups with tables of the day (those of the night come after them), of days.
     least : array, (n_flags,)
         The least P(still absent in the morning) of any patient, for each flag; 1 without nights.
+    allowed, of_mask : array of int8, (n_places, n_actions), int
+        Which treatments a patient may get, by the place in tables of this group.
     """
 
     values: FloatArray
@@ -82,6 +84,8 @@ class Tables(NamedTuple):
     n_by_day: int
     least: FloatArray
     horizon: int
+    allowed: NDArray[np.int8]
+    of_mask: int
 
 
 class Places(NamedTuple):
@@ -103,11 +107,15 @@ class _Groups:
 
     def add(self, grid: FloatArray) -> tuple[int, int]:
         """Start and group of a table (n_actions or 1, ...)."""
+        return self.append(grid.ravel()), self.of(grid)
+
+    def of(self, grid: NDArray[Any]) -> int:
+        """The group of tables of this shape."""
         tables = GridTables([grid])
         key = tuple(tables.axes.tolist()), tuple(tables.strides.ravel().tolist()), tables.stride
         if key not in self.keys:
             self.keys.append(key)
-        return self.append(grid.ravel()), self.keys.index(key)
+        return self.keys.index(key)
 
     def append(self, values: FloatArray) -> int:
         """Start of a table whose places are no group's."""
@@ -138,6 +146,7 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
     others.append(groups.add(np.frombuffer(costs).reshape(shape_of_costs)))
     n_by_day = len(groups.keys)
     tables += [groups.add(nights[flag]) if flag in nights else (0, -1) for flag in range(n_flags)] + others
+    of_mask = groups.of(ward.allowed[0][np.newaxis])
     # What a feature's level adds to the number of the record among those without a flag, and to its flags.
     steady = np.where(np.isin(np.arange(len(shape)), flag_axes), 1, shape)
     of_level = np.array([math.prod(steady[axis + 1 :].tolist()) for axis in range(len(shape))])
@@ -175,6 +184,8 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
         n_by_day,
         np.array([nights[flag].min() if flag in nights else 1.0 for flag in range(n_flags)]),
         ward.horizon,
+        np.stack([mask.ravel() for mask in ward.allowed], axis=1),
+        of_mask,
     )
 
 
@@ -274,6 +285,16 @@ class Pass:
         seen = self._empty()
         _kernel().show(0, len(seen), self._tables, self.places, seen)
         return seen
+
+    def action_mask(self) -> NDArray[np.int8]:
+        """Which treatments the patients may get, (n, n_actions): `Ward.action_mask`."""
+        mask = np.empty((len(self.places.over), self._tables.allowed.shape[1]), dtype=np.int8)
+        self._share(_kernel().allow, self._tables, self.places, mask)
+        return mask
+
+    def refuses(self, actions: IntArray) -> bool:
+        """Whether any patient whose stay goes on must not get his treatment."""
+        return bool(_kernel().refuses(actions, self._tables, self.places))
 
     def _empty(self) -> CodeArray:
         return np.empty((len(self.places.over), self._tables.codes_of_fixed.shape[1]), dtype=np.int16)

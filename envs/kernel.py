@@ -1,6 +1,6 @@
 """The compiled pass over the patients: each one's draws, day and night, admission, and what is told of it.
 
-It does what `Ward.treat`, `Payoff`, `Arrivals.admit` and `envs.philox` do, in the same order of operations on the same
+It does what `Ward`, `Payoff`, `Arrivals.admit` and `envs.philox` do, in the same order of operations on the same
 numbers, so that the trajectories are the same, bit by bit. Nothing but `envs.compiled` imports this module, as numba
 takes a second to import, and these functions take seconds to compile, which is kept for the next time.
 
@@ -123,6 +123,27 @@ def show(start, stop, t, p, seen):
             seen[place, at] = t.codes_of_fixed[fixed, at] | t.codes_of_flags[flags, at]
         if t.horizon > 1:
             seen[place, last] = p.days[place]
+
+
+@compiled
+def allow(start, stop, t, p, mask):
+    """Fill in which treatments patients may get: `Ward.action_mask`."""
+    for row in range(start, stop):
+        place = np.uint64(row)
+        at = t.of_fixed[t.of_mask, np.uint32(p.fixed[place])] + t.of_flags[t.of_mask, np.uint32(p.flags[place])]
+        for action in range(mask.shape[1]):
+            mask[place, action] = t.allowed[at, action]
+
+
+@compiled
+def refuses(actions, t, p):
+    """Whether any patient whose stay goes on must not get his treatment: `Ward.check_allowed`."""
+    for row in range(len(actions)):
+        place = np.uint64(row)
+        at = t.of_fixed[t.of_mask, np.uint32(p.fixed[place])] + t.of_flags[t.of_mask, np.uint32(p.flags[place])]
+        if not (p.over[place] or t.allowed[at, np.uint64(actions[place])]):
+            return True
+    return False
 
 
 @compiled

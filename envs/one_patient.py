@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from envs import philox
 from envs.cohort import FloatArray
@@ -121,7 +122,7 @@ class OnePatient:
         self._plans = Kept(self._plan)
         self._evenings: Kept[int, int] = Kept(lambda present: (present >> 32) % SIDE_BY_SIDE)
         self._told = Kept(self._tell)
-        self._seen = Kept(self._show)
+        self._seen, self._masks = Kept(self._show), Kept(self._mask)
         self._key: Key | None = None
         self._start, self._n_times, self._stop = 0, FIRST_TIMES, 0
         self._arrivals: list[tuple[int, int]] = []
@@ -146,6 +147,10 @@ class OnePatient:
         if self._several and day:
             seen[-1] = day
         return seen
+
+    def allowed(self) -> NDArray[np.int8]:
+        """Which treatments the patient may get, (n_actions,), as a new array."""
+        return self._masks[self.fixed, self.flags].copy()
 
     def treat(self, counter: Counter, action: int, *, last: bool) -> tuple[float, dict[str, bool], bool]:
         """A day of treatment and the night after it: reward, outcomes, and whether the stay is over."""
@@ -203,6 +208,12 @@ class OnePatient:
         """What is seen of a patient on day 0, (n_columns,)."""
         seen: CodeArray = self._tables.codes_of_fixed[record[0]] | self._tables.codes_of_flags[record[1]]
         return seen
+
+    def _mask(self, record: tuple[int, int]) -> NDArray[np.int8]:
+        """Which treatments a patient may get, (n_actions,)."""
+        of, flag_of = self._places[self._tables.of_mask]
+        mask: NDArray[np.int8] = self._tables.allowed[of(record[0]) + flag_of(record[1])]
+        return mask
 
     def _tell(self, happened: int) -> tuple[float, dict[str, bool]]:
         """The harm of the outcomes whose bits are set, and the outcomes by name."""

@@ -31,17 +31,17 @@ def words(key: Key, places: IntArray, times: IntArray, first: int, n_blocks: int
 
     The counter is (place, low word of the time, block, high word of the time).
     """
-    shape = n_blocks, len(places)
-    blocks = np.arange(first, first + n_blocks, dtype=np.uint32)[:, np.newaxis]
-    even = [np.broadcast_to(places.astype(np.uint32), shape), np.broadcast_to(blocks, shape)]
-    odd = [np.broadcast_to(part.astype(np.uint32), shape) for part in (times % WORD, times // WORD)]
+    shape = 2, n_blocks, len(places)
+    even, odd = np.empty(shape, dtype=np.uint32), np.empty(shape, dtype=np.uint32)
+    even[0], even[1] = places, np.arange(first, first + n_blocks)[:, np.newaxis]
+    odd[0], odd[1] = times % WORD, times // WORD
+    multipliers, steps = (np.array(pair, dtype=np.uint64)[:, np.newaxis, np.newaxis] for pair in (MULTIPLIERS, WEYL))
+    keys = np.array(key, dtype=np.uint64)[:, np.newaxis, np.newaxis]
     for turn in range(ROUNDS):
-        product = [np.multiply(word, by, dtype=np.uint64) for word, by in zip(even, MULTIPLIERS, strict=True)]
-        high = [(double >> np.uint64(32)).astype(np.uint32) for double in product]
-        low = [double.astype(np.uint32) for double in product]
-        keys = [np.uint32((part + turn * step) % WORD) for part, step in zip(key, WEYL, strict=True)]
-        even = [high[1] ^ odd[0] ^ keys[0], high[0] ^ odd[1] ^ keys[1]]
-        odd = low[::-1]
+        product = np.multiply(even, multipliers, dtype=np.uint64)
+        odd ^= (keys + np.uint64(turn) * steps).astype(np.uint32)
+        odd ^= np.right_shift(product, np.uint64(32)).astype(np.uint32)[::-1]
+        even, odd = odd, product.astype(np.uint32)[::-1]
     found: NDArray[np.uint32] = np.stack([even[0], odd[0], even[1], odd[1]], axis=1)
     return found.reshape(4 * n_blocks, len(places))
 

@@ -75,6 +75,8 @@ class Ward:
         Uniform numbers that a patient takes a day.
     flag_axes : array of int
         See `Dynamics`.
+    allowed : list of array of int8
+        Who may get each treatment, 1 or 0: of one shape, broadcasting over the grid of records.
     forbids : bool
         Whether any treatment is contraindicated for anybody.
     """
@@ -86,7 +88,7 @@ class Ward:
         self._source = source
         self.n_draws, self.flag_axes = self._dynamics.n_draws, self._dynamics.flag_axes
         refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
-        self._allowed = [(~mask).astype(np.int8) for mask in refused]
+        self.allowed = [(~mask).astype(np.int8) for mask in refused]
         self.forbids = any(mask.any() for mask in refused)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ward:
@@ -117,7 +119,7 @@ class Ward:
     def action_mask(self, codes: CodeArray) -> NDArray[np.int8]:
         """1 for each treatment that a patient may get, 0 for the others: (m, n_features) -> (m, n_actions)."""
         records = Lookup(codes)
-        return np.stack([records.of(grid) for grid in self._allowed], axis=1)
+        return np.stack([records.of(grid) for grid in self.allowed], axis=1)
 
     def check_allowed(self, codes: CodeArray, actions: IntArray, name: str, idle: BoolArray | None = None) -> None:
         """ValueError, with the name of the argument, for the first patient whose treatment is contraindicated.

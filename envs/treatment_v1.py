@@ -76,7 +76,7 @@ class TreatmentEnvV1(TreatmentEnv):
             raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
         if type(action) is not int or not 0 <= action < self._n_actions:
             action = self._treatment(action)
-        if self._ward.forbids:
+        if self._ward.forbids and not self._patient.allowed()[action]:
             self._ward.check_allowed(self._record(), np.array([action]), "action")
         self._counter.tick(self.np_random)
         self._days += 1
@@ -101,7 +101,7 @@ class TreatmentEnvV1(TreatmentEnv):
 
     def _allowed(self) -> dict[str, Any]:
         """Which treatments the patient may get, where any is contraindicated for anybody."""
-        return self._mask(self._record()) if self._ward.forbids else {}
+        return {"action_mask": self._patient.allowed()} if self._ward.forbids else {}
 
 
 class TreatmentVectorEnvV1(TreatmentVectorEnv):
@@ -195,9 +195,20 @@ class TreatmentVectorEnvV1(TreatmentVectorEnv):
         seen, self._seen = self._pass.observe() if self._seen is None else self._seen, None
         return seen
 
+    def _check_allowed(self, treatments: IntArray) -> None:
+        if self._pass is None or self._pass.refuses(treatments):
+            super()._check_allowed(treatments)
+
+    def _action_mask(self) -> NDArray[np.int8]:
+        return super()._action_mask() if self._pass is None else self._pass.action_mask()
+
     def _draw_day(self) -> FloatArray:
-        places = np.arange(self.num_envs)
-        return philox.days(self._counter.key, places, self._counter.time, self._ward.n_draws).T
+        # No number depends on another: those that nobody needs are not computed.
+        treated, uniforms = np.flatnonzero(~self._over), np.zeros((self._ward.n_draws, self.num_envs))
+        drawn = philox.days(self._counter.key, treated, self._counter.time, self._ward.n_draws)
+        for row, numbers in zip(uniforms, drawn, strict=True):
+            row[treated] = numbers
+        return uniforms.T
 
     def _draw_arrivals(self, who: IntArray) -> FloatArray:
         return philox.arrivals(self._counter.key, who, self._counter.time)

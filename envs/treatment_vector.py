@@ -125,7 +125,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
             raise ResetNeeded("there are no patients yet: call reset() before step().")
         treatments = self._treatments(actions)
         if self._ward.forbids:
-            self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
+            self._check_allowed(treatments)
         rewards, treated, outcomes = self._turn(treatments)
         if self._history:
             who, others = np.flatnonzero(treated), np.flatnonzero(~treated)
@@ -154,6 +154,14 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if self._mode is AutoresetMode.NEXT_STEP:
             self._settle(np.flatnonzero(idle), None)
         return rewards, treated, day.outcomes
+
+    def _check_allowed(self, treatments: IntArray) -> None:
+        """ValueError for the first patient whose treatment is contraindicated."""
+        self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
+
+    def _action_mask(self) -> NDArray[np.int8]:
+        """Which treatments the patients may get, (n, n_actions), as a new array."""
+        return self._ward.action_mask(self._codes)
 
     def _draw_day(self) -> FloatArray:
         """Numbers for a day of treatment, (n, n_outcomes)."""
@@ -222,7 +230,9 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if told is not self._everyone:
             infos["day"] *= told
         if self._ward.forbids:
-            mask = self._ward.action_mask(self._codes) * told[:, np.newaxis]
+            mask = self._action_mask()
+            if told is not self._everyone:
+                mask *= told[:, np.newaxis]
             infos |= {"action_mask": mask, "_action_mask": told.copy()}
         return infos
 

@@ -273,13 +273,76 @@ def test_one_patient_is_the_vectors_first_place(name, horizon, paths):
             assert one.observation_space.contains(observation)
             assert np.array_equal(observations[0], observation)
             action = int(allowed(many, observations, rng)[0])
-            assert info.get("action_mask", np.ones(9))[action]
+            assert np.array_equal(info.get("action_mask"), infos["action_mask"][0] if "action_mask" in infos else None)
             observation, reward, over, _, info = one.step(action)
             observations, rewards, terminations, _, infos = many.step(np.array([action]))
             assert (rewards[0], terminations[0]) == (reward, over)
             assert type(over) is bool
             assert {name: infos["outcome"][name][0] for name in info["outcome"]} == info["outcome"]
             assert {type(happened) for happened in info["outcome"].values()} == {bool}
+
+
+# Contraindications.
+
+
+def test_a_mask_that_is_wrong_for_one_place_of_a_table_would_be_noticed(paths):
+    one, two = pair(paths["language"], "NextStep", 4, 500)
+    one.reset(seed=1)
+    allowed = one._pass._tables.allowed.copy()
+    wrong = np.argwhere(allowed == 1)[-1]  # of those who may get the last treatment
+    allowed[tuple(wrong)] = 0
+    one._pass._tables = one._pass._tables._replace(allowed=allowed)
+    with pytest.raises(AssertionError):
+        assert_same_stays(two, one)
+
+
+def refusals(paths, seed=2):
+    """What each way of treating says to each record and treatment, and what it does next: one, NumPy, compiled."""
+    space = envs.load_scenario(paths["language"]).space
+    one = TreatmentEnvV1(paths["language"], horizon=3)
+    ways = [one, *reversed(pair(paths["language"], "Disabled", 3, 3))]
+    for record in range(space.size):
+        codes = zip(space.features, space.codes([record])[0], strict=True)
+        values = {feature.name: feature.levels[code] for feature, code in codes}
+        for action in range(4):
+            told = []
+            for env in ways:
+                _, info = env.reset(seed=seed, options={"record": values})
+                mask = np.atleast_2d(info["action_mask"])
+                assert mask.dtype == np.int8 and (mask == mask[0]).all()
+                said = ""
+                try:
+                    env.step(action if env is one else [0, action, action])
+                except ValueError as error:
+                    said = str(error).replace("actions[1]", "action")
+                    after = env.step(0 if env is one else [0, 0, 0])
+                    # Nothing was drawn: as if nobody had asked.
+                    env.reset(seed=seed, options={"record": values})
+                    assert data_equivalence(env.step(0 if env is one else [0, 0, 0]), after, exact=True)
+                assert bool(said) == (not mask[0, action])
+                told.append((said, mask[0].tolist()))
+            assert told[0] == told[1] == told[2]
+            yield told[0][0]
+
+
+def test_who_may_not_get_a_treatment_is_refused_it_alike_by_all(paths):
+    """By the mask of each record, with the same words, before anything is drawn."""
+    said = list(refusals(paths))
+    wanted = ~envs.ResponseModel(envs.load_scenario(paths["language"])).admissible
+    assert [bool(each) for each in said] == wanted.ravel().tolist()
+
+
+def test_a_compiled_pass_that_refuses_nobody_would_be_noticed(paths, monkeypatch):
+    monkeypatch.setattr(Pass, "refuses", lambda *_: False)
+    with pytest.raises(AssertionError):
+        list(refusals(paths))
+
+
+def test_nobody_whose_stay_has_ended_is_refused_anything_by_compiled_code_either(paths):
+    for env in pair(paths["language"], "Disabled", 2, 2):
+        env.reset(options={"record": {"pregnancy": 1}})
+        assert env.step([0, 0])[2].all()  # without a flag they recover
+        assert "outcome" not in env.step([1, 3])[4]
 
 
 def test_one_patient_is_the_same_when_everything_kept_is_forgotten(monkeypatch):
@@ -398,6 +461,56 @@ def test_gymnasium_makes_both():
     assert isinstance(env, TreatmentVectorEnvV1)
     env.reset(seed=0)
     assert env.observation_space.contains(env.step(np.array([0, 1, 2]))[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("given", [{"compiled": False}, {"compiled": True}, {"scenario": WARD, "compiled": True}])
+def test_the_vector_environment_keeps_gymnasiums_promises(mode, given):
+    """As `check_env` asks of one environment: seeds, spaces, types, new arrays, options, render, close."""
+    arguments = {"num_envs": 6, "horizon": 3, "render_mode": "ansi", "autoreset_mode": mode, **given}
+    one, two = (gymnasium.make_vec(ID, vectorization_mode="vector_entry_point", **arguments) for _ in range(2))
+    assert one.metadata["autoreset_mode"].value == mode and "ansi" in one.metadata["render_modes"]
+    assert one.spec.id == ID and one.unwrapped is one and not one.closed
+    assert one.action_space == gymnasium.vector.utils.batch_space(one.single_action_space, 6)
+    assert one.observation_space == gymnasium.vector.utils.batch_space(one.single_observation_space, 6)
+    assert data_equivalence(one.reset(seed=7), two.reset(seed=7), exact=True)
+    assert one.np_random_seed == 7 and one.np_random is not two.np_random
+    observations, infos, over = *two.reset(seed=7), np.zeros(6, dtype=bool)
+    one.reset(seed=7)
+    for _ in range(7):
+        if mode == "Disabled" and over.any():
+            observations, infos = one.reset(options={"reset_mask": over})
+            assert data_equivalence((observations, infos), two.reset(options={"reset_mask": over}), exact=True)
+        actions = allowed(one, observations, np.random.default_rng(0))
+        if "action_mask" in infos:
+            assert infos["action_mask"][np.arange(6), actions].all() or mode == "Disabled"
+        found = one.step(actions)
+        assert data_equivalence(found, two.step(actions), exact=True)
+        observations, rewards, over, truncations, infos = found
+        assert observations in one.observation_space and observations.dtype == one.observation_space.dtype
+        assert [each.dtype for each in (rewards, over, truncations)] == [np.float64, np.bool_, np.bool_]
+        assert all(each.shape == (6,) for each in (rewards, over, truncations)) and not truncations.any()
+        assert ("final_obs" in infos) == (mode == "SameStep" and over.any())
+        if "final_obs" in infos:
+            assert (infos["_final_obs"] == over).all()
+            assert all(infos["final_obs"][place] in one.single_observation_space for place in np.flatnonzero(over))
+    assert len(one.render()) == 6 and all(isinstance(chart, str) for chart in one.render())
+    assert not data_equivalence(one.reset(seed=8), two.reset(seed=7), exact=True)
+    for env in (one, two):
+        env.close()
+        assert env.closed
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_gymnasiums_own_vectors_of_version_1_are_its_single_environments(how):
+    env = gymnasium.make_vec(ID, num_envs=2, vectorization_mode=how, horizon=3)
+    try:
+        observations, _ = env.reset(seed=[4, 5])
+        for seed, seen in zip((4, 5), observations, strict=True):
+            assert np.array_equal(gymnasium.make(ID, horizon=3).reset(seed=seed)[0], seen)
+        assert env.step(np.array([0, 1]))[0] in env.observation_space
+    finally:
+        env.close()
 
 
 def in_a_new_process(code):
