@@ -138,7 +138,7 @@ def _has(path: Path, content: bytes) -> bool:
 def part_beside(target: Path) -> Iterator[Path]:
     """An empty file beside another one, to be written and to take its name; removed if it has not.
 
-    What runs that were killed left there of the same file is removed first. Folders are made where they are missing, and
+    What runs that were killed left there of the same file is removed first. Folders that are missing are made, and
     removed again if nothing came to be in them.
 
     Raises

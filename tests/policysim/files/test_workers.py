@@ -216,6 +216,16 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@CLUSTER
+def test_somebody_who_listens_and_is_no_cluster_is_told(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(UsageError, match=f"{address}: there is no Dask cluster: who listens there does not answer"):
+            next(cluster.on_cluster(address, count_part, [tmp_path]))
+
+
 class FoundVersions:
     """A client whose workers answer this when they are asked for the version of the package."""
 
