@@ -103,6 +103,22 @@ def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
     assert not any(map(is_alive, processes))
 
 
+def test_processes_take_no_modules_of_the_current_folder(tmp_path, told):
+    (tmp_path / "pandas.py").write_text("raise ValueError('not the one that is meant')")
+    # A script elsewhere, as the command is: this process itself does not look into the current folder.
+    script = Path(told) / "run.py"
+    script.write_text(
+        "from pathlib import Path; from policysim.files.workers import Workers, stamp\n"
+        "if __name__ == '__main__':\n"
+        "    print(len(list(Workers(2).map(stamp, [Path('pandas.py'), Path('.')], ''))))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def test_a_part_that_no_process_survives_is_told(source, counting):
     with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
         total(Workers(2), working(always_die, counting), source)
