@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,13 +57,23 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
     if not ADDRESS.fullmatch(address):
         raise UsageError(f"--cluster must be an address such as tcp://10.0.0.1:8786, got {address!r}")
     try:
+        asyncio.run(asyncio.wait_for(_greeted(distributed, address), 2 * CONNECT_SECONDS))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except TimeoutError:
+        raise UsageError(f"--cluster {address}: there is no Dask cluster: who listens there does not answer") from None
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(f"--cluster {address}: there is no Dask cluster: {_line(error)}") from None
     try:
         yield client
     finally:
         client.close()
+
+
+async def _greeted(distributed: Any, address: str) -> None:
+    """Greet the scheduler: somebody else who listens, such as its own dashboard, would let a client wait for ever."""
+    options = distributed.Security().get_connection_args("client")
+    comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **options)
+    await comm.close()
 
 
 def check_versions(client: Any, address: str) -> None:

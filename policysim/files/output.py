@@ -138,19 +138,25 @@ def _has(path: Path, content: bytes) -> bool:
 def part_beside(target: Path) -> Iterator[Path]:
     """An empty file beside another one, to be written and to take its name; removed if it has not.
 
-    What runs that were killed left there of the same file is removed first.
+    What runs that were killed left there of the same file is removed first. Folders that are missing are made, and
+    removed again if nothing came to be in them.
 
     Raises
     ------
     OSError
         If it cannot be made.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    made = [place for place in target.parents if not place.exists()]
     prefix = f".{target.name}.part-"
-    for path in target.parent.iterdir() if LOCKS else ():
-        if path.name.startswith(prefix):
-            _remove_abandoned(path)
-    handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for path in target.parent.iterdir() if LOCKS else ():
+            if path.name.startswith(prefix):
+                _remove_abandoned(path)
+        handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
+    except BaseException:
+        _remove_empty(made)
+        raise
     part = Path(name)
     try:
         if LOCKS:
@@ -160,6 +166,7 @@ def part_beside(target: Path) -> Iterator[Path]:
     finally:
         part.unlink(missing_ok=True)
         os.close(handle)
+        _remove_empty(made)
 
 
 def _remove_abandoned(part: Path) -> None:

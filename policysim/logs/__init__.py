@@ -8,6 +8,7 @@ outcomes        which columns are outcomes, and how they are read
 censoring       outcomes that take time, of patients whose follow-up may end before: Kaplan and Meier
 counted_log     a log that is counted and not kept, so that it may be in many files and larger than memory
 kinds           the counts themselves, to which more are added
+outcome_sums    exact sums of outcomes that have too many values to be counted
 load_log        load_log: from a LogSource to arrays; what was decided for each patient
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates

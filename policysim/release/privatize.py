@@ -128,6 +128,8 @@ def _drawn(
                     tally.reports += found[f"reports {place}"]
                     if drawing.keep_true:
                         tally.truth += found[f"truth {place}"]
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"cannot write to {stage.path.as_posix()}: {error.strerror or error}") from None
     if bad or not n_rows:

@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import io
 import os
 import subprocess
@@ -28,6 +29,16 @@ def test_new_files_follow_the_umask(tmp_path):
     finally:
         os.umask(old)
     assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_folders_that_were_made_for_files_that_could_not_be_written_are_removed(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("policysim.files.output.os.fsync", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        write_files(tmp_path / "deep" / "report", {"figures/a.svg": b"A", "b.txt": b"B"})
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])

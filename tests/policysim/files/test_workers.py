@@ -103,6 +103,22 @@ def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
     assert not any(map(is_alive, processes))
 
 
+def test_processes_take_no_modules_of_the_current_folder(tmp_path, told):
+    (tmp_path / "pandas.py").write_text("raise ValueError('not the one that is meant')")
+    # A script elsewhere, as the command is: this process itself does not look into the current folder.
+    script = Path(told) / "run.py"
+    script.write_text(
+        "from pathlib import Path; from policysim.files.workers import Workers, stamp\n"
+        "if __name__ == '__main__':\n"
+        "    print(len(list(Workers(2).map(stamp, [Path('pandas.py'), Path('.')], ''))))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def test_a_part_that_no_process_survives_is_told(source, counting):
     with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
         total(Workers(2), working(always_die, counting), source)
@@ -214,6 +230,16 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.startswith(f"policysim: --cluster {address}: there is no Dask cluster: ")
     assert not (tmp_path / "out").exists()
+
+
+@CLUSTER
+def test_somebody_who_listens_and_is_no_cluster_is_told(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(UsageError, match=f"{address}: there is no Dask cluster: who listens there does not answer"):
+            next(cluster.on_cluster(address, count_part, [tmp_path]))
 
 
 class FoundVersions:

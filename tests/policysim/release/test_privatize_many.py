@@ -21,10 +21,11 @@ from scipy.stats import chisquare
 
 from policies.local import KAry, privatize
 from policysim.files.workers import Workers
+from policysim.question import OutputError
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan, note_path
 from policysim.release.privatize_source import open_source
-from policysim.release.privatize_stage import stage_path, staged
+from policysim.release.privatize_stage import KNOWN, stage_path, staged
 
 PLAN = make_plan(LEVELS, 1.0)
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
@@ -259,6 +260,18 @@ def test_two_runs_do_not_draw_into_one_folder(capsys, data, out):
 def test_without_workers_an_interrupted_run_leaves_nothing(capsys, data, out, planted):
     planted(stop_at, "0004.csv")
     assert run(capsys, data, *OPTIONS, "--out", out)[0] == 130
+    assert list(out.parent.iterdir()) == []
+    assert releases(data) == []
+
+
+def test_a_disk_that_fills_while_something_is_kept_is_told_once(capsys, data, out, monkeypatch):
+    def full(folder, _):
+        raise OutputError(f"cannot write to {folder}: No space left on device")
+
+    monkeypatch.setattr("policysim.files.workers.write_files", full)
+    code, _, err = run(capsys, data, *OPTIONS, "--out", out, "--workers", 1)
+    said = f"cannot write to {stage_path(out) / KNOWN}: No space left on device"
+    assert (code, err) == (2, f"policysim: {said}\n")
     assert list(out.parent.iterdir()) == []
     assert releases(data) == []
 
