@@ -132,7 +132,9 @@ def test_the_patients_get_what_the_examples_say(chosen, made, epsilon, policy):
 def test_a_thousand_marks_are_those_of_the_comparison(chosen, made, epsilon, policy):
     table = made.comparison
     row = table[(table["epsilon"] == epsilon) & (table["policy"] == policy) & (table["group"] == "all")].iloc[0]
-    classes = chosen.evaluate("[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)")
+    classes = chosen.evaluate(
+        "[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)"
+    )
     died = max(0, round(1000 * row["extra_deaths"]))
     assert len(classes) == 1000
     assert classes.count("d") == died

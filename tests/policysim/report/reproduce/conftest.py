@@ -8,7 +8,6 @@ from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
 
-
 DRAWN = "loss-by-group"
 
 
