@@ -6,6 +6,7 @@ from hard_names import ARABIC, CHINESE, LONG, MARKUP, TITLE, write_hard_study, w
 
 from policysim.cli.gallery import main as make_gallery
 from policysim.cli.main import main
+from policysim.trials import splits
 
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 PAGES = ("decision", "trial", "course", "record", "index")
@@ -20,7 +21,9 @@ def folder(tmp_path_factory):
     reports = folder / "reports"
     svg = ["--format", "svg"]
     assert main(["compare", study, "--out", str(reports / "decision"), *svg]) == 0
-    assert main(["compare", trial, "--out", str(reports / "trial"), *svg]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "REPEATS", 1)
+        assert main(["compare", trial, "--out", str(reports / "trial"), *svg]) == 0
     days = ["--horizon", "2", "--total-epsilon", "1"]
     assert main(["compare", study, *days, "--out", str(reports / "course"), *svg]) == 0
     record = ["--keep", "20%", "--policy", "all", "--decision-record", "--institution", TITLE]
@@ -74,14 +77,17 @@ def test_every_name_can_be_read(opened):
         assert words in text
 
 
+@pytest.mark.parametrize("opened", [400], indirect=True, scope="module")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_either_theme(open_page, page, scheme):
+def test_axe_finds_nothing_serious_in_either_theme(opened, scheme):
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
 
-    with open_page(page[1], 400) as visit:
-        visit.page.emulate_media(color_scheme=scheme)
-        visit.page.evaluate(UNFOLD)
+    _, visit = opened
+    visit.page.emulate_media(color_scheme=scheme)
+    try:
         violations = Axe().run(visit.page).response["violations"]
+    finally:
+        visit.page.emulate_media(color_scheme="light")
     found = [
         f"{violation['id']}: {node['target']}"
         for violation in violations

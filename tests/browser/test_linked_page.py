@@ -49,6 +49,21 @@ def page(open_page, made):
         assert all(asked.startswith(made.path.as_uri()) for asked in visit.requests)
 
 
+@pytest.fixture(scope="module")
+def opened(open_page, made):
+    """The page for tests that look at it after a choice of their own: it is opened once."""
+    with open_page(made.path, 1000) as visit:
+        yield visit
+
+
+@pytest.fixture
+def chosen(opened, epsilon, policy):
+    choose(opened.page, epsilon, policy)
+    assert state(opened.page) == [f"{epsilon:g}", policy]
+    yield opened.page
+    assert opened.errors == []
+
+
 def choose(page, epsilon, policy):
     page.evaluate(
         """([epsilon, policy]) => {
@@ -87,40 +102,39 @@ def comes_to(page, *, shown=None, address=None):
 
 
 @pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
-def test_the_numbers_are_those_of_the_comparison(page, made, epsilon, policy):
-    choose(page, epsilon, policy)
+def test_the_numbers_are_those_of_the_comparison(chosen, made, epsilon, policy):
     table = made.comparison
     rows = table[(table["epsilon"] == epsilon) & (table["policy"] == policy)].set_index(["group", "level"])
     row = rows.loc[("all", "all")]
-    assert shown(page, "extra_deaths") == words.events(row["extra_deaths"], 100_000, sign=True)
+    assert shown(chosen, "extra_deaths") == words.events(row["extra_deaths"], 100_000, sign=True)
     wanted = words.worse_of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
-    assert shown(page, "worse_than_untreated") == wanted
-    places = page.evaluate("JSON.parse(document.getElementById('numbers').textContent).places")
-    assert shown(page, "deaths") == words.counted(row["expected_deaths"], 100_000, places)
-    assert shown(page, "guess_rate") == words.guess_rate(row["guess_rate"])
-    assert shown(page, "benefit_kept") == words.percent(row["benefit_kept"])
-    assert shown(page, "loss") == words.rounded(row["loss"])
+    assert shown(chosen, "worse_than_untreated") == wanted
+    places = chosen.evaluate("JSON.parse(document.getElementById('numbers').textContent).places")
+    assert shown(chosen, "deaths") == words.counted(row["expected_deaths"], 100_000, places)
+    assert shown(chosen, "guess_rate") == words.guess_rate(row["guess_rate"])
+    assert shown(chosen, "benefit_kept") == words.percent(row["benefit_kept"])
+    assert shown(chosen, "loss") == words.rounded(row["loss"])
     for place, loss in enumerate(rows.drop(("all", "all"))["loss"]):
-        assert shown(page, f"g:{place}") == words.rounded(loss)
+        assert shown(chosen, f"g:{place}") == words.rounded(loss)
 
 
 @pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
-def test_the_patients_get_what_the_examples_say(page, made, epsilon, policy):
-    choose(page, epsilon, policy)
+def test_the_patients_get_what_the_examples_say(chosen, made, epsilon, policy):
     rows = made.examples[(made.examples["epsilon"] == epsilon) & (made.examples["policy"] == policy)]
-    for place, (_, chosen) in enumerate(rows.groupby("patient", sort=False)):
-        for action, share in zip(chosen["action"], chosen["probability"], strict=True):
-            bar = page.locator(f'[data-show="p:{place}:{action}"]')
+    for place, (_, given) in enumerate(rows.groupby("patient", sort=False)):
+        for action, share in zip(given["action"], given["probability"], strict=True):
+            bar = chosen.locator(f'[data-show="p:{place}:{action}"]')
             assert bar.inner_text() == words.percent(share)
             assert float(bar.evaluate("bar => bar.style.getPropertyValue('--p')")) == pytest.approx(share, abs=0.005)
 
 
 @pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
-def test_a_thousand_marks_are_those_of_the_comparison(page, made, epsilon, policy):
-    choose(page, epsilon, policy)
+def test_a_thousand_marks_are_those_of_the_comparison(chosen, made, epsilon, policy):
     table = made.comparison
     row = table[(table["epsilon"] == epsilon) & (table["policy"] == policy) & (table["group"] == "all")].iloc[0]
-    classes = page.evaluate("[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)")
+    classes = chosen.evaluate(
+        "[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)"
+    )
     died = max(0, round(1000 * row["extra_deaths"]))
     assert len(classes) == 1000
     assert classes.count("d") == died
