@@ -122,9 +122,7 @@ def frontier(
     exact = not any(has_band(rows, panel.column) for panel in panels)
     # The names are below each other; a column has its panels below each other too.
     height = max(4.7, 0.19 * rows["policy"].nunique() + 2.5)
-    with canvas(
-        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _in_column(rows, panels)
-    ) as made:
+    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _in_column(rows, panels)) as made:
         axes = _grid(made, len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)

@@ -215,8 +215,8 @@ class AdultAgeSex:
         runs = [row.verdict for row in rows if row.run is not None]
         off = self._off(1.0)
         return Headline(
-            f"{len(runs) - runs.count(OUTSIDE)} of the source's {len(runs)} random figures lie within the 95\u00a0% band of "
-            "single runs",
+            f"{len(runs) - runs.count(OUTSIDE)} of the source's {len(runs)} random figures lie within the 95\u00a0% "
+            "band of single runs",
             f"{100 * off:.1f}\u00a0%",
             f"of {self.counts.n:,} people, by which the estimated counts are off in all at ε = 1 (expected L1)",
         )

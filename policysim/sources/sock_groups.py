@@ -311,7 +311,9 @@ class SockGroups:
                 "Δ = 1/n (a value may change), whole ε": self._disparity(rarely),
             },
             grid(0.01, 30, 61),
-            panel=Lines("Disparity between the groups", EPSILON, f"P({rare}), {name} − {other}", stars=(PRINTED,), zero=True),
+            panel=Lines(
+                "Disparity between the groups", EPSILON, f"P({rare}), {name} − {other}", stars=(PRINTED,), zero=True
+            ),
             printed=[(self.epsilon, there)],
         )
 

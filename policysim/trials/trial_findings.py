@@ -214,7 +214,9 @@ def _without_privacy(one_for_all: str, gain: tuple[float, float, float], doubts:
     """What choosing for each patient is worth without privacy, and, in a sentence of its own, what that shows."""
     _, low, high = gain
     if not any(gain):
-        return f"Without privacy, choosing for each patient by fitted scores is exactly as good as {one_for_all} for all."
+        return (
+            f"Without privacy, choosing for each patient by fitted scores is exactly as good as {one_for_all} for all."
+        )
     verdict = (
         f"{NOT_SAID}: {doubts.not_covered}"
         if doubts.not_covered
@@ -264,11 +266,13 @@ def _from_which(rows: list[LoggedRow], doubts: LogCaveats = NO_DOUBT) -> str:
     private = individual(rows)
     if doubts.not_covered:
         return (
-            "This log cannot say from which ε a private choice for each patient is surely better than one treatment for "
-            f"all: {doubts.not_covered}."
+            "This log cannot say from which ε a private choice for each patient is surely better than one treatment "
+            f"for all: {doubts.not_covered}."
         )
     surely = min((row.surely_from for row in private), default=math.inf)
-    better = "A private choice for each patient is better than one treatment for all by more than its 95\u00a0% interval"
+    better = (
+        "A private choice for each patient is better than one treatment for all by more than its 95\u00a0% interval"
+    )
     if math.isinf(surely):
         return f"{better} at no ε that was computed. That does not prove that it gains nothing."
     names = ", ".join(row.policy for row in private if row.surely_from == surely)

@@ -40,7 +40,15 @@ from policysim.trials.private_arm import (
 from policysim.trials.trial_brief import brief, headings
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_headline import headline
-from policysim.trials.trial_screen import LABELS, PRIVATE, how_estimated, logged_screen, percentages, policy_rows, rows_words
+from policysim.trials.trial_screen import (
+    LABELS,
+    PRIVATE,
+    how_estimated,
+    logged_screen,
+    percentages,
+    policy_rows,
+    rows_words,
+)
 
 CENSORING = (
     "An outcome that is known, 1 or 0, is divided by the probability that it is known: Kaplan and Meier's estimate for "
