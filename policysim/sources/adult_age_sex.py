@@ -208,7 +208,7 @@ class AdultAgeSex:
             f"95 % of runs. Their mean L2 error is {errors[ITS_METHOD]} people, by projection {errors['projected']}, "
             f"by maximum likelihood {errors['maximum-likelihood']}.",
             "Two costs are not counted: the median that cuts age comes from the private data, and two fair coins cost "
-            f"ε\u00a0=\u00a0ln\u00a03\u00a0=\u00a0{self.coins.epsilon:.4f} an answer, not 0.",
+            f"ε = ln 3 = {self.coins.epsilon:.4f} an answer, not 0.",
         )
 
     def _headline(self, rows: tuple[Row, ...]) -> Headline:
