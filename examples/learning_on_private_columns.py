@@ -351,9 +351,9 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
             "Private columns teach a classifier as well as the true data"
             if error <= NO_WORSE * best
             else "Private columns taken at their word mislead a classifier, unless what made them is corrected for",
-            f"{100 * error:.1f} percentage points",
-            f"by which the classifier's predicted probabilities are off on average ({worst} private, ε = {experiment.epsilon:g}); "
-            f"{100 * best:.1f} on the true data",
+            f"{100 * error:.1f} points",
+            f"of percentage, by which the classifier's predicted probabilities are off on average ({worst} private, "
+            f"ε = {experiment.epsilon:g}); {100 * best:.1f} on the true data",
         ),
         card=Curves(
             {
@@ -412,8 +412,8 @@ def lead(experiment: Experiment, found: Scores, worst: str) -> Iterator[str]:
         yield (
             f"Private: {name}, ε = {at:g}. The Brier score (low is good; of patients whose record is known) is "
             f"{brier[REPORTS]} with reports as if true, {brier[CORRECTED]} corrected and {brier[TRUE]} on the true "
-            f"columns. It is {brier[LEFT_OUT]} without these columns, and {brier[CONSTANT]} for the same guess for all. "
-            + advice(experiment, worth_it_from(experiment, found, name))
+            f"columns. It is {brier[LEFT_OUT]} without these columns, and {brier[CONSTANT]} for the same guess for "
+            "all. " + advice(experiment, worth_it_from(experiment, found, name))
         )
     accuracy = {way: f"{100 * found.mean(worst, way, 'accuracy'):.1f} %" for way in LINES}
     yield (

@@ -265,9 +265,11 @@ def lead(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing])
     )
     yield (
         "Of the two ways that the source offers, randomising the record and then deciding loses no more than deciding "
-        f"by the exponential mechanism at {int(ahead.sum())} of the {len(ahead)} points of the curves. Benefit kept at "
-        f"ε = {at:g}, with the exponential mechanism exactly calibrated, by what is hidden: {pairs}. (0 % is one "
-        "treatment for all, 100 % the best for each.)"
+        f"by the exponential mechanism at {int(ahead.sum())} of the {len(ahead)} points of the curves."
+    )
+    yield (
+        f"Benefit kept at ε = {at:g} (0 % is one treatment for all, 100 % the best for each), with the exponential "
+        f"mechanism exactly calibrated, by what is hidden: {pairs}."
     )
     ordered = sorted(found, key=lambda crossing: crossing.overtaken)
     crossed = [f"from ε = {two_digits(one.overtaken)} on with {one.hidden.name} hidden" for one in ordered if one.by]

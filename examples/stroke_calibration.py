@@ -1,4 +1,4 @@
-"""Does the scenario `stroke` foretell the patients that it was not fitted to?
+"""Does the scenario `stroke` predict the patients that it was not fitted to?
 
 `python examples/stroke_calibration.py` writes reports/stroke-calibration: events seen in the half of the trial that was
 kept out, beside those that the scenario predicts, for each arm and risk group.
@@ -339,7 +339,7 @@ def ask(seed: int = SEED) -> Asked:
     """The question of this script."""
     return Asked(
         script="examples/stroke_calibration.py",
-        title="Does the scenario of a trial foretell the patients that it was not fitted to?",
+        title="Does a scenario that was fitted to half of a trial predict the other half?",
         source="The International Stroke Trial (Sandercock, Niewada & Czlonkowska 2011, version 2, University of "
         "Edinburgh, doi 10.7488/ds/104, ODC-By) and the scenario stroke, made of half of its patients.",
         find=find,

@@ -23,6 +23,7 @@ from policysim.question.words import (
     PLAN_ONCE,
     days,
     events,
+    in_a_row,
     of_100,
     percent,
     percent_down,
@@ -45,14 +46,20 @@ def brief(question: DaysQuestion, table: pd.DataFrame) -> Brief:
     best = best_mechanisms(table)
     rows = best[best["horizon"] == question.horizon].to_dict("records")
     row = telling_total(question, best)
-    kept = "; ".join(
-        f"{percent_down(each['benefit_kept'])} within {'' if place else 'a total ε of '}{each['total_epsilon']:g} "
-        f"({each['policy']}){_most(each)}"
-        for place, each in enumerate(rows)
+    others = [
+        f"{percent_down(each['benefit_kept'])} within {each['total_epsilon']:g}"
+        + (f" ({each['policy']})" if each["policy"] != row["policy"] else "")
+        for each in rows
+        if each["total_epsilon"] != row["total_epsilon"]
+    ]
+    at_others = f" It is {in_a_row(others, 'and')}." if others else ""
+    kept = (
+        f"Within a total ε of {row['total_epsilon']:g}, {row['policy']} keeps {percent_down(row['benefit_kept'])} "
+        f"of the benefit{_most(row)}.{at_others}"
     )
     way = str(row["policy"]) if row["policy"] in WAYS else DAILY
     points = [
-        Point("Benefit kept", f"{kept}."),
+        Point("Benefit kept", kept),
         Point(WAYS[way], HOW[way]),
         *_without_privacy(question, table),
     ]
@@ -62,7 +69,7 @@ def brief(question: DaysQuestion, table: pd.DataFrame) -> Brief:
 def _most(row: Mapping[Hashable, Any]) -> str:
     most = percent_up(row["most_kept"])
     # That no more than all can be kept is no finding.
-    return "" if math.isnan(row["most_kept"]) or most == percent_up(1.0) else f", none more than {most}"
+    return "" if math.isnan(row["most_kept"]) or most == percent_up(1.0) else f"; none can keep more than {most}"
 
 
 def _without_privacy(question: DaysQuestion, table: pd.DataFrame) -> list[Point]:

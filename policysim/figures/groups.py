@@ -53,6 +53,7 @@ class Multiples:
     axis: str
     notes: tuple[str, ...]
     colours: Mapping[str, Look]
+    edges: tuple[float, float] | None = None  # of the axis, if it does not show all intervals whole
 
 
 def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
@@ -162,9 +163,10 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: 
     rows = rows[rows["policy"].isin(names)]
     order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
     axis = "mean outcome, minus that of one treatment for all"
-    notes = (BAND, GOES_ON if reach(rows, "difference") else "", undrawn(every, names))
+    edges = reach(rows, "difference")
+    notes = (BAND, GOES_ON if edges else "", undrawn(every, names))
     title = f"Against one treatment for all, at ε = {plain(table['epsilon'].iloc[0])}"
-    about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")))
+    about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")), edges)
     return _multiples(rows, names, order, about, size)
 
 
@@ -209,7 +211,6 @@ def _multiples(
         labels = _labels(made, order, rows)
     row = ROW[made.size][any("\n" in words for words in labels)]
     high = down * (0.62 + row * max(len(order), 2)) + 1.1
-    edges = reach(rows, about.column) if has_band(rows, about.column) else None
     with canvas(size, page=(wide, high), column=high + 0.4) as made:
         grid = list(made.figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for empty in grid[len(names) :]:
@@ -218,12 +219,12 @@ def _multiples(
         places = {key: place for place, key in enumerate(order)}
         for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
             look = as_dot(name, colours[name])
-            _panel(axes, rows[rows["policy"] == name], places, look, about, edges)
+            _panel(axes, rows[rows["policy"] == name], places, look, about)
             axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
             axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
             axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
-        if edges:
-            panels[0].set_xlim(edges)
+        if about.edges:
+            panels[0].set_xlim(about.edges)
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
         made.head(about.title)
         missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
@@ -254,7 +255,6 @@ def _panel(
     places: Mapping[tuple[str, str], int],
     look: dict[str, Any],
     about: Multiples,
-    edges: tuple[float, float] | None,
 ) -> None:
     """The dots of one policy, a row for each group."""
     keys = list(zip(rows["group"], rows["level"], strict=True))
@@ -269,9 +269,9 @@ def _panel(
         axes.axvline(float(everyone.iloc[0]), **line, zorder=1)
     if banded:
         low, high = (shown[f"{about.column}_{end}"].to_numpy() for end in ("low", "high"))
-        if edges:
-            _arrows(axes, heights, (low, high), edges, look)
-            low, high = np.maximum(low, edges[0]), np.minimum(high, edges[1])
+        if about.edges:
+            _arrows(axes, heights, (low, high), about.edges, look)
+            low, high = np.maximum(low, about.edges[0]), np.minimum(high, about.edges[1])
         axes.hlines(heights, low, high, color=look["color"], gid=look["gid"], linewidth=thin())
     axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
     axes.plot(shown[about.column], heights, label=str(rows["policy"].iloc[0]), **look)

@@ -208,15 +208,15 @@ class AdultAgeSex:
             f"95 % of runs. Their mean L2 error is {errors[ITS_METHOD]} people, by projection {errors['projected']}, "
             f"by maximum likelihood {errors['maximum-likelihood']}.",
             "Two costs are not counted: the median that cuts age comes from the private data, and two fair coins cost "
-            f"ε\u00a0=\u00a0ln\u00a03\u00a0=\u00a0{self.coins.epsilon:.4f} an answer, not 0.",
+            f"ε = ln 3 = {self.coins.epsilon:.4f} an answer, not 0.",
         )
 
     def _headline(self, rows: tuple[Row, ...]) -> Headline:
         runs = [row.verdict for row in rows if row.run is not None]
         off = self._off(1.0)
         return Headline(
-            f"{len(runs) - runs.count(OUTSIDE)} of the source's {len(runs)} random figures lie within the 95\u00a0% band of "
-            "single runs",
+            f"{len(runs) - runs.count(OUTSIDE)} of the source's {len(runs)} random figures lie within the 95\u00a0% "
+            "band of single runs",
             f"{100 * off:.1f}\u00a0%",
             f"of {self.counts.n:,} people, by which the estimated counts are off in all at ε = 1 (expected L1)",
         )

@@ -100,7 +100,8 @@ class Larger:
         least, most = possible(self, 2 * fewest, round(gap)) or (np.nan, np.nan)
         text = (
             f"The source gives {self.people:,} people, a largest industry of {self.largest} and {self.right} right "
-            f"answers of {self.runs:,} at ε = {self.epsilon:g}: a probability between {low:.3f} and {high:.3f} (95\u00a0%). "
+            f"answers of {self.runs:,} at ε = {self.epsilon:g}: a probability between {low:.3f} and {high:.3f} "
+            "(95\u00a0%). "
             "Whether the mechanism gives that depends on the other counts, which it does not give. "
             f"The other {self.others:,} people must fit into the other industries, none larger than the runner-up.",
             f"One runner-up with {gap:.0f} people fewer, and all others far behind, gives {self.right} of "

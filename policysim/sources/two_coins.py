@@ -14,7 +14,6 @@ TRUTH, LOSS = "two coins: probability of the truth", "two coins: ε"
 RATE = "two coins: true rate, p the rate of positive responses"
 # What a source may say of them.
 COIN_SUBJECTS = (TRUTH, RATE, LOSS)
-LN_3 = "ln\u00a03\u00a0=\u00a0"
 COINS, CLAIMED = "two-coins", "as the source says"
 
 
@@ -36,7 +35,7 @@ def coin_judgements(coins: TwoCoin) -> dict[str, Judgement]:
         TRUTH: Judgement(f"{truth:g}", bool(np.isclose(truth, 0.75))),
         RATE: Judgement(f"{slope:g}p − {shift:g}", bool(np.isclose([slope, shift], [2, 0.5]).all())),
         LOSS: Judgement(
-            f"{LN_3 if np.isclose(coins.epsilon, np.log(3)) else ''}{coins.epsilon:.4f}",
+            f"{'ln 3 = ' if np.isclose(coins.epsilon, np.log(3)) else ''}{coins.epsilon:.4f}",
             coins.epsilon == 0,
             f"A report is {times} times likelier for one answer.",
             f"The truth is told with probability {truth:g}: a guess between yes and no that was even is right "

@@ -69,8 +69,9 @@ def power_words(power: Power, n: int) -> str:
         f"about {_patients(count)} patients for a gain of {gain:g}" for gain, count in power.patients.items()
     )
     return (
-        f"Among {n:,} patients, a gain of {rounded(power.least_gain)} by choosing for each without privacy is seen with "
-        f"{percent(POWER)} power (2.8 standard errors), a smaller one less often. To see a gain so often takes {needed}."
+        f"Among {n:,} patients, a gain of {rounded(power.least_gain)} by choosing for each without privacy is seen "
+        f"with {percent(POWER)} power (2.8 standard errors), a smaller one less often. To see a gain so often takes "
+        f"{needed}."
     )
 
 

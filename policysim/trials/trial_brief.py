@@ -99,8 +99,8 @@ def _policies(findings: LoggedFindings) -> str:
     if not any(best.difference):
         return f"Of the private choices {best.policy} does best: it does the same as one treatment for all"
     return (
-        f"Of the private choices {best.policy} does best, {estimate(*best.difference, sign=True)} against one treatment "
-        f"for all (95\u00a0% interval {interval(*best.difference[1:], sign=True)})"
+        f"Of the private choices {best.policy} does best, {estimate(*best.difference, sign=True)} against one "
+        f"treatment for all (95\u00a0% interval {interval(*best.difference[1:], sign=True)})"
     )
 
 

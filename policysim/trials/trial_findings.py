@@ -266,8 +266,8 @@ def _from_which(rows: list[LoggedRow], doubts: LogCaveats = NO_DOUBT) -> str:
     private = individual(rows)
     if doubts.not_covered:
         return (
-            "This log cannot say from which ε a private choice for each patient is surely better than one treatment for "
-            f"all: {doubts.not_covered}."
+            "This log cannot say from which ε a private choice for each patient is surely better than one treatment "
+            f"for all: {doubts.not_covered}."
         )
     surely = min((row.surely_from for row in private), default=math.inf)
     better = (

@@ -13,7 +13,7 @@ def headline(findings: LoggedFindings) -> Headline:
     """What a comparison on a log found, in the fewest words; a gain is named only where its interval is above 0."""
     gain, for_all = findings.gain, f"giving everybody {findings.one_for_all}"
     about = (
-        "in mean outcome, from choosing for each patient by fitted scores without privacy "
+        "is the change of the mean outcome if each patient's treatment is chosen by fitted scores, without privacy "
         f"(95\u00a0% interval {interval(*gain[1:], sign=True)})"
     )
     if findings.provided and any(gain):

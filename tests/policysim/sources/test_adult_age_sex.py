@@ -163,7 +163,9 @@ def test_a_wrong_estimate_leaves_its_band(constants):
 def test_the_errata_are_these(findings):
     found = findings["adult-age-sex"]
     assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, two_coins.LOSS}
-    assert [bool(e.says and e.right and e.reason) for e in found.errata] == [True] * 3
+    assert all(erratum.says and erratum.reason for erratum in found.errata)
+    # What the source rightly calls a hack is right, and not to be followed.
+    assert [bool(erratum.right) for erratum in found.errata] == [False, True, True]
     assert any("median" in erratum.says for erratum in found.errata)
 
 

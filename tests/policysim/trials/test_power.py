@@ -29,9 +29,9 @@ def test_where_everybody_gets_the_best_arm_there_is_nothing_to_see():
 
 def test_power_in_words():
     assert " ".join(power_words(power_of(0.0236, 2139, 1.0), 2139).split()) == (
-        "What 2,139 patients can show: a gain of 0.066 by choosing for each without privacy is seen with 80 % power "
-        "(2.8 standard errors), smaller ones less often; patients needed: about 94,000 for 0.01 and about 23,000 for "
-        "0.02."
+        "Among 2,139 patients, a gain of 0.066 by choosing for each without privacy is seen with 80 % power (2.8 "
+        "standard errors), a smaller one less often. To see a gain so often takes about 94,000 patients for a gain of "
+        "0.01 and about 23,000 patients for a gain of 0.02."
     )
 
 
@@ -58,6 +58,7 @@ def test_at_the_break_even_gain_a_policy_is_worth_the_best_arm():
 def test_a_mechanism_that_does_not_follow_the_patients_never_breaks_even():
     assert break_even_gain(0.6, 0.5, 0.6, 0.0) == math.inf
     said = break_even_words(1.0, [("exponential", math.inf), ("optimal", -0.01), ("randomized-response", 0.233)])
-    assert "gain more than anything (it does not follow the patients) under exponential, more than 0 under opt" in said
-    assert "more than 0.23 under randomized-response" in said
+    assert "gains more than 0 (optimal) or 0.23 (randomized-response)." in said
+    assert "No gain is enough under exponential, which does not follow the patients." in said
+    assert "is not beaten at ε = 1. No gain" in break_even_words(1.0, [("exponential", math.inf)])
     assert break_even_words(1.0, []) == ""
