@@ -5,15 +5,14 @@ A choice that costs more deaths and more privacy than one treatment for all is a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from policies.problem import DecisionProblem
-from policysim.decision.choice_screen import UNUSED, answer, worse
+from policysim.decision.choice_screen import UNUSED, answer, more_or_fewer, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import searched_within, shown
-from policysim.question.words import LEAST_EVENTS, enough, events, of_100, percent, plain, population, rounded
+from policysim.question.words import LEAST_EVENTS, MOST_COUNTED, enough, of_100, percent, plain, rounded
 from policysim.study.sweep import Gain
 
 # Deaths that are accepted are counted per so many patients.
@@ -92,17 +91,15 @@ def why_heading(choices: Choices) -> str:
 
 def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[str]:
     """The decision beside one treatment for all, in numbers, and what it costs in deaths; a paragraph each."""
-    least, fixed, safest = choices.least, choices.best_fixed, choices.safest
+    least, fixed = choices.least, choices.best_fixed
     counted = counts_deaths(problem)
-    deaths = [row.extra_deaths for row in (least, fixed, safest) if row and counted and row.epsilon < math.inf]
-    count = population(deaths)
+    count = choices.count
 
     def does(row: Choice) -> str:
         found = [_benefit(problem, row, has_shares=choices.has_shares)]
         if counted:
-            found.append(
-                f"costs {_more(row.extra_deaths, count)} deaths per {count:,} patients than the best treatment for each"
-            )
+            deaths = f"{more_or_fewer(row.extra_deaths, count)} deaths per {count:,} patients"
+            found.append(f"costs {deaths} than the best treatment for each")
         return " and ".join(found)
 
     if choices.one_for_all is not None:
@@ -123,30 +120,21 @@ def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[
     return [reasons, *([_deaths(problem, choices, adoption)] if least is not None and counted else [])]
 
 
-def _more(rate: float, count: int) -> str:
-    """30 more, no more, 2 fewer."""
-    if abs(rate) * count < LEAST_EVENTS:
-        return "no more"
-    return f"{events(abs(rate), count)} {'more' if rate > 0 else 'fewer'}"
-
-
 def _deaths(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> str:
     """What the decision costs in deaths against the safest treatment for all, and what of it was accepted."""
     least, safest = choices.least, choices.safest
     assert least is not None
     more = choices.more_deaths
-    count = population([more])
+    count = choices.count
     against = f"giving everybody {safest.action}, the treatment for all with the fewest deaths"
     if safest.action != choices.best_fixed.action:
         against = f"{against}, which {_benefit(problem, safest, has_shares=choices.has_shares)}"
     if least.action == safest.action:
         said = "No treatment for all costs fewer deaths."
-    elif abs(more) * count < LEAST_EVENTS:
+    elif abs(more) * MOST_COUNTED < LEAST_EVENTS:
         said = f"It costs as many deaths as {against}, to within one in a billion patients."
-    elif more > 0:
-        said = f"It costs {events(more, count)} more deaths per {count:,} patients than {against}."
     else:
-        said = f"It costs {events(-more, count)} fewer deaths per {count:,} patients than {against}."
+        said = f"It costs {more_or_fewer(more, count)} deaths per {count:,} patients than {against}."
     if adoption.accepted_deaths is None:
         return said
     return f"{said} Up to {plain(adoption.accepted_deaths)} more per {ACCEPTED_PER:,} patients were accepted."

@@ -10,12 +10,13 @@ from policysim.decision.choose import Choice, Choices, Verdict, Wish
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
     LEAST_EVENTS,
+    MOST_COUNTED,
     enough,
     events,
     guess_rate,
     of_100,
     percent,
-    population,
+    plain,
     rounded,
     rounded_down,
     rounded_up,
@@ -183,15 +184,14 @@ def worse(choices: Choices) -> str:
 
     Empty where it costs no more, where deaths are not counted, and where one treatment for all is what is chosen.
     """
-    more = choices.more_deaths
-    count = population([more])
+    more, count = choices.more_deaths, choices.count
     # NaN, where deaths are not counted, is not more.
-    if choices.one_for_all is not None or not more * count >= LEAST_EVENTS:
+    if choices.one_for_all is not None or not more * MOST_COUNTED >= LEAST_EVENTS:
         return ""
     where = "in deaths and in privacy" if choices.dominated else "in deaths"
     return (
-        f"worse {where} than giving everybody {choices.safest.action}: it costs {events(more, count)} more deaths per "
-        f"{count:,} patients"
+        f"worse {where} than giving everybody {choices.safest.action}: it costs {more_or_fewer(more, count)} deaths "
+        f"per {count:,} patients"
     )
 
 
@@ -220,10 +220,20 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
     return lines
 
 
+def more_or_fewer(rate: float, count: int) -> str:
+    """30 more, less than 0.01 fewer, no more."""
+    which = "more" if rate > 0 else "fewer"
+    if abs(rate) * MOST_COUNTED < LEAST_EVENTS:
+        return "no more"
+    if abs(rate) * count < LEAST_EVENTS:
+        return f"less than {plain(LEAST_EVENTS)} {which}"
+    return f"{events(abs(rate), count)} {which}"
+
+
 def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
     rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
-    count = population(row.extra_deaths for row in rows_shown)
+    count = choices.count
     rows = [
         *([cell.format(count=count) for cell in row] for row in HEADINGS),
         ["any mechanism at all", limit_shown(choices), "", "", "", ""],

@@ -198,6 +198,12 @@ class Choices:
         return self.one_for_all or next((row for row in self.rows if row.allowed), None)
 
     @property
+    def count(self) -> int:
+        """Among how many patients deaths are counted, in all that is said of the decision."""
+        named = [*self.rows, self.best_fixed, self.safest, *([self.one_for_all] if self.one_for_all else [])]
+        return population(row.extra_deaths for row in named)
+
+    @property
     def more_deaths(self) -> float:
         """The deaths per patient of what is chosen beyond the safest treatment for all; NaN where none are counted."""
         return math.nan if self.least is None else self.least.extra_deaths - self.safest.extra_deaths

@@ -29,7 +29,6 @@ from policysim.question.words import (
     percent_down,
     percent_up,
     plain,
-    population,
     rounded,
     rounded_up,
     sensitivity,
@@ -60,7 +59,7 @@ def comparison_screen(
 ) -> list[str]:
     """Everything that a reader needs to choose, on one screen; `answer` and `happened` are those of the page."""
     deaths = findings.deaths
-    count = population(deaths.values())
+    count = findings.count
     one = study.scenario.treatments.get(findings.one_for_all)
     titles = dict.fromkeys([findings.one_for_all, *([] if one is None else [one.title])])
     labels = {"one for all": f"one for all ({', '.join(titles)})"}
@@ -92,7 +91,7 @@ def comparison_screen(
 
 def policy_table(findings: Findings) -> list[str]:
     """A row per policy at the study's epsilon."""
-    count = population(row.extra_deaths for row in findings.rows)
+    count = findings.count
     heading = {"epsilon": plain(findings.epsilon), "count": count, "keep": percent(KEEP)}
     rows = [[cell.format(**heading) for cell in row] for row in HEADINGS]
     rows += [_row_cells(row, count, marked(row.policy, findings.broken)) for row in findings.rows]
@@ -140,7 +139,7 @@ def worst_off(findings: Findings) -> str:
     worst = findings.worst
     if worst is None or rounded(worst.loss) == "0":
         return ""
-    count = population([worst.extra_deaths])
+    count = findings.count
     group = level_name(worst.group, worst.level)
     deaths = f", {events(worst.extra_deaths, count, sign=True)} deaths per {count:,}" if findings.deaths else ""
     return (
@@ -159,9 +158,8 @@ def why(problem: DecisionProblem, findings: Findings) -> str:
     )
 
 
-def price_lines(prices: pd.DataFrame, *, deaths: bool = True) -> list[str]:
+def price_lines(prices: pd.DataFrame, count: int, *, deaths: bool = True) -> list[str]:
     """The price list: what hiding each feature costs at best, dearest first; without deaths where nobody can die."""
-    count = population(prices["extra_deaths"])
     epsilon = plain(prices["epsilon"].iloc[0])
     shown = 3 if deaths else 2
     widths = PRICE_COLUMNS[:shown]

@@ -278,7 +278,7 @@ def _screen(
     lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer, happened=happened)
     lines += left_out_lines(left_out)
     if prices is not None:
-        lines += ["", *comparison_screen.price_lines(prices, deaths=bool(findings.deaths)), ""]
+        lines += ["", *comparison_screen.price_lines(prices, findings.count, deaths=bool(findings.deaths)), ""]
     return lines
 
 

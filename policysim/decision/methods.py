@@ -27,7 +27,6 @@ from policysim.question.words import (
     enough,
     events,
     percent,
-    population,
     rounded,
     rounded_down,
     sensitivity,
@@ -66,7 +65,7 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
             _chosen(study, choices, least),
             _privacy(study, problem, price),
             _utilities(study, problem),
-            _cost(problem, price),
+            _cost(problem, price, choices.count),
         ]
         if least and price
         else [_nothing(choices), _privacy(study, problem, None), _utilities(study, problem)]
@@ -146,7 +145,7 @@ def _utilities(study: Study, problem: DecisionProblem) -> str:
     )
 
 
-def _cost(problem: DecisionProblem, price: Price) -> str:
+def _cost(problem: DecisionProblem, price: Price, count: int) -> str:
     fixed = problem.best_fixed_name
     cost = (
         f"Values are exact sums over all records, weighted by the prior: against the best treatment for each record, "
@@ -156,7 +155,6 @@ def _cost(problem: DecisionProblem, price: Price) -> str:
         cost += f", and {percent(price.benefit_kept)} of what that gains over one treatment for all ({fixed}) is kept"
     if math.isnan(price.extra_deaths):
         return f"{cost}."
-    count = population([price.extra_deaths])
     return f"{cost}; expected deaths change by {events(price.extra_deaths, count, sign=True)} per {count:,} patients."
 
 

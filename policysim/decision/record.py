@@ -24,7 +24,6 @@ from policysim.question.words import (
     odds,
     of_100,
     percent,
-    population,
     rounded,
     rounded_up,
 )
@@ -54,7 +53,7 @@ def record_values(
     adoption : Adoption
         By whom it is adopted and until when.
     """
-    count, rows = alternatives(problem, choices)
+    count = choices.count if counts_deaths(problem) else 0
     values = {
         "study": study,
         "disclaimer": basis(study).disclaimer,
@@ -73,7 +72,7 @@ def record_values(
         "terms": terms(study, problem, choices, price),
         "has_deaths": counts_deaths(problem),
         "count": count,
-        "rows": rows,
+        "rows": alternatives(problem, choices),
         "not_guaranteed": not_guaranteed(study, choices),
         "certificate": choices.certificate is not None,
         "methods": methods(study, problem, choices, price),
@@ -124,9 +123,9 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
     found["Mechanism"] = (
         f"{least.policy}: {words_of(study, choices)}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
-    found["Price"] = _price(study, problem, price)
+    found["Price"] = _price(study, problem, price, choices.count)
     if price.worst is not None:
-        found["Worst off"] = _worst(problem, price)
+        found["Worst off"] = _worst(problem, price, choices.count)
     return {**found, **public}
 
 
@@ -137,18 +136,18 @@ def privacy(epsilon: float) -> str:
     return f"{guesses} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
 
 
-def alternatives(problem: DecisionProblem, choices: Choices) -> tuple[int, list[Alternative]]:
-    """The number of patients that deaths are counted among, and a row per policy between one for all and no privacy."""
+def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative]:
+    """A row per policy, between one for all and no privacy."""
     best = Greedy().probabilities(problem)
     fixed = choices.one_for_all or choices.best_fixed
     extra = fixed.extra_deaths
-    count = population([extra, *(row.extra_deaths for row in choices.rows)])
+    count = choices.count
     meets = choices.wish.demand(problem).margin
     one_for_all = f"one for all ({fixed.action})"
     # Where outcomes or guess rates are limited, epsilons between those that were looked at may do.
     never = "none found" if choices.wish.scanned else "cannot"
     none = "–" if math.isnan(extra) else "0"
-    return count, [
+    return [
         Alternative(
             one_for_all, "0", percent(fixed.benefit_kept if choices.has_shares else math.nan),
             events(extra, count, sign=True), "50", "50",
@@ -179,7 +178,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     return [once, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
 
 
-def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
+def _price(study: Study, problem: DecisionProblem, price: Price, count: int) -> str:
     fixed = problem.best_fixed_name
     kept = (
         NO_SHARES
@@ -193,7 +192,6 @@ def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
         f"{basis(study).untreated}.",
     ]
     if counts_deaths(problem):
-        count = population([price.extra_deaths])
         parts.insert(
             0,
             f"Deaths per {count:,} patients: {events(price.extra_deaths, count, sign=True)} beyond the best treatment "
@@ -202,7 +200,7 @@ def _price(study: Study, problem: DecisionProblem, price: Price) -> str:
     return " ".join(parts)
 
 
-def _worst(problem: DecisionProblem, price: Price) -> str:
+def _worst(problem: DecisionProblem, price: Price, count: int) -> str:
     worst = price.worst
     assert worst is not None
     text = (
@@ -211,7 +209,6 @@ def _worst(problem: DecisionProblem, price: Price) -> str:
     )
     if not counts_deaths(problem):
         return f"{text}."
-    count = population([worst.extra_deaths])
     return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."
 
 
