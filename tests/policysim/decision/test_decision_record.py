@@ -346,6 +346,19 @@ def test_what_costs_deaths_and_privacy_is_not_decided_unless_that_is_accepted(st
     assert ", and 0 are accepted" in Adoption(accepted_deaths=0.0).refused(choices)
 
 
+@pytest.mark.parametrize(("rarer", "base"), [(1, 100_000), (1e-4, 10_000_000)])
+def test_all_deaths_are_counted_among_the_same_number_of_patients(study, problem, rarer, base):
+    outcomes = {**problem.outcomes, "deaths": rarer * problem.outcomes["deaths"]}
+    problem = ps.DecisionProblem(
+        problem.utilities, problem.prior, problem.adjacency, problem.actions, outcomes=outcomes, space=problem.space
+    )
+    choices, text = record(study, problem, Wish(keep=0.2))
+    said = Page(text).words.replace("Up to 100,000 more per 100,000 patients were accepted.", "")
+    printed = "\n".join(choices_screen(study, problem, choices))
+    for words in (said, printed):
+        assert set(re.findall(r"per (\d[\d,]*)", words)) == {f"{base:,}"}
+
+
 def test_what_costs_no_more_deaths_or_no_privacy_is_decided_without_a_word(problem):
     for keep in (0.8, 0.0, -0.5):  # fewer deaths; one treatment for all
         choices = choose(problem, Wish(keep=keep), ["optimal"])
