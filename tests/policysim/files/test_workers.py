@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -67,6 +68,22 @@ def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, 
     assert sorted(times) == [f"{number:04}.csv" for number in range(N_PARTS)]
     # At most four are under way with two processes.
     assert sum(times.values()) <= N_PARTS + 4
+
+
+@pytest.mark.parametrize("error", [EOFError("unexpected EOF"), ConnectionResetError()])
+def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
+    source, counting, here, monkeypatch, error
+):
+    submit, submitted = ProcessPoolExecutor.submit, []
+
+    def dies_once(self, *given):
+        submitted.append(given)
+        if len(submitted) == 2:
+            raise error
+        return submit(self, *given)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", dies_once)
+    assert total(Workers(2), working(count_part, counting), source) == here
 
 
 def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
