@@ -70,22 +70,6 @@ def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, 
     assert sum(times.values()) <= N_PARTS + 4
 
 
-@pytest.mark.parametrize("error", [EOFError("unexpected EOF"), ConnectionResetError()])
-def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
-    source, counting, here, monkeypatch, error
-):
-    submit, submitted = ProcessPoolExecutor.submit, []
-
-    def dies_once(self, *given):
-        submitted.append(given)
-        if len(submitted) == 2:
-            raise error
-        return submit(self, *given)
-
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", dies_once)
-    assert total(Workers(2), working(count_part, counting), source) == here
-
-
 def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
     run = (
         "import functools; from pathlib import Path; from parts_work import wait_for_ever; "
@@ -109,6 +93,22 @@ def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
 def test_a_part_that_no_process_survives_is_told(source, counting):
     with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
         total(Workers(2), working(always_die, counting), source)
+
+
+@pytest.mark.parametrize("error", [EOFError("unexpected EOF"), ConnectionResetError()])
+def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
+    source, counting, here, monkeypatch, error
+):
+    submit, submitted = ProcessPoolExecutor.submit, []
+
+    def dies_once(self, *given):
+        submitted.append(given)
+        if len(submitted) == 2:
+            raise error
+        return submit(self, *given)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", dies_once)
+    assert total(Workers(2), working(count_part, counting), source) == here
 
 
 def test_bad_data_in_a_process_is_told_as_here(source, counting):
