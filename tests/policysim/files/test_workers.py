@@ -1,11 +1,11 @@
 """Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
 
+import concurrent.futures
 import os
 import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -99,7 +99,8 @@ def test_a_part_that_no_process_survives_is_told(source, counting):
 def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
     source, counting, here, monkeypatch, error
 ):
-    submit, submitted = ProcessPoolExecutor.submit, []
+    executor, submitted = concurrent.futures.ProcessPoolExecutor, []
+    submit = executor.submit
 
     def dies_once(self, *given):
         submitted.append(given)
@@ -107,7 +108,7 @@ def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
             raise error
         return submit(self, *given)
 
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", dies_once)
+    monkeypatch.setattr(executor, "submit", dies_once)
     assert total(Workers(2), working(count_part, counting), source) == here
 
 
