@@ -199,7 +199,10 @@ def _as_completed(
     rest = iter(parts)
     while True:
         for part in rest:
-            waiting[pool.submit(work, part)] = part
+            try:
+                waiting[pool.submit(work, part)] = part
+            except (EOFError, ConnectionError) as error:  # the process that starts the others has died
+                raise BrokenProcessPool from error
             if len(waiting) >= most:
                 break
         if not waiting:

@@ -1,5 +1,6 @@
 """Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
 
+import concurrent.futures
 import os
 import re
 import socket
@@ -122,6 +123,23 @@ def test_processes_take_no_modules_of_the_current_folder(tmp_path, told):
 def test_a_part_that_no_process_survives_is_told(source, counting):
     with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
         total(Workers(2), working(always_die, counting), source)
+
+
+@pytest.mark.parametrize("error", [EOFError("unexpected EOF"), ConnectionResetError()])
+def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
+    source, counting, here, monkeypatch, error
+):
+    executor, submitted = concurrent.futures.ProcessPoolExecutor, []
+    submit = executor.submit
+
+    def dies_once(self, *given):
+        submitted.append(given)
+        if len(submitted) == 2:
+            raise error
+        return submit(self, *given)
+
+    monkeypatch.setattr(executor, "submit", dies_once)
+    assert total(Workers(2), working(count_part, counting), source) == here
 
 
 def test_bad_data_in_a_process_is_told_as_here(source, counting):
