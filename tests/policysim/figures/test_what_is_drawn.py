@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
+from matplotlib.text import Text
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
@@ -212,6 +213,22 @@ def test_a_forest_has_a_bar_for_each_interval_against_one_reference(logged):
         assert list(lines_of(axes)[policy].get_xdata()) == list(of["difference"])
         assert any(list(line.get_xdata()) == [0, 0] for line in axes.get_lines())
     assert words_of(panels[0].get_yticklabels())[0] == "everyone"
+
+
+def test_an_interval_that_is_far_wider_than_most_ends_in_an_arrow_and_does_not_set_the_scale():
+    half = [0.02, 0.03, 0.025, 0.3]
+    rows = pd.DataFrame({"level": ["a", "b", "c", "d"], "difference": [0.0, -0.01, 0.01, -0.05], "half": half})
+    rows = rows.assign(policy="optimal", epsilon=1.0, group="part", share=[0.5, 0.3, 0.197, 0.003])
+    rows = rows.assign(difference_low=rows["difference"] - half, difference_high=rows["difference"] + half)
+    (axes,) = figures.forest(rows).axes
+    left, right = axes.get_xlim()
+    assert -0.06 < left < -0.05 and 0.035 < right < 0.04  # estimates and all other intervals are seen whole
+    arrows = [line for line in axes.get_lines() if line.get_label() == "_goes on"]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in arrows] == [([left], [3]), ([right], [3])]
+    words = "".join(text.get_text() for text in axes.figure.findobj(Text))
+    assert "the interval goes on" in words and "(<\u00a01\u00a0%)" in words
+    (whole,) = figures.forest(rows[:3]).axes
+    assert not [line for line in whole.get_lines() if line.get_label() == "_goes on"]
 
 
 @pytest.mark.parametrize(
