@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -348,13 +349,10 @@ def test_what_costs_deaths_and_privacy_is_not_decided_unless_that_is_accepted(st
 
 @pytest.mark.parametrize(("rarer", "base"), [(1, 100_000), (1e-4, 10_000_000)])
 def test_all_deaths_are_counted_among_the_same_number_of_patients(study, problem, rarer, base):
-    outcomes = {**problem.outcomes, "deaths": rarer * problem.outcomes["deaths"]}
-    problem = ps.DecisionProblem(
-        problem.utilities, problem.prior, problem.adjacency, problem.actions, outcomes=outcomes, space=problem.space
-    )
+    problem = replace(problem, outcomes={**problem.outcomes, "deaths": rarer * problem.outcomes["deaths"]})
     choices, text = record(study, problem, Wish(keep=0.2))
     said = Page(text).words.replace("Up to 100,000 more per 100,000 patients were accepted.", "")
-    printed = "\n".join(choices_screen(study, problem, choices))
+    printed = "\n".join(choices_screen(study, choices, None))
     for words in (said, printed):
         assert set(re.findall(r"per (\d[\d,]*)", words)) == {f"{base:,}"}
 
