@@ -161,10 +161,13 @@ def _mechanism(study: ScenarioStudy, name: str) -> str:
 
 @dataclass(frozen=True)
 class RangeTable:
-    """Where benefit and harms lie in the redraws, as text: a column for each of them, a row for each policy."""
+    """Where benefit and harms lie in the redraws, as text: a column for each of them, a row for each policy.
+
+    A cell has the number with the model as stated, and the range of 90 % of the redraws.
+    """
 
     headings: tuple[str, ...]
-    rows: list[tuple[str, list[str]]]
+    rows: list[tuple[str, list[tuple[str, str]]]]
 
 
 def redraw_ranges(
@@ -181,7 +184,7 @@ def redraw_ranges(
     for each in found.ranges:
         by_outcome.setdefault(each.outcome, {})[each.policy] = each
     headings: list[str] = []
-    columns: list[dict[str, str]] = []
+    columns: list[dict[str, tuple[str, str]]] = []
     for outcome, ranges in by_outcome.items():
         ends = [end for each in ranges.values() for end in (each.low, each.high)]
         said: Callable[[float], str] = partial(words.events, count=count, sign=True)
@@ -198,14 +201,12 @@ def redraw_ranges(
             name: float(stated[name]["value"]) - fixed if outcome == BENEFIT else float(stated[name][outcome])
             for name in found.ranking
         }
-        headings += [f"{title}, as stated", "in 90 % of the redraws"]
-        columns += [{name: said(number) for name, number in now.items()}, _ranges(ranges, said)]
+        headings.append(title)
+        columns.append(
+            {name: (said(now[name]), f"{said(each.low)} to {said(each.high)}") for name, each in ranges.items()}
+        )
     rows = [(name, [column[name] for column in columns]) for name in found.ranking]
     return RangeTable(tuple(headings), rows) if columns else None
-
-
-def _ranges(ranges: Mapping[str, Range], said: Callable[[float], str]) -> dict[str, str]:
-    return {name: f"{said(each.low)} to {said(each.high)}" for name, each in ranges.items()}
 
 
 def losing(policies: Sequence[str]) -> tuple[str, ...]:

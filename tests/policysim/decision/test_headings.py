@@ -359,26 +359,32 @@ def test_below_the_epsilon_that_is_said_the_optimum_is_worth_one_for_all(made):
         assert rows["optimal"].to_numpy() == pytest.approx(rows["best-fixed"].to_numpy(), rel=1e-9)
 
 
-def test_what_the_model_says_as_stated_is_that_of_the_comparison(made):
-    part = made.page.partition('<hgroup id="model">')[2].partition("</table>")[0]
-    if "as stated" not in part:
+def test_each_cell_has_the_number_of_the_comparison_and_its_range_in_the_redraws(made):
+    part = made.page.partition('<hgroup id="model">')[2].partition("Benefit and harms are measured")[0]
+    if "In each cell" not in part:
         assert not private(made)
         return
     columns = [readable(text) for text in re.findall(r'<th scope="col">([^<]*)', part)]
-    rows = now(made)
+    rows, robustness = now(made), made.findings.robustness
+    deaths = lambda rate: words.events(rate, 100_000, sign=True)  # noqa: E731
     write = {
-        "benefit kept": (lambda name: words.percent(rows["benefit_kept"][name])),
-        "extra deaths per 100,000": (lambda name: words.events(rows["extra_deaths"][name], 100_000, sign=True)),
+        "benefit kept": ("benefit_kept", words.percent, rows["benefit_kept"]),
+        "extra deaths per 100,000": ("extra_deaths", deaths, rows["extra_deaths"]),
         "utility per patient beyond one for all": (
-            lambda name: words.rounded(rows["value"][name] - rows["value"]["best-fixed"])
+            "benefit",
+            words.rounded,
+            rows["value"] - rows["value"]["best-fixed"],
         ),
     }
-    for name, cells in re.findall(r'<tr data-row="([^"]+)"[^>]*><th scope="row">[^<]*((?:<td>[^<]*)+)', part):
-        texts = re.findall(r"<td>([^<]*)", cells)
-        for column, text in zip(columns[1:], texts, strict=True):
-            quantity, _, stated = column.partition(", ")
-            if stated:
-                assert text.strip() == write[quantity](name)
+    names = re.findall(r'<tr data-row="([^"]+)"[^>]*><th scope="row">[^<]*((?:<td>[^<]*<small>[^<]*</small>)+)', part)
+    assert [name for name, _ in names] == list(robustness.ranking)
+    for name, cells in names:
+        found = re.findall(r"<td>([^<]*)<small>([^<]*)</small>", cells)
+        for column, (stated, redrawn) in zip(columns[1:], found, strict=True):
+            outcome, written, numbers = write[column]
+            own = next(each for each in robustness.ranges if (each.policy, each.outcome) == (name, outcome))
+            assert stated == written(numbers[name])
+            assert redrawn == f"{written(own.low)} to {written(own.high)}"
 
 
 def test_below_the_title_stand_what_the_benefit_is_and_the_largest_and_the_smallest_weight(made):
