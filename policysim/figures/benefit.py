@@ -131,7 +131,9 @@ def frontier(
     # The names are below each other; a column has its panels below each other too. As low as names allow: on a page
     # the figure stands on the first screen.
     height = max(3.75, 0.19 * rows["policy"].nunique() + 2.3)
-    with canvas(size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _in_column(rows, panels)) as made:
+    with canvas(
+        size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
+    ) as made:
         axes = _grid(made, len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
@@ -144,13 +146,8 @@ def frontier(
 
 
 def _panel_of_column(rows: pd.DataFrame) -> float:
-    """The height of a panel in a column, inches: names have two lines there."""
-    return max(3.0, 0.31 * rows["policy"].nunique() + 1.4)
-
-
-def _in_column(rows: pd.DataFrame, panels: Sequence[Measure]) -> float:
-    """The height of all panels there; names of arms for all often have three lines."""
-    return _panel_of_column(rows) * len(panels) + (0.7 if panels[0].column == "difference" else 0.0)
+    """The height of a panel in a column, inches: names have two lines there, and those of arms for all often three."""
+    return max(3.0, 0.31 * rows["policy"].nunique() + 1.4) + (0.7 if "best_arm" in rows else 0.0)
 
 
 def _panels(rows: pd.DataFrame, count: int | None) -> list[Measure]:

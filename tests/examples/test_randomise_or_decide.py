@@ -191,7 +191,7 @@ def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings, fil
         assert tuple(cells[2:4]) == (percent(value), two_digits(spent))
         assert cells[4] == percent(csv[hidden.name, RESPONSE, float(f"{constants.two_coins(hidden):.8g}")][0])
     for name in ("infection", "infection and age", "everything"):
-        assert f"{name} {percent(csv[name, RECORD, 1.0][0])} against" in findings.lead[0]
+        assert f"{name} {percent(csv[name, RECORD, 1.0][0])} against" in findings.lead[1]
 
 
 def test_a_star_marks_two_coins_in_every_panel(constants, findings):
