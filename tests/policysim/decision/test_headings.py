@@ -371,11 +371,7 @@ def test_each_cell_has_the_number_of_the_comparison_and_its_range_in_the_redraws
     write = {
         "benefit kept": ("benefit_kept", words.percent, rows["benefit_kept"]),
         "extra deaths per 100,000": ("extra_deaths", deaths, rows["extra_deaths"]),
-        "utility per patient beyond one for all": (
-            "benefit",
-            words.rounded,
-            rows["value"] - rows["value"]["best-fixed"],
-        ),
+        "utility per patient beyond one for all": ("benefit", words.rounded, gain),
     }
     names = re.findall(r'<tr data-row="([^"]+)"[^>]*><th scope="row">[^<]*((?:<td>[^<]*<small>[^<]*</small>)+)', part)
     assert [name for name, _ in names] == list(robustness.ranking)
