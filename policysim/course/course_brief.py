@@ -104,7 +104,7 @@ def _strip(question: DaysQuestion, table: pd.DataFrame, best: Mapping[Hashable, 
         label = f"extra deaths per {count:,} patients, beyond the best treatment for each on each day"
         tiles.append(Tile("extra_deaths", label, deaths[0], own, "".join(for_all)))
     right = right_guesses(total, question.delta)
-    label = "of 100 guesses between two patients are right at most; 50 is guessing blind"
+    label = "times of 100 at most, an observer can tell which of two patients had this course"
     tiles.append(Tile("right_guesses", label, right, of_100(right), "50"))
     return tuple(tiles)
 

@@ -259,9 +259,14 @@ def over_days_title(title: str, horizon: int) -> str:
     )
 
 
-def description(question: DaysQuestion) -> str:
-    """What the figure shows."""
+def description(question: DaysQuestion, *, shaded: bool) -> str:
+    """What the figure shows; `shaded` says that it has a region that is proven to be out of reach."""
     return (
         f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
         "ε, a line for each policy."
+        + (
+            " Shaded: what provably no mechanism can reach within a total (between two: at the larger)."
+            if shaded
+            else ""
+        )
     )

@@ -5,6 +5,7 @@ The screen that `policysim compare --horizon` prints.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -210,10 +211,11 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
 
         return figures.value_over_days(table, size=size)
 
+    proven = table[table["most_kept"].notna() & table["total_epsilon"].between(0, math.inf, inclusive="neither")]
     return Drawing(
         "course",
         f"Over {days(question.horizon)}",
-        description(question),
+        description(question, shaded=proven["total_epsilon"].nunique() > 1),
         draw,
         tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
         seen=_course_seen(question, table),

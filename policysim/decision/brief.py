@@ -28,7 +28,7 @@ from policysim.decision.summary import (
 )
 from policysim.decision.who_dies import who_dies
 from policysim.question import shown, words
-from policysim.question.first_screen import Brief, Point, Tile
+from policysim.question.first_screen import TOLD_APART, Brief, Point, Tile
 from policysim.question.words import NEGLIGIBLE, attains
 from policysim.study.declared import ScenarioStudy
 from policysim.study.slider import Slider
@@ -72,7 +72,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
-            "times of 100 at most, an observer can tell which of two patients got it",
+            TOLD_APART,
             lambda now: words.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (

@@ -140,7 +140,8 @@ def limit_kind(overall: Mapping[str, Any]) -> str:
 
 def _method(study: ScenarioStudy) -> dict[str, str]:
     return {
-        "Study": f"{study.name} (SHA-256 {study.digest}), scenario {study.scenario.name}, seed {study.seed}.",
+        "Study": f"{study.name} (SHA-256 {study.digest[:12]}…; the whole is in manifest.json), scenario "
+        f"{study.scenario.name}, seed {study.seed}.",
         "Hidden": f"{hidden(study)}. From: {study.hidden_from}. Assumed public: {words.ASSUMED_PUBLIC}.",
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "

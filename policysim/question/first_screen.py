@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+# What a guess rate is; beside that of one treatment for all, which is chance.
+TOLD_APART = "times of 100 at most, an observer can tell which of two patients got it"
+
 
 @dataclass(frozen=True)
 class Point:

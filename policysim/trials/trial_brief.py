@@ -8,7 +8,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policysim.question import words
-from policysim.question.first_screen import Brief, Point, Tile
+from policysim.question.first_screen import TOLD_APART, Brief, Point, Tile
 from policysim.question.words import estimate, interval, plain, rounded
 from policysim.study.slider import Slider
 from policysim.trials.diagnostics import Diagnostics
@@ -41,8 +41,7 @@ def strip(findings: LoggedFindings, slider: Slider) -> tuple[Tile, ...]:
     ]
     if "guess_rate" in slider.now:
         rate = slider.now["guess_rate"]
-        label = "of 100 guesses at which of two patients got this treatment can be right; guessing blind, 50"
-        tiles.append(Tile("guess_rate", label, rate, words.guess_rate(rate), "50"))
+        tiles.append(Tile("guess_rate", TOLD_APART, rate, words.guess_rate(rate), "50"))
     return tuple(tiles)
 
 
