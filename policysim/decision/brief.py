@@ -187,7 +187,7 @@ def _learns(found: Beliefs | None) -> list[Point]:
         shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
     )
     said = Markup(
-        "Of 100 patients to whom {} gives {}, {} are “{}”; of 100 of all patients, {}. Of what is hidden, this is "
+        "Of 100 patients to whom {} gives {}, {} are “{}”; of 100 patients overall, {}. Of what is hidden, this is "
         "given away most."
     ).format(found.policy, most.seen, after, most.words, before)
     return [Point("What an observer learns", said)]

@@ -296,7 +296,7 @@ def test_what_an_observer_learns_is_the_largest_change_of_the_table(made):
         return
     row = rows.loc[change.round(9).idxmax()]
     policy, seen, after, _, before = re.search(
-        r"Of 100 patients to whom (.*) gives (.*), ([\d.]+) are “(.*)”; of 100 of all patients, ([\d.]+)\. Of what",
+        r"Of 100 patients to whom (.*) gives (.*), ([\d.]+) are “(.*)”; of 100 patients overall, ([\d.]+)\. Of what",
         said,
     ).groups()
     assert policy == row["policy"]
