@@ -141,7 +141,7 @@ def test_a_thousand_marks_are_those_of_the_comparison(chosen, made, epsilon, pol
     # Those who die are of any of the classes, and the last.
     assert abs(classes.count("b") - 1000 * row["better_than_untreated"]) <= 1 + died
     assert abs(classes.count("w") - 1000 * row["worse_than_untreated"]) <= 1 + died
-    lines = page.evaluate("[...document.querySelectorAll('#icon-array text')].map(text => text.textContent)")
+    lines = chosen.evaluate("[...document.querySelectorAll('#icon-array text')].map(text => text.textContent)")
     said = {line.partition(" die")[0] for line in lines if " die " in line}
     assert said == {died_words(row["extra_deaths"]).partition(" die")[0]}
 

@@ -387,4 +387,4 @@ def test_each_cell_has_the_number_of_the_comparison_and_its_range_in_the_redraws
 def test_below_the_title_stand_what_the_benefit_is_and_the_largest_and_the_smallest_weight(made):
     said = readable(made.page)
     assert "Utility weighs “death” 10, “infected” 0.1." in said
-    assert "0 % = one treatment for all, 100 % = the best for each patient." in said
+    assert "0 % = one for all, 100 % = best for each." in said
