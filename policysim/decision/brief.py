@@ -90,11 +90,7 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
 
 def scale(findings: Findings, study: ScenarioStudy) -> str:
     """Which way ε goes, what 0 % and 100 % of the benefit are where it is said in shares, and what utility weighs."""
-    shares = (
-        "Benefit: 0\u00a0% = one for all, 100\u00a0% = best for each. "
-        if findings.gain.has_shares
-        else ""
-    )
+    shares = "Benefit: 0\u00a0% = one for all, 100\u00a0% = best for each. " if findings.gain.has_shares else ""
     weights = [
         (weight, study.scenario.outcome_title(name))
         for name, weight in study.utility.weights.items()

@@ -12,6 +12,7 @@ import io
 import multiprocessing
 import os
 import re
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -167,16 +168,21 @@ def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start_server() -> None:
-    """Start the process that others are forked from, which must not take modules of the current folder for ours."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    """Start the process that others are forked from, which takes modules from where this one does and nowhere else.
+
+    By itself it would look into the current folder first.
+    """
+    wanted = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         forkserver.ensure_running()
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _end_with_parent() -> None:

@@ -160,7 +160,7 @@ class SockGroups:
                 "for a person who comes or goes (Δ = ½, as n is not public), and the two together cost 2ε. A split by "
                 "group size is then itself computed from private data.",
                 "P(candidate) from the exponential mechanism, exactly; exact loss over all tables of the group's size.",
-                "The mechanism reports the commonest value. P(Violent) is how often it errs, not an estimate of the rate.",
+                "The mechanism reports the commonest value. P(Violent) is how often it errs, no estimate of the rate.",
             ),
         )
 
