@@ -197,6 +197,7 @@ def test_without_resume_nothing_is_taken_and_a_broken_file_never_is(tmp_path, so
 
 @pytest.fixture
 def local_cluster():
+    """Clusters whose status is at a port that is free: its own may be taken by another run of the tests."""
     distributed = pytest.importorskip("distributed")
 
     def start(**options):
@@ -204,7 +205,7 @@ def local_cluster():
             **{"n_workers": 2} | options,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             protocol="tcp://",
         )
 

@@ -125,7 +125,12 @@ def test_a_seed_gives_the_same_bytes_on_a_cluster(tmp_path, data):
     distributed = pytest.importorskip("distributed")
     here = simulated(data, tmp_path / "here")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, protocol="tcp://", processes=False
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        protocol="tcp://",
+        processes=False,
     ) as cluster:
         assert simulated(data, tmp_path / "there", Workers(cluster=cluster.scheduler_address)) == here
 
