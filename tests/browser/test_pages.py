@@ -17,7 +17,7 @@ MOST_SHEETS = {
     "covid-14-days": 3,
     "ist": 7,
     "ist-14-days": 7,
-    "learning-on-private-columns": 4,
+    "learning-on-private-columns": 5,
     "marital-status": 3,
     "randomise-or-decide": 3,
     "sock-groups": 4,
