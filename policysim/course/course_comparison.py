@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -61,8 +62,8 @@ def compare_process(
     process : Process
         A `TabularMDP`, or treatment over days.
     policies, epsilons, by, advance
-        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
-        called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
+        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum, by
+        either name, is "optimal-daily" here, and needs a horizon: without one it is left out of the default.
     continuation : {"private", "optimal"}, optional
         What the Q-values expect of the days that follow: what the policy itself will do, or the best action for each,
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
@@ -91,6 +92,8 @@ def compare_process(
             actions are told apart by them, unless the mask is public
         total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
             composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
+        hides : "course": any two courses of states, within total_epsilon (Notes); "one state": the state of each
+            decision within epsilon_spent, but no course within any epsilon; "nothing"
 
     Raises
     ------
@@ -99,27 +102,33 @@ def compare_process(
 
     Warns
     -----
-    FutureWarning
-        For a policy asked for as "optimal".
     InfiniteLossWarning
         If every policy that was to be private at a finite epsilon has an infinite loss.
 
     Notes
     -----
+    Where day t publishes a_t with probability p_t(a_t|s_t), a course of states s publishes a = (a_1, ..., a_H) with
+    q(a|s) = prod_t p_t(a_t|s_t): each factor looks back only. For any two courses s, s' of the same length, which agree
+    in what is public on every day, log q(a|s) - log q(a|s') is a sum of H differences, of which each is at most the
+    exact loss of its day; and some pair of courses attains the sum of the losses. This is `hides` = "course". What an
+    observer infers is more: treatment itself changes states, so beliefs over days are to be compared with the prior
+    given the treatments.
+
     Once a process ends it takes no more actions, which shows: when it ends is taken as public. A process in which an
     absorbing state takes the place of the end hides it for as long as there are decisions.
 
     "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
     best for the course, neither the best of the policies compared nor a limit: another mechanism, or other epsilons on
-    other days, may be worth more. Without a
-    horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
-    so neither do policies other than greedy; a discount below 1 tells them apart.
+    other days, may be worth more. Without a horizon it is refused: the Q-values would be those of another continuation
+    and the prior that of another policy, so that it can be worth less than any other, and less at a larger epsilon.
+    Without a horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that
+    leads to it, so neither do policies other than greedy; a discount below 1 tells them apart.
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
     if continuation not in ("private", "optimal"):
         raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
-    templates, values = asked_for(catalogue_names(policies), epsilons, by)
+    templates, values = asked_for_on(process, policies, epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
@@ -151,17 +160,22 @@ def compare_process(
     return pd.concat(frames, ignore_index=True)
 
 
-def catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
-    """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
-    if policies is None or isinstance(policies, str):
-        return policies
-    if Optimal.name in [item for item in policies if isinstance(item, str)]:
-        message = (
-            f"over the decisions of a process the policy {Optimal.name!r} is called {OPTIMAL_DAILY!r}: it is the best "
-            "private choice of each day's Q-values, not the best mechanism for the course."
-        )
-        warnings.warn(message, FutureWarning, stacklevel=4)
-    return [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+def asked_for_on(
+    process: Process, policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | None, by: Sequence[str]
+) -> tuple[list[Policy], tuple[float, ...]]:
+    """`asked_for`, where the optimum has two names; ValueError for it without a horizon (by default it is left out)."""
+    if policies is not None and not isinstance(policies, str):
+        policies = [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+    templates, values = asked_for(policies, epsilons, by)
+    others = [template for template in templates if not isinstance(template, Optimal)]
+    if process.horizon is not None or len(others) == len(templates):
+        return templates, values
+    if policies is None:
+        return others, values
+    raise ValueError(
+        f"{OPTIMAL_DAILY} needs a horizon: of a choice that is made for ever, the best one between Q-values may be worth "
+        "less than any other. Give the process a horizon, or ask for other policies."
+    )
 
 
 def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
@@ -252,9 +266,10 @@ def course_rows(
         columns[metric] = result.means[:, position]
         mean, least = result.means[:, position], references.best.means[:, position]
         columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
-    total = sum(result.spent)
-    columns["epsilon_spent"] = max(result.spent)
-    columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf
+    most, total = max(result.spent), sum(result.spent)
+    columns["epsilon_spent"] = most
+    columns["total_epsilon"] = total = total if horizon is not None or total == 0 else math.inf
+    columns["hides"] = "course" if total < math.inf else "one state" if most < math.inf else "nothing"
     return pd.DataFrame(columns)
 
 

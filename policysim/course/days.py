@@ -50,7 +50,7 @@ class DaysQuestion:
         Total epsilons of a patient's course, rising.
     delta : float
         Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
-        may be above e^epsilon times that under another record. With 0 only basic composition is used.
+        may be above e^epsilon times that under another course of records. With 0 only basic composition is used.
     length_public : bool
         Whether when a patient's stay ends is declared public.
     """
@@ -95,8 +95,12 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
             losses, which may be above the total (greedy: inf)
+        hides : "course": any two courses of a patient's records are hidden among each other, within total_spent and
+            delta; "nothing", where total_spent is inf
         unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
         most_kept : the share of the benefit that this is, rounded up
+        most_kept_hides : "first state": what the mechanisms hide at least that these two bound. Who hides the course
+            hides that, too
 
     Raises
     ------
@@ -177,7 +181,7 @@ def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references:
     gain = best - fixed if best - fixed > ROUNDING * abs(best) else math.nan
     # Rounded up by more than what a difference and a quotient lose; and nothing keeps more than the best for each.
     most = np.minimum((unbeatable - fixed) / gain + SLACK, 1.0)
-    return table.assign(unbeatable=unbeatable, most_kept=most)
+    return table.assign(unbeatable=unbeatable, most_kept=most, most_kept_hides="first state")
 
 
 def _once_rows(
