@@ -173,8 +173,8 @@ def asked_for_on(
     if policies is None:
         return others, values
     raise ValueError(
-        f"{OPTIMAL_DAILY} needs a horizon: of a choice that is made for ever, the best one between Q-values may be worth "
-        "less than any other. Give the process a horizon, or ask for other policies."
+        f"{OPTIMAL_DAILY} needs a horizon: without one, the best choice between Q-values may be worth less than any "
+        "other policy. Give the process a horizon, or ask for other policies."
     )
 
 

@@ -19,8 +19,8 @@ from policysim.course.public_classes import one_start
 from policysim.course.step_problems import DailyDecisions, optimal_course
 
 BOUNDS_NOTHING = (
-    "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the first "
-    "state asks for nothing. It is the value of the best plan."
+    "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
+    "first state asks for nothing. It is the value of the best plan."
 )
 
 # What a sum of floats may be too large by, and more.

@@ -27,8 +27,8 @@ from policysim.course.schedules import Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
 CANNOT_REACT = (
-    "plan_once cannot react here: all who are hidden among each other begin in one state, and the choice is made by that "
-    "alone. compare() chooses day by day."
+    "plan_once cannot react here: all who are hidden among each other begin in one state, and the choice is made by "
+    "that alone. compare() chooses day by day."
 )
 
 # How many schedules there are at most, if not said otherwise, and how many can be.
@@ -134,7 +134,7 @@ def plan_once(
     Warns
     -----
     UserWarning
-        If all who are hidden among each other begin in one state, as in FrozenLake: the choice cannot react to anything.
+        If all who are hidden among each other begin in one state, as in FrozenLake: the choice cannot react.
 
     Notes
     -----

@@ -195,7 +195,7 @@ def test_one_first_state_is_told_that_nothing_is_bounded_and_that_choosing_once_
         worth = ps.plan_once(lake, epsilon=50.0).value
     # A schedule for all, whatever epsilon is; who chooses by the day's state reaches the best there is.
     assert worth < 0.7 * ps.plan(lake).value
-    assert ps.compare(lake, policies=["exponential"], epsilons=[1e4])["value"][0] == pytest.approx(ps.plan(lake).value)
+    assert ps.compare(lake, policies=["exponential"], epsilons=[1e4])["value"][0] > 0.99 * ps.plan(lake).value
     for found in (told, once):
         assert len(found) == 1 and found[0].filename == __file__ and "\n" not in str(found[0].message)
 
@@ -231,9 +231,7 @@ def large():
 
 
 def within_delta(large, limit):
-    """Whether a limit is above what an (epsilon, delta)-private mechanism is worth, delta .1: nine times of ten the best
-    private choice, else the best for each.
-    """
+    """Whether a limit is above an (epsilon, .1)-private value: of the best private choice, one time of ten the best."""
     mdp, private = large
     return 0.9 * private + 0.1 * mdp.rewards.max(axis=1).mean() <= limit
 

@@ -15,6 +15,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
+from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
@@ -250,7 +251,7 @@ def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(nam
 
 
 def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(allocation, "loss_and_range", lambda policy, _: (policy.epsilon / 4, math.inf))
+    monkeypatch.setattr(allocation, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
     process, template = random_chain(0), make_policy("randomized-response")
     budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
     joint = sequence_probabilities(process, tables_of(process, budget.policy))
