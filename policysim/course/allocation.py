@@ -39,8 +39,10 @@ def spend(
     uses = []
     for problem, epsilon in zip(problems, epsilons, strict=True):
         at = replace(policy, epsilon=epsilon)
-        masked = isinstance(problem, MaskedProblem)
-        uses.append(problem.use(at, problem.tables(at)[0]) if masked else policy_use(at, problem))
+        if isinstance(problem, MaskedProblem):
+            uses.append(problem.use(at, problem.tables(at)[0]))
+        else:
+            uses.append(policy_use(at, problem))
     return tuple(uses)
 
 

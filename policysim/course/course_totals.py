@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -94,21 +95,10 @@ def compare_totals(
     plain = [template for template in templates if not template.uses_epsilon]
     references, results = evaluate_all(evaluator, course, plain, lambda: None)
     planner = PrivatePlanner(evaluator)
-
-    def run(template: Policy) -> pd.DataFrame:
-        result = results.get(template)
-        return rows_at_totals(
-            planner,
-            template,
-            result,
-            totals=totals,
-            delta=delta,
-            references=references,
-            advance=progress.advance,
-        )
-
+    rows = partial(rows_at_totals, planner, totals=totals, delta=delta, references=references, advance=progress.advance)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return pd.concat(pool.map(run, templates), ignore_index=True).assign(delta=delta)
+        found = pool.map(rows, templates, map(results.get, templates))
+        return pd.concat(found, ignore_index=True).assign(delta=delta)
 
 
 def rows_at_totals(

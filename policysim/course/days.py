@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,6 @@ import pandas as pd
 from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
-from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import BestFixed
 from policysim.course.class_schedules import ClassSchedules
@@ -141,24 +141,16 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     def once() -> pd.DataFrame:
         return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
 
-    def daily(template: Policy) -> pd.DataFrame:
-        result = results.get(template)
-        return rows_at_totals(
-            planner,
-            template,
-            result,
-            totals=totals,
-            delta=question.delta,
-            references=references,
-            advance=advance,
-        )
-
+    daily = partial(
+        rows_at_totals, planner, totals=totals, delta=question.delta, references=references, advance=advance
+    )
     schedule = course_rows(evaluator, BestFixed(), 0.0, evaluator.of_schedule(family.by_day(first)), references).assign(
         policy=SCHEDULE, total_spent=0.0, composition="exact-losses", continuation="private"
     )
     with ThreadPoolExecutor(N_THREADS) as pool:
         # What looks at a prior takes longest, and so begins first.
-        begun = {job: pool.submit(daily, job) for job in sorted(templates, key=lambda job: not job.uses_prior)}
+        in_order = sorted(templates, key=lambda job: not job.uses_prior)
+        begun = {job: pool.submit(daily, job, results.get(job)) for job in in_order}
         jobs = [pool.submit(once), *(begun[template] for template in templates)]
     frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
     table = pd.concat(frames, ignore_index=True)

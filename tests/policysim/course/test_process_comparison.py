@@ -394,6 +394,35 @@ def test_what_hides_the_first_state_only_is_seen_in_the_courses():
     assert largest_log_ratio(courses(mdp, tables)) == pytest.approx(math.log(9))
 
 
+def log_odds_of_last_states(mdp, tables, actions):
+    """Of each state on the last day: at admission, given the treatments as if all got them, and as an observer infers.
+
+    The last by following every course of states that the published treatments allow.
+    """
+    moves = moves_of(mdp)
+    expected, given, inferred = (mdp.initial.copy() for _ in range(3))
+    for day, table in enumerate(tables):
+        inferred = inferred * table[:, actions[day]]
+        if day + 1 < len(tables):
+            expected = np.einsum("s,sa,sat->t", expected, table, moves)
+            given, inferred = given @ moves[:, actions[day]], inferred @ moves[:, actions[day]]
+    return [np.log(mass) - np.log(mass.sum() - mass) for mass in (expected, given, inferred)]
+
+
+def test_beliefs_over_days_are_within_the_loss_of_the_prior_given_the_treatments_and_not_of_that_at_admission():
+    mdp = chain_of_days(3)
+    policy = make_policy("randomized-response", epsilon=0.1)
+    row = ps.compare(mdp, policies=[policy], epsilons=[0.1], continuation="optimal").iloc[0]
+    tables = [policy.probabilities(DecisionProblem(q, mdp.initial, AnyRecord())) for q in plan(mdp).q_values]
+    moved, beside = [], []
+    for actions in product(range(3), repeat=4):
+        expected, given, inferred = log_odds_of_last_states(mdp, tables, actions)
+        moved.append(np.abs(inferred - given).max())
+        beside.append(np.abs(inferred - expected).max())
+    assert 0.05 < max(moved) <= row["total_epsilon"] and row["hides"] == "course"
+    assert max(beside) > 2 * row["total_epsilon"]
+
+
 def test_what_hides_no_course_does_not_say_so(mdp):
     def hides(of, **options):
         table = ps.compare(of, policies=["greedy", "uniform", "exponential"], **options)
