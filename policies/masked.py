@@ -152,7 +152,8 @@ def masked_problem(
     --------
     The third record does not allow the second action, and is told apart by it:
 
-    >>>     >>> utilities, prior = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), np.full(3, 1 / 3)
+    >>> from policies.randomized_response import RandomizedResponse
+    >>> utilities, prior = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), np.full(3, 1 / 3)
     >>> problem = masked_problem(utilities, prior, np.array([[True, True], [True, True], [True, False]]))
     >>> logs, probabilities = problem.tables(RandomizedResponse(1.0))
     >>> probabilities.round(3).tolist()
