@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
-from policies.policy import Policy, constant_logs, two_values
+from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.class_schedules import best_constants
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
@@ -167,15 +167,14 @@ def asked_for_on(
     if policies is not None and not isinstance(policies, str):
         policies = [catalogue_name(item) if isinstance(item, str) else item for item in policies]
     templates, values = asked_for(policies, epsilons, by)
-    others = [template for template in templates if not isinstance(template, Optimal)]
-    if process.horizon is not None or len(others) == len(templates):
-        return templates, values
-    if policies is None:
-        return others, values
-    raise ValueError(
-        f"{OPTIMAL_DAILY} needs a horizon: without one, the best choice between Q-values may be worth less than any "
-        "other policy. Give the process a horizon, or ask for other policies."
-    )
+    if process.horizon is None and policies is None:
+        templates = [template for template in templates if not isinstance(template, Optimal)]
+    elif process.horizon is None and any(isinstance(template, Optimal) for template in templates):
+        raise ValueError(
+            f"{OPTIMAL_DAILY} needs a horizon: without one, the best choice between Q-values may be worth less than "
+            "any other policy. Give the process a horizon, or ask for other policies."
+        )
+    return templates, values
 
 
 def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
@@ -193,7 +192,7 @@ def evaluate_all(
     n_actions = len(process.actions)
     constants = _constants(evaluator)
     jobs: dict[Hashable, Callable[[], CourseResult]] = {
-        Greedy(): lambda: evaluator.evaluate(lambda day: _one_hot(course, day, n_actions)),
+        Greedy(): lambda: evaluator.evaluate(partial(_one_hot, course.actions, n_actions)),
         Uniform(): lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
         **constants,
     }
@@ -216,8 +215,9 @@ def evaluate_all(
     return references, found
 
 
-def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
-    return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
+def _one_hot(chosen: Sequence[IntArray], n_actions: int, day: int) -> tuple[FloatArray, FloatArray]:
+    # Made anew each day: the tables of all days at once may not fit into memory.
+    return one_hot_logs(chosen[day], n_actions), two_values(chosen[day], n_actions, 1.0, 0.0)
 
 
 def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], CourseResult]]:
@@ -225,17 +225,11 @@ def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], Cours
     process, mask = evaluator.process, evaluator.process.admissible
     actions = [a for a in range(len(process.actions)) if mask is None or mask[:, a].all()]
     if process.horizon is None:
-        return {action: partial(evaluator.evaluate, _constant(process, action)) for action in actions}
+        every, k = np.zeros(len(process.initial), dtype=np.intp), len(process.actions)
+        return {action: partial(evaluator.evaluate, partial(_one_hot, [every + action], k)) for action in actions}
     best = best_constants(process)
     schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
     return {schedule: partial(evaluator.of_schedule, schedule) for schedule in schedules}
-
-
-def _constant(process: Process, action: int) -> DailyTables:
-    row = np.full(len(process.actions), -np.inf)
-    row[action] = 0.0
-    # Made anew each day: the tables of all actions at once may not fit into memory.
-    return lambda _: (constant_logs(row, len(process.initial)), constant_logs(np.exp(row), len(process.initial)))
 
 
 def _private(course: DailyDecisions, policy: Policy) -> DailyTables:

@@ -106,7 +106,8 @@ def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float,
             ),
             Fraction(0),
         )
-    return _rounded_up(_sum_rounded_up(initial, course.values) - lost)
+    # The smallest float that is not smaller.
+    return -rounded_down(lost - _sum_rounded_up(initial, course.values))
 
 
 def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fraction:
@@ -129,8 +130,3 @@ def _sum_rounded_up(weights: FloatArray, values: FloatArray) -> Fraction:
     """The sum of the products, at least: each has one rounding, and so has the sum."""
     products = weights * values
     return Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)
-
-
-def _rounded_up(number: Fraction) -> float:
-    """The smallest float that is not smaller."""
-    return -rounded_down(-number)

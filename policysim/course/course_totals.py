@@ -97,8 +97,7 @@ def compare_totals(
     planner = PrivatePlanner(evaluator)
     rows = partial(rows_at_totals, planner, totals=totals, delta=delta, references=references, advance=progress.advance)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        found = pool.map(rows, templates, map(results.get, templates))
-        return pd.concat(found, ignore_index=True).assign(delta=delta)
+        return pd.concat(pool.map(rows, templates, map(results.get, templates)), ignore_index=True).assign(delta=delta)
 
 
 def rows_at_totals(

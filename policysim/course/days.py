@@ -138,9 +138,6 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     def advance() -> None:
         progress.advance(horizon)
 
-    def once() -> pd.DataFrame:
-        return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
-
     daily = partial(
         rows_at_totals, planner, totals=totals, delta=question.delta, references=references, advance=advance
     )
@@ -151,7 +148,8 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
         # What looks at a prior takes longest, and so begins first.
         in_order = sorted(templates, key=lambda job: not job.uses_prior)
         begun = {job: pool.submit(daily, job, results.get(job)) for job in in_order}
-        jobs = [pool.submit(once), *(begun[template] for template in templates)]
+        once = pool.submit(_once_rows, evaluator, family, first, totals=totals, references=references, advance=advance)
+        jobs = [once, *(begun[template] for template in templates)]
     frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
     table = pd.concat(frames, ignore_index=True)
     return _with_limits(table, limits, references)
