@@ -383,6 +383,16 @@ def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, tota
     assert row["total_spent"] <= total
 
 
+@pytest.mark.parametrize("name", ["exponential-tight", "randomized-response", "optimal"])
+def test_with_a_delta_the_courses_of_states_are_within_both(name):
+    mdp, delta = chain_of_days(0, horizon=3), 0.02
+    for found in planner_of(mdp).within(make_policy(name), (1.0, 4.0), delta):
+        joint = courses(mdp, replayed(mdp, found.course)[0])
+        assert worst_divergence(joint, found.total_spent) <= delta + 1e-12
+    # At the larger total delta is used: the losses themselves add up to more.
+    assert largest_log_ratio(joint) > found.total_spent + 0.01
+
+
 def test_what_hides_the_first_state_only_is_seen_in_the_courses():
     """The planted defect: the loss between first states taken for that between courses."""
     rng = np.random.default_rng(0)
