@@ -57,7 +57,8 @@ class OncePlan:
         The public class of each first state, which are hidden among each other; 0 of all if there are none.
     problem : DecisionProblem
         The choice: what each schedule is worth to each first state, (n, m), under the initial distribution, with
-        the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group.
+        the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group; what
+        is private on it hides the whole course.
     """
 
     schedules: IntArray
