@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policies.accounting import Use, log_ratio_range, response_variation
+from policies.accounting import Use, largest_use, table_use
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, conditional
 from policies.by_mask import tables_by_class
@@ -16,7 +16,6 @@ from policies.named_records import NumberedRecords, Records, SomeRecords
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem, MaskClass
-from policies.randomized_response import RandomizedResponse
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +69,7 @@ class MaskedProblem:
 
     def use(self, policy: Policy, logs: FloatArray) -> Use:
         """What a policy's table log p(a|x), (n_records, n_actions), reveals: its loss as above, eta and variation."""
-        tables = self._hidden(logs)
-        losses = [privacy_loss_of_logs(table, AnyRecord()).epsilon for table in tables]
-        variation = 1.0
-        if isinstance(policy, RandomizedResponse):
-            fewest = min((table.shape[1] for table, loss in zip(tables, losses, strict=True) if loss > 0), default=2)
-            variation = response_variation(policy.epsilon, fewest)
-        return Use(max(losses), max(log_ratio_range(table, AnyRecord()) for table in tables), variation)
+        return largest_use([table_use(policy, table, AnyRecord()) for table in self._hidden(logs)])
 
     def _hidden(self, logs: FloatArray) -> list[FloatArray]:
         """The parts of a table whose rows are hidden among each other."""

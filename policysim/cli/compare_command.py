@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -165,6 +164,7 @@ def _question(chosen: argparse.Namespace) -> Question:
 
 
 def _over_days(chosen: argparse.Namespace) -> Question:
+    from policies.optimal.optimum import catalogue_name
     from policysim.course.course_question import CourseQuestion
     from policysim.course.days import DaysQuestion
     from policysim.course.public_classes import public_over_days
@@ -178,27 +178,11 @@ def _over_days(chosen: argparse.Namespace) -> Question:
         delta=chosen.delta or 0.0,
         length_public=chosen.length_public,
     )
-    policies = in_catalogue(chosen.policy or []) or None
+    policies = [catalogue_name(name) for name in chosen.policy or ()] or None
     with as_usage():
         study = require_scenario(chosen_study(chosen, policies=policies, by=chosen.by))
         public_over_days(study)
     return CourseQuestion(study, question, named=_named(chosen))
-
-
-def in_catalogue(policies: Sequence[str]) -> list[str]:
-    """Names of policies over days as the catalogue has them; a line on stderr for "optimal" on the command line.
-
-    A study's own list is shared with the question about one decision, where "optimal" is the right name: over days it
-    means optimal-daily without a word.
-    """
-    from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
-
-    if Optimal.name in policies:
-        sys.stderr.write(
-            f"policysim: over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of "
-            "each day, not of the course\n"
-        )
-    return [catalogue_name(name) for name in policies]
 
 
 def _named(chosen: argparse.Namespace) -> bool:

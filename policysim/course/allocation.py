@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from policies.accounting import Use, loss_and_range, response_variation
+from policies.accounting import Use, policy_use
 from policies.arrays import FloatArray, IntArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.randomized_response import RandomizedResponse
 from policysim.course.composition import SAFE
 
 # The search ends when this share of the budget is spent, or when the best epsilon found is this share of one that
@@ -41,17 +40,9 @@ def spend(
     for problem, epsilon in zip(problems, epsilons, strict=True):
         at = replace(policy, epsilon=epsilon)
         if isinstance(problem, MaskedProblem):
-            if problem.whole is None:
-                uses.append(problem.use(at, problem.tables(at)[0]))
-                continue
-            problem = problem.whole  # noqa: PLW2901 - the same problem
-        loss, eta = loss_and_range(at, problem)
-        # The policy's guarantee is proved; a loss that is above it in the last digits is the rounding of a logarithm.
-        loss = epsilon if epsilon < loss <= epsilon / SAFE else loss
-        response = isinstance(policy, RandomizedResponse)
-        # The fewer actions there are, the further apart are two rows.
-        fewest = min((len(part.columns) for part in problem.classes if part.problem), default=problem.n_actions)
-        uses.append(Use(loss, eta, response_variation(epsilon, fewest) if response else 1.0))
+            uses.append(problem.use(at, problem.tables(at)[0]))
+        else:
+            uses.append(policy_use(at, problem))
     return tuple(uses)
 
 

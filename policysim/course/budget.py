@@ -195,10 +195,9 @@ class PrivacyBudget:
         Notes
         -----
         The first try is the better of epsilon / H and of what eta = 2 epsilon allows (`most_affordable`). A try needs
-        one table a day, or none where loss and eta have a formula. It takes one try where every day loses its
-        epsilon, 2 or 3 where the losses are nearly proportional to epsilon, at most 11. It ends within 1 % of the
-        budget or of an epsilon that is not affordable. Where losses jump or fall with epsilon, the result is valid
-        but may not be the largest.
+        one table a day. It takes one try where every day loses its epsilon, 2 or 3 where the losses are nearly
+        proportional to epsilon, at most 11. It ends within 1 % of the budget or of an epsilon that is not affordable.
+        Where losses jump or fall with epsilon, the result is valid but may not be the largest.
 
         More is not always better: a policy that trusts the Q-values of another continuation may be worth less at a
         larger epsilon, and equal days may be worth less than unequal ones (`policysim.compare` with `total_epsilons`).

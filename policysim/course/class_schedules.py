@@ -13,7 +13,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
-from policysim.course.schedule_search import best_of_all, found_schedules
+from policysim.course.schedule_search import best_of_all, public_schedules
 from policysim.course.schedules import DayAction, Schedule, Schedules, moved
 
 
@@ -98,7 +98,7 @@ class ClassSchedules:
     def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
         """The public schedules of each class, of which `first` has the best ones."""
         return [
-            found_schedules(family, best, most, epsilons) for family, best in zip(self.families, first, strict=True)
+            public_schedules(family, best, most, epsilons) for family, best in zip(self.families, first, strict=True)
         ]
 
     def expanded(self, schedules: Sequence[Sequence[Schedule]]) -> IntArray:

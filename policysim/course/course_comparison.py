@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
-from policies.policy import Policy, constant_logs, two_values
+from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.class_schedules import best_constants
 from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
@@ -61,8 +62,8 @@ def compare_process(
     process : Process
         A `TabularMDP`, or treatment over days.
     policies, epsilons, by, advance
-        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum is
-        called "optimal-daily" here; "optimal" still names it, with a FutureWarning.
+        As for `policysim.compare`; epsilon is that of one decision, `by` groups the first states. The optimum, by
+        either name, is "optimal-daily" here, and needs a horizon: without one it is left out of the default.
     continuation : {"private", "optimal"}, optional
         What the Q-values expect of the days that follow: what the policy itself will do, or the best action for each,
         which a private policy does not take. Without a horizon they always expect the best: Q-values under a private
@@ -91,6 +92,8 @@ def compare_process(
             actions are told apart by them, unless the mask is public
         total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
             composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
+        hides : "course": any two courses of states, within total_epsilon (Notes); "one state": the state of each
+            decision within epsilon_spent, but no course within any epsilon; "nothing"
 
     Raises
     ------
@@ -99,27 +102,33 @@ def compare_process(
 
     Warns
     -----
-    FutureWarning
-        For a policy asked for as "optimal".
     InfiniteLossWarning
         If every policy that was to be private at a finite epsilon has an infinite loss.
 
     Notes
     -----
+    Where day t publishes a_t with probability p_t(a_t|s_t), a course of states s publishes a = (a_1, ..., a_H) with
+    q(a|s) = prod_t p_t(a_t|s_t): each factor looks back only. For any two courses s, s' of the same length, which agree
+    in what is public on every day, log q(a|s) - log q(a|s') is a sum of H differences, of which each is at most the
+    exact loss of its day; and some pair of courses attains the sum of the losses. This is `hides` = "course". What an
+    observer infers is more: treatment itself changes states, so beliefs over days are to be compared with the prior
+    given the treatments.
+
     Once a process ends it takes no more actions, which shows: when it ends is taken as public. A process in which an
     absorbing state takes the place of the end hides it for as long as there are decisions.
 
     "optimal-daily" is the best epsilon-private policy of each day's decision between these Q-values. It is not the
     best for the course, neither the best of the policies compared nor a limit: another mechanism, or other epsilons on
-    other days, may be worth more. Without a
-    horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that leads to it,
-    so neither do policies other than greedy; a discount below 1 tells them apart.
+    other days, may be worth more. Without a horizon it is refused: the Q-values would be those of another continuation
+    and the prior that of another policy, so that it can be worth less than any other, and less at a larger epsilon.
+    Without a horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that
+    leads to it, so neither do policies other than greedy; a discount below 1 tells them apart.
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
     if continuation not in ("private", "optimal"):
         raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
-    templates, values = asked_for(catalogue_names(policies), epsilons, by)
+    templates, values = asked_for_on(process, policies, epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
     progress = Progress.of(advance)
@@ -151,17 +160,21 @@ def compare_process(
     return pd.concat(frames, ignore_index=True)
 
 
-def catalogue_names(policies: Sequence[str | Policy] | None) -> Sequence[str | Policy] | None:
-    """The policies by the names that the catalogue knows; a FutureWarning for "optimal"."""
-    if policies is None or isinstance(policies, str):
-        return policies
-    if Optimal.name in [item for item in policies if isinstance(item, str)]:
-        message = (
-            f"over the decisions of a process the policy {Optimal.name!r} is called {OPTIMAL_DAILY!r}: it is the best "
-            "private choice of each day's Q-values, not the best mechanism for the course."
+def asked_for_on(
+    process: Process, policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | None, by: Sequence[str]
+) -> tuple[list[Policy], tuple[float, ...]]:
+    """`asked_for`, where the optimum has two names; ValueError for it without a horizon (by default it is left out)."""
+    if policies is not None and not isinstance(policies, str):
+        policies = [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+    templates, values = asked_for(policies, epsilons, by)
+    if process.horizon is None and policies is None:
+        templates = [template for template in templates if not isinstance(template, Optimal)]
+    elif process.horizon is None and any(isinstance(template, Optimal) for template in templates):
+        raise ValueError(
+            f"{OPTIMAL_DAILY} needs a horizon: without one, the best choice between Q-values may be worth less than "
+            "any other policy. Give the process a horizon, or ask for other policies."
         )
-        warnings.warn(message, FutureWarning, stacklevel=4)
-    return [catalogue_name(item) if isinstance(item, str) else item for item in policies]
+    return templates, values
 
 
 def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
@@ -179,7 +192,7 @@ def evaluate_all(
     n_actions = len(process.actions)
     constants = _constants(evaluator)
     jobs: dict[Hashable, Callable[[], CourseResult]] = {
-        Greedy(): lambda: evaluator.evaluate(lambda day: _one_hot(course, day, n_actions)),
+        Greedy(): lambda: evaluator.evaluate(partial(_one_hot, course.actions, n_actions)),
         Uniform(): lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
         **constants,
     }
@@ -202,8 +215,9 @@ def evaluate_all(
     return references, found
 
 
-def _one_hot(course: DailyDecisions, day: int, n_actions: int) -> tuple[FloatArray, FloatArray]:
-    return tuple(two_values(course.actions[day], n_actions, *pair) for pair in ((0.0, -np.inf), (1.0, 0.0)))  # type: ignore[return-value]  # two
+def _one_hot(chosen: Sequence[IntArray], n_actions: int, day: int) -> tuple[FloatArray, FloatArray]:
+    # Made anew each day: the tables of all days at once may not fit into memory.
+    return one_hot_logs(chosen[day], n_actions), two_values(chosen[day], n_actions, 1.0, 0.0)
 
 
 def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], CourseResult]]:
@@ -211,17 +225,11 @@ def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], Cours
     process, mask = evaluator.process, evaluator.process.admissible
     actions = [a for a in range(len(process.actions)) if mask is None or mask[:, a].all()]
     if process.horizon is None:
-        return {action: partial(evaluator.evaluate, _constant(process, action)) for action in actions}
+        every, k = np.zeros(len(process.initial), dtype=np.intp), len(process.actions)
+        return {action: partial(evaluator.evaluate, partial(_one_hot, [every + action], k)) for action in actions}
     best = best_constants(process)
     schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
     return {schedule: partial(evaluator.of_schedule, schedule) for schedule in schedules}
-
-
-def _constant(process: Process, action: int) -> DailyTables:
-    row = np.full(len(process.actions), -np.inf)
-    row[action] = 0.0
-    # Made anew each day: the tables of all actions at once may not fit into memory.
-    return lambda _: (constant_logs(row, len(process.initial)), constant_logs(np.exp(row), len(process.initial)))
 
 
 def _private(course: DailyDecisions, policy: Policy) -> DailyTables:
@@ -252,9 +260,10 @@ def course_rows(
         columns[metric] = result.means[:, position]
         mean, least = result.means[:, position], references.best.means[:, position]
         columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
-    total = sum(result.spent)
-    columns["epsilon_spent"] = max(result.spent)
-    columns["total_epsilon"] = total if horizon is not None or total == 0 else np.inf
+    most, total = max(result.spent), sum(result.spent)
+    columns["epsilon_spent"] = most
+    columns["total_epsilon"] = total = total if horizon is not None or total == 0 else math.inf
+    columns["hides"] = "course" if total < math.inf else "one state" if most < math.inf else "nothing"
     return pd.DataFrame(columns)
 
 

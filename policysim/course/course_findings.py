@@ -8,9 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from envs.cohort import prior
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
+from policysim.course.course_records import CourseRecords
 from policysim.course.days import DaysQuestion
-from policysim.course.public_classes import public_over_days
+from policysim.course.public_classes import one_start, public_over_days
 from policysim.question.answer import Headline
 from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, PLAN_ONCE, days, percent_down, percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -22,6 +24,10 @@ DAILY = "day by day"
 # Of values that differ by no more than this share of the largest, the plainest way counts as the best.
 EQUAL = 1e-9
 
+BEGIN_ALIKE = (
+    " Here all who are hidden among each other begin alike: choosing once cannot react to anything, and what is said "
+    "to be the most bounds nothing."
+)
 PER_DAY = (
     f"{OPTIMAL_DAILY} is the best ε-private choice of each day between that day's Q-values, which count on what it "
     "does itself on the days that follow. It is no limit for the course: another mechanism, compared here or not, may "
@@ -44,8 +50,9 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        horizon, total_epsilon, way, policy, benefit_kept, best, most_kept: `best` is true for the way that keeps most,
-        the plainest of equals; `most_kept` is what no mechanism exceeds.
+        horizon, total_epsilon, way, policy, hides, value, benefit_kept, best, most_kept: `best` is true for the way
+        that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds, even if it hides no more than
+        the first state.
     """
     private = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
     overall = table[(table["group"] == ALL) & private].to_dict("records")
@@ -63,6 +70,7 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
                 "total_epsilon": total,
                 "way": way,
                 "policy": row["policy"],
+                "hides": row["hides"],
                 "value": row["value"],
                 "benefit_kept": row["benefit_kept"],
                 "best": way == best,
@@ -164,10 +172,12 @@ def never_falls_words(study: ScenarioStudy) -> str:
 def once_words(study: ScenarioStudy) -> str:
     """What one private choice of a schedule is."""
     own = f" Patients {agreeing(study)} share their schedules; others may have others." if agreeing(study) else ""
+    classes = CourseRecords(study.scenario.space, public_over_days(study)).classes() if agreeing(study) else None
     return (
         "plan-once chooses one of several schedules for each patient at admission, by the best ε-private choice, and "
         f"follows it on all days. Schedules are found from the model and the prior, which are public.{own} What is "
-        "published on all days follows from one choice: nothing adds up over the days, and δ is 0."
+        "published on all days follows from one choice, by the first day's record: so it hides the whole course, "
+        f"nothing adds up over the days, and δ is 0.{BEGIN_ALIKE if one_start(prior(study.scenario), classes) else ''}"
     )
 
 
@@ -177,7 +187,8 @@ def limit_words(study: ScenarioStudy) -> str:
     return (
         "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
         f"first treatment alone is as private{among} as the whole course, and what follows is worth no more than the "
-        "best choice for each on all later days. What no mechanism compared here reaches, another one may."
+        "best choice for each on all later days. That bounds what hides the first day's record, and so what hides the "
+        "whole course. What no mechanism compared here reaches, another one may."
     )
 
 
@@ -233,16 +244,17 @@ def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
 
 def guarantee_words(study: ScenarioStudy, question: DaysQuestion) -> str:
     """What a total ε (and δ) promises, and how the days add up to it."""
-    agree = " that agrees in what is public" if agreeing(study) else ""
+    agree = " that agree in what is public" if agreeing(study) else ""
     plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
     other = (
         ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
         "whichever is proved to spend least"
     )
     return (
-        "any set of courses that may be published is at most e^ε times as probable under one record as under "
-        f"another{agree}{plus}. Choices made day by day add up by the sum of their tables' exact losses"
-        f"{other if question.delta > 0 else ''}."
+        f"of any two courses of a patient's records{agree}, any set of courses of treatments is at most e^ε times as "
+        f"probable under one as under the other{plus}. As treatment itself changes records, what an observer believes "
+        "is to be compared with what is probable given the treatments. Choices made day by day add up by the sum of "
+        f"their tables' exact losses{other if question.delta > 0 else ''}."
     )
 
 

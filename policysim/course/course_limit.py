@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,13 @@ from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
+from policysim.course.public_classes import one_start
 from policysim.course.step_problems import DailyDecisions, optimal_course
+
+BOUNDS_NOTHING = (
+    "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
+    "first state asks for nothing. It is the value of the best plan."
+)
 
 # What a sum of floats may be too large by, and more.
 _LOWERED = 1 - Fraction(1, 2**50)
@@ -23,12 +30,15 @@ _LOWERED = 1 - Fraction(1, 2**50)
 def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> float:
     """A value that no (epsilon, delta)-private mechanism for the whole course of a process exceeds.
 
-    A mechanism may choose day by day or all at once, remember everything, and depend on every day's state. What it
-    publishes over all days is (epsilon, delta)-private: for any two first states x, x' and any set S of courses,
-    P(S | x) <= e^epsilon P(S | x') + delta; in a process with public classes, for any two of one class. Then so is the
-    first action alone, which is a part of what is published. And whatever follows is worth at most the Q-value of the
-    first state and action under the best continuation. So the value is at most that of the best (epsilon,
-    delta)-private choice between these Q-values, given the initial distribution.
+    A mechanism may choose day by day or all at once, remember everything, and depend on every day's state. It hides at
+    least the first state: for any two of them, x and x', and any set S of published courses, P(S|x) <= e^epsilon
+    P(S|x') + delta, where P averages over the states that follow; in a process with public classes, for any two of one
+    class. Then so does the first action alone, which is a part of what is published. And whatever follows is worth at
+    most the Q-value of the first state and action under the best continuation. So the value is at most that of the best
+    (epsilon, delta)-private choice between these Q-values, given the initial distribution.
+
+    Who hides the whole course of states, as `plan_once` and the rows of `compare` with hides = "course" do, hides the
+    first one. So the limit holds for them, too, but may be far above what any of them can be worth.
 
     Parameters
     ----------
@@ -48,6 +58,11 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     ------
     ValueError
         For an epsilon or a delta out of range, something else than a process, or one without a best plan (`plan`).
+
+    Warns
+    -----
+    UserWarning
+        If all who are hidden among each other begin in one state, as in FrozenLake: then nothing is bounded.
 
     Notes
     -----
@@ -71,6 +86,8 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
     if delta >= 1:
         raise ValueError(f"delta must be < 1, got delta={delta!r}.")
+    if one_start(process.initial, process.classes):
+        warnings.warn(BOUNDS_NOTHING, UserWarning, stacklevel=2)
     return first_day_limit(optimal_course(process), process.initial, epsilon, delta)
 
 
@@ -89,7 +106,8 @@ def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float,
             ),
             Fraction(0),
         )
-    return _rounded_up(_sum_rounded_up(initial, course.values) - lost)
+    # The smallest float that is not smaller.
+    return -rounded_down(lost - _sum_rounded_up(initial, course.values))
 
 
 def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fraction:
@@ -112,8 +130,3 @@ def _sum_rounded_up(weights: FloatArray, values: FloatArray) -> Fraction:
     """The sum of the products, at least: each has one rounding, and so has the sum."""
     products = weights * values
     return Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)
-
-
-def _rounded_up(number: Fraction) -> float:
-    """The smallest float that is not smaller."""
-    return -rounded_down(-number)

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADINGS = (
-    ("", "largest", "", "benefit", "extra deaths", "ε spent"),
-    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all"),
+    ("", "largest", "", "benefit", "extra deaths", "ε spent", ""),
+    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all", "hides"),
 )
-COLUMNS = (28, 9, 20, 10, 15, 10)
+COLUMNS = (28, 9, 20, 10, 15, 10, 8)
 MAP_COLUMN = 16
 RANGE = "Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and none keeps more than 71 %."
 
@@ -94,6 +94,7 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
                     percent(row["benefit_kept"]),
                     events(row["extra_deaths"], count, sign=True),
                     rounded(row["total_spent"]),
+                    str(row["hides"]),
                 ],
                 COLUMNS,
             )

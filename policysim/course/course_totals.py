@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -14,13 +15,13 @@ from policies.arrays import non_negative
 from policies.policy import Policy
 from policysim.course.budget import PrivacyBudget
 from policysim.course.composition import SAFE
-from policysim.course.course_comparison import CourseReferences, catalogue_names, course_rows, evaluate_all
+from policysim.course.course_comparison import CourseReferences, asked_for_on, course_rows, evaluate_all
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.private_planner import CourseWithin, PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import optimal_course
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.sweep import N_THREADS, asked_for
+from policysim.study.sweep import N_THREADS
 
 
 def compare_totals(
@@ -47,8 +48,8 @@ def compare_totals(
         What all decisions on one patient may reveal together, >= 0.
     delta : float, optional
         Of (epsilon, delta)-privacy, in [0, 1) (`PrivacyBudget`): by how much the probability of any set of published
-        courses may be above e^epsilon times that under another first state. It is not the probability that more than
-        epsilon is lost.
+        courses may be above e^epsilon times that under another course of states. It is not the probability that more
+        than epsilon is lost.
     policies, by, advance
         As for `policysim.compare`; `advance` is told of each policy and total.
 
@@ -66,6 +67,8 @@ def compare_totals(
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
             losses, which may be above the total (greedy: inf)
         composition : what proves it (`policysim.course.composition.composed`)
+        hides : "course" is the guarantee of `compare_process` within total_spent and delta: for any set S of published
+            courses, q(S|s) <= e^total_spent q(S|s') + delta
 
     Raises
     ------
@@ -82,7 +85,7 @@ def compare_totals(
             "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
             "ask about epsilons of one decision."
         )
-    templates, _ = asked_for(catalogue_names(policies), totals, by)
+    templates, _ = asked_for_on(process, policies, totals, by)
     course = optimal_course(process)
     if course.plain[0].told_apart:
         raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
@@ -92,21 +95,9 @@ def compare_totals(
     plain = [template for template in templates if not template.uses_epsilon]
     references, results = evaluate_all(evaluator, course, plain, lambda: None)
     planner = PrivatePlanner(evaluator)
-
-    def run(template: Policy) -> pd.DataFrame:
-        result = results.get(template)
-        return rows_at_totals(
-            planner,
-            template,
-            result,
-            totals=totals,
-            delta=delta,
-            references=references,
-            advance=progress.advance,
-        )
-
+    rows = partial(rows_at_totals, planner, totals=totals, delta=delta, references=references, advance=progress.advance)
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return pd.concat(pool.map(run, templates), ignore_index=True).assign(delta=delta)
+        return pd.concat(pool.map(rows, templates, map(results.get, templates)), ignore_index=True).assign(delta=delta)
 
 
 def rows_at_totals(

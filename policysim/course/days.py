@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,6 @@ import pandas as pd
 from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
-from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import BestFixed
 from policysim.course.class_schedules import ClassSchedules
@@ -50,7 +50,7 @@ class DaysQuestion:
         Total epsilons of a patient's course, rising.
     delta : float
         Of (epsilon, delta)-privacy (`PrivacyBudget`): by how much the probability of any set of published courses
-        may be above e^epsilon times that under another record. With 0 only basic composition is used.
+        may be above e^epsilon times that under another course of records. With 0 only basic composition is used.
     length_public : bool
         Whether when a patient's stay ends is declared public.
     """
@@ -95,8 +95,12 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
             losses, which may be above the total (greedy: inf)
+        hides : "course": any two courses of a patient's records are hidden among each other, within total_spent and
+            delta; "nothing", where total_spent is inf
         unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
         most_kept : the share of the benefit that this is, rounded up
+        most_kept_hides : "first state": what the mechanisms hide at least that these two bound. Who hides the course
+            hides that, too
 
     Raises
     ------
@@ -134,28 +138,18 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     def advance() -> None:
         progress.advance(horizon)
 
-    def once() -> pd.DataFrame:
-        return _once_rows(evaluator, family, first, totals=totals, references=references, advance=advance)
-
-    def daily(template: Policy) -> pd.DataFrame:
-        result = results.get(template)
-        return rows_at_totals(
-            planner,
-            template,
-            result,
-            totals=totals,
-            delta=question.delta,
-            references=references,
-            advance=advance,
-        )
-
+    daily = partial(
+        rows_at_totals, planner, totals=totals, delta=question.delta, references=references, advance=advance
+    )
     schedule = course_rows(evaluator, BestFixed(), 0.0, evaluator.of_schedule(family.by_day(first)), references).assign(
         policy=SCHEDULE, total_spent=0.0, composition="exact-losses", continuation="private"
     )
     with ThreadPoolExecutor(N_THREADS) as pool:
         # What looks at a prior takes longest, and so begins first.
-        begun = {job: pool.submit(daily, job) for job in sorted(templates, key=lambda job: not job.uses_prior)}
-        jobs = [pool.submit(once), *(begun[template] for template in templates)]
+        in_order = sorted(templates, key=lambda job: not job.uses_prior)
+        begun = {job: pool.submit(daily, job, results.get(job)) for job in in_order}
+        once = pool.submit(_once_rows, evaluator, family, first, totals=totals, references=references, advance=advance)
+        jobs = [once, *(begun[template] for template in templates)]
     frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
     table = pd.concat(frames, ignore_index=True)
     return _with_limits(table, limits, references)
@@ -177,7 +171,7 @@ def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references:
     gain = best - fixed if best - fixed > ROUNDING * abs(best) else math.nan
     # Rounded up by more than what a difference and a quotient lose; and nothing keeps more than the best for each.
     most = np.minimum((unbeatable - fixed) / gain + SLACK, 1.0)
-    return table.assign(unbeatable=unbeatable, most_kept=most)
+    return table.assign(unbeatable=unbeatable, most_kept=most, most_kept_hides="first state")
 
 
 def _once_rows(

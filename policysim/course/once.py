@@ -7,6 +7,7 @@ the whole course, however long, loses what the choice loses: nothing is added up
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,9 +22,14 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.course.class_schedules import ClassSchedules
 from policysim.course.process import Process
-from policysim.course.public_classes import checked_features
+from policysim.course.public_classes import checked_features, one_start
 from policysim.course.schedules import Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
+
+CANNOT_REACT = (
+    "plan_once cannot react here: all who are hidden among each other begin in one state, and the choice is made by "
+    "that alone. compare() chooses day by day."
+)
 
 # How many schedules there are at most, if not said otherwise, and how many can be.
 SCHEDULES, MOST_SCHEDULES = 16, 62
@@ -43,14 +49,16 @@ class OncePlan:
     value : float
         The expected return from the initial distribution, exactly.
     epsilon_spent : float
-        The exact privacy loss of the whole published course: that of the one choice. delta is 0.
+        The exact privacy loss of the whole published course: that of the one choice. delta is 0. It is that between
+        any two courses of states, not between first states alone (`plan_once`).
     policy : Policy
         What chooses.
     classes : array of int, (n,)
         The public class of each first state, which are hidden among each other; 0 of all if there are none.
     problem : DecisionProblem
         The choice: what each schedule is worth to each first state, (n, m), under the initial distribution, with
-        the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group.
+        the outcomes of the process. `policysim.compare` evaluates any policy on it, at any epsilon, in any group; what
+        is private on it hides the whole course.
     """
 
     schedules: IntArray
@@ -124,9 +132,19 @@ def plan_once(
         For something else than a process, schedules that do not fit it, an action that some state does not allow, or
         a policy that cannot be used on the choice.
 
+    Warns
+    -----
+    UserWarning
+        If all who are hidden among each other begin in one state, as in FrozenLake: the choice cannot react.
+
     Notes
     -----
-    Any two first states of a class are hidden among each other, one in which a patient is no longer treated too. Each
+    The whole course of states is hidden. What is published, a = (a_1, ..., a_H), follows from the first state and the
+    chosen schedule: given a course of states s, its probability is q(a|s) = sum of p(j|s_1) over the schedules j that
+    begin with a. As p(j|s_1) <= e^epsilon p(j|s'_1) for every j, q(a|s) <= e^epsilon q(a|s') for any two courses of the
+    same length, whatever follows their first states.
+
+    Any two states of a class are hidden among each other, one in which a patient is no longer treated too. Each
     public class has schedules of its own, since which class somebody is in is public. That a process
     ends by itself shows, and is taken as public, as everywhere; treatment over days is published through the last day
     instead, unless its length is declared public.
@@ -162,6 +180,8 @@ def plan_once(
             raise ValueError("held goes with a number of schedules, not with schedules of their own.")
         family, names = _given(process, schedules)
         progress.advance()
+    if one_start(process.initial, family.classes):
+        warnings.warn(CANNOT_REACT, UserWarning, stacklevel=2)
     progress.advance()
     problem = family.problem(names)
     progress.advance()

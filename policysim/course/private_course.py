@@ -14,7 +14,6 @@ from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
-from policysim.course.composition import SAFE
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.process import Process
 from policysim.course.schedules import Schedule, moved
@@ -82,7 +81,7 @@ def follow(
     def decide(day: int, q_values: FloatArray) -> tuple[FloatArray, FloatArray]:
         problem = decision(process, q_values, priors[day])
         logs, probabilities = problem.tables(policies[day])
-        uses[day] = within_guarantee(problem.use(policies[day], logs), policies[day])
+        uses[day] = problem.use(policies[day], logs)
         if problem.whole is not None and isinstance(policies[day], BestFixed):
             chosen[day] = BestFixed(action=int(probabilities[0].argmax()))
         else:
@@ -100,12 +99,6 @@ def _public_end(policies: Sequence[Policy]) -> Schedule:
     """The actions that everybody gets on the last days, as far as they are known."""
     actions = [policy.action if isinstance(policy, BestFixed) else None for policy in reversed(policies)]
     return tuple(action for action in takewhile(lambda action: action is not None, actions) if action is not None)[::-1]
-
-
-def within_guarantee(use: Use, policy: Policy) -> Use:
-    """A loss that is above the policy's proved guarantee in the last digits is the rounding of a logarithm."""
-    guarantee = policy.guarantee
-    return use._replace(loss=guarantee) if guarantee < use.loss <= guarantee / SAFE else use
 
 
 def _state_distributions(

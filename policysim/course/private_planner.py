@@ -23,7 +23,7 @@ from policysim.course.budget import PrivacyBudget
 from policysim.course.class_schedules import ClassSchedules
 from policysim.course.composition import Composition, composed
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.private_course import PrivateCourse, follow, within_guarantee
+from policysim.course.private_course import PrivateCourse, follow
 from policysim.course.process import Process
 from policysim.course.schedules import DayAction, Schedule, Schedules, best_schedule
 from policysim.course.step_problems import optimal_course, reference_priors
@@ -223,7 +223,7 @@ class PrivatePlanner:
             for level, epsilon in enumerate(levels.tolist()):
                 policy = replace(template, epsilon=epsilon)
                 logs, probabilities = here.tables(policy)
-                use = within_guarantee(here.use(policy, logs), policy)
+                use = here.use(policy, logs)
                 gains[day, level] = here.value(mass, probabilities) - nothing
                 losses[day, level], rhos[day, level] = use.loss, use.rho
 

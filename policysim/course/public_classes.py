@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from policies.adjacency import AnyRecord, OneFeature
-from policies.arrays import IntArray
+from policies.arrays import FloatArray, IntArray
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import ScenarioStudy
 
@@ -39,6 +39,20 @@ def class_members(classes: IntArray) -> list[IntArray]:
     """The states of each class, in its order, rising."""
     order = np.argsort(classes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)
+
+
+def one_start(initial: FloatArray, classes: IntArray | None) -> bool:
+    """Whether each public class has one possible first state: what looks at that alone then learns nothing hidden.
+
+    Examples
+    --------
+    >>> one_start(np.array([0.0, 1.0]), None), one_start(np.array([0.5, 0.5]), None)
+    (True, False)
+    >>> one_start(np.array([0.5, 0.5]), np.array([0, 1]))
+    True
+    """
+    possible = np.flatnonzero(initial)
+    return len(possible) == (1 if classes is None else len(np.unique(classes[possible])))
 
 
 def public_over_days(study: ScenarioStudy) -> tuple[str, ...]:

@@ -39,18 +39,13 @@ def best_of_all(family: Schedules) -> Schedule:
     return family.best(family.process.initial, found[int(worth.argmax())])
 
 
-def found_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
-    """The public schedules of a process, of which `first` is the best one; searched on its sketch, if it has one."""
-    return public_schedules(_sketched(family), first, most, epsilons)
-
-
 def _sketched(family: Schedules) -> Schedules:
     sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
     return family if sketch is None else replace(family, process=sketch(SKETCH))
 
 
 def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
-    """Schedules to choose among privately, from the process and its prior alone.
+    """Schedules to choose among privately, from the process (or its sketch, if it has one) and its prior alone.
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
     epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
@@ -66,7 +61,6 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     Parameters
     ----------
     family : Schedules
-        Of the process, or of a sketch of it.
     first : tuple of int
         The best schedule.
     most : int
@@ -79,6 +73,7 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     list of tuple of int
         Those that the best choice uses at some epsilon, and at least two.
     """
+    family = _sketched(family)
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
     for epsilon in epsilons if len(chosen) > 1 else ():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -84,22 +85,19 @@ class Schedules:
         mask = self.process.admissible
         return [a for a in range(len(self.process.actions)) if mask is None or mask[:, a].all()]
 
-    @property
+    @cached_property
     def _endless(self) -> dict[int, FloatArray]:
         """What each action is worth if it goes on for ever, where that is finite in every state."""
-        known: dict[int, FloatArray] | None = self.__dict__.get("endless")
-        if known is None:
-            known = {}
-            mdp = require_tabular(self.process)
-            for action in self.open:
-                chosen = np.full(len(mdp.initial), action)
-                try:
-                    values = chain_values(mdp, two_values(chosen, len(mdp.actions), 1.0, 0.0))
-                except EndlessError:
-                    continue
-                if np.isfinite(values).all():
-                    known[action] = values
-            self.__dict__["endless"] = known
+        known: dict[int, FloatArray] = {}
+        mdp = require_tabular(self.process)
+        for action in self.open:
+            chosen = np.full(len(mdp.initial), action)
+            try:
+                values = chain_values(mdp, two_values(chosen, len(mdp.actions), 1.0, 0.0))
+            except EndlessError:
+                continue
+            if np.isfinite(values).all():
+                known[action] = values
         return known
 
     def choices(self, place: int) -> list[int]:

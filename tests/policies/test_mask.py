@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, problems, with_mask
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
-from policies.accounting import loss_and_range
+from policies.accounting import policy_use
 from policies.listed import Listed
 from policies.mask import least_given, same_masks
 from policies.policy import Policy
@@ -278,6 +278,6 @@ def test_a_use_of_a_policy_is_accounted_for_by_what_its_table_shows():
         pairs = neighbour_pairs(problem.adjacency, 12)
         # An action that neighbours never get says nothing.
         steps = [logs[x][logs[x] > -np.inf] - logs[y][logs[x] > -np.inf] for x, y in pairs]
-        loss, eta = loss_and_range(policy, problem)
+        loss, eta, _ = policy_use(policy, problem)
         assert loss == pytest.approx(max(step.max() for step in steps), abs=1e-12)
         assert eta == pytest.approx(max(np.ptp(step) for step in steps), abs=1e-12)

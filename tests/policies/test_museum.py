@@ -4,6 +4,7 @@ Beside each stands the right version, which passes the same check.
 """
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +13,15 @@ from random_problems import neighbour_pairs
 from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
-from policies.accounting import compose, concentrated_rho
+from policies.accounting import compose, concentrated_rho, policy_use, response_variation
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
+from policies.listed import Listed
+from policies.mask import mask_classes
+from policies.masked import masked_problem
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
+from policysim.course.composition import distribution_epsilon
 from policysim.decision.audit import audit, exceeds
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -345,6 +350,61 @@ def test_an_accountant_that_ignores_its_count():
     assert passes(Twice(), pairs)
     # The composed claim is attained, so nothing less would do.
     assert audit(pairs, [Twice()], [1.0])[0].exact == pytest.approx(2.0, rel=1e-12)
+
+
+# Two records allow two treatments, four allow all four, which is public; within each, all prefer another one.
+ALLOWED = np.array([[1, 1, 0, 0]] * 2 + [[1, 1, 1, 1]] * 4, dtype=bool)
+PREFERRED = np.eye(4)[[0, 1, 0, 1, 2, 3]]
+DAYS, DELTA = 30, 1e-6
+
+
+def of_a_decision(policy):
+    """What the table on a problem with a mask reveals."""
+    same_mask = Listed.sensitive(np.column_stack([mask_classes(ALLOWED)] * 2), [1])
+    return policy_use(policy, DecisionProblem(PREFERRED, np.full(6, 1 / 6), same_mask, admissible=ALLOWED))
+
+
+def of_a_day(policy):
+    """What the table on a day of a process with a public mask reveals."""
+    day = masked_problem(PREFERRED, np.full(6, 1 / 6), ALLOWED, classes=mask_classes(ALLOWED))
+    return day.use(policy, day.tables(policy)[0])
+
+
+def of_the_largest_mask(policy):
+    """The variation of a response among the most treatments that anybody may get, where it must be the fewest."""
+    return of_a_day(policy)._replace(variation=response_variation(policy.epsilon, ALLOWED.sum(axis=1).max()))
+
+
+def delta_of_days(one, other, epsilon):
+    """The exact divergence of 30 draws of each, sum of max(P - e^epsilon Q, 0): every sum of log-ratios is followed."""
+    sums = {0.0: 1.0}
+    for _ in range(DAYS):
+        later = defaultdict(float)
+        for total, chance in sums.items():
+            for p, q in zip(one, other, strict=True):
+                later[round(total + math.log(p / q), 9)] += chance * p
+        sums = later
+    return sum(chance * max(0.0, 1 - math.exp(epsilon - total)) for total, chance in sums.items())
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.4, 1.0])
+def test_what_masks_leave_is_accounted_for_by_the_smallest_of_them(epsilon):
+    policy = RandomizedResponse(epsilon)
+
+    def holds(account):
+        total = distribution_epsilon([account(policy).pair] * DAYS, DELTA)
+        rows = [policy.log_probabilities(problem_of(PREFERRED[ALLOWED.sum(axis=1) == k][:, :k])) for k in (2, 4)]
+        return max(delta_of_days(*np.exp(logs[:2]), total) for logs in rows) <= DELTA
+
+    assert holds(of_a_decision) and holds(of_a_day)
+    assert not holds(of_the_largest_mask)
+    # Nothing less would do: at two treatments the pair is randomised response itself.
+    total = distribution_epsilon([of_a_day(policy).pair] * DAYS, DELTA)
+    assert delta_of_days(*np.exp(policy.log_probabilities(problem_of(np.eye(2)))), 0.999 * total) > DELTA
+    # An independent review, at .4: 10.97, and 8.10 for the defect.
+    if epsilon == 0.4:
+        defect = distribution_epsilon([of_the_largest_mask(policy).pair] * DAYS, DELTA)
+        assert (round(total, 2), round(defect, 2)) == (10.97, 8.10)
 
 
 # What is left unprotected.

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policysim.course.course_findings import (
@@ -22,7 +23,8 @@ COLUMNS = ["policy", "group", "horizon", "total_epsilon", "total_spent", "value"
 
 
 def table(*rows):
-    return pd.DataFrame([(name, "all", 7, *rest) for name, *rest in rows], columns=COLUMNS)
+    found = pd.DataFrame([(name, "all", 7, *rest) for name, *rest in rows], columns=COLUMNS)
+    return found.assign(hides=["course" if spent < math.inf else "nothing" for spent in found["total_spent"]])
 
 
 COMPARED = table(
@@ -48,6 +50,7 @@ def test_a_larger_total_may_do_what_a_smaller_one_allows():
         (5.0, "day by day"): 0.599,
     }
     assert found.loc[found["best"], "policy"].tolist() == ["plan-once", "plan-once"]
+    assert set(found["hides"]) == {"course"}
     # greedy spends more than any total, and is no mechanism within it.
     assert "greedy" not in set(found["policy"])
     assert best_mechanisms(COMPARED)["benefit_kept"].tolist() == [0.6, 0.6]
@@ -91,7 +94,8 @@ def test_what_is_said_is_true_within_classes_too():
     assert all("patients who agree in age and sex" in said.lower() for said in words)
     said = privacy_words(within, question)
     assert "Hidden: all of a patient's record but age and sex, on all days" in said
-    assert "as under another that agrees in what is public" in said and "Assumed public: age, sex, the domain" in said
+    assert "of any two courses of a patient's records that agree in what is public, any set" in said
+    assert "Assumed public: age, sex, the domain" in said
     # Of many public features the sentences name none.
     many = STUDY.with_choices(sensitive=STUDY.scenario.transient)
     assert len(fixed) > 4 and "who agree in all that is public" in schedule_words(many)
@@ -99,3 +103,14 @@ def test_what_is_said_is_true_within_classes_too():
     assert "gives everybody the same treatment on a day" in schedule_words(STUDY)
     assert "public." in once_words(STUDY) and "agree" not in once_words(STUDY) + limit_words(STUDY)
     assert "Hidden: the whole record of a patient on all days" in privacy_words(STUDY, question)
+
+
+def test_patients_who_all_begin_alike_are_said_to_leave_nothing_to_choose_once(tmp_path):
+    said = "all who are hidden among each other begin alike: choosing once cannot react"
+    sure = SCENARIO.replace("infected = 0.3, smoker = 0.2, fever = 0.05, cough = 0.1", "infected = 1, smoker = 0")
+    sure = sure.replace("fever = 0.6, cough = 0.5", "fever = 1, cough = 1").replace("[0.7, 0.3]", "[0.5, 0.5]")
+    study = ps.load_study(write_small_study(tmp_path, scenario=sure))
+    # Young or old: two records, or one in each class.
+    assert said not in once_words(study) and said not in once_words(STUDY)
+    within = study.with_choices(sensitive=[name for name in study.scenario.space.names if name != "age"])
+    assert said in once_words(within)

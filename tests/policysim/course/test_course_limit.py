@@ -1,17 +1,19 @@
 """What no mechanism for a course exceeds: against the full programme over all of them, and against those compared."""
 
 import math
+from contextlib import nullcontext
 from itertools import product
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
+from scipy import optimize, sparse
 
 import policysim as ps
 from policies.optimal import certificate
-from policysim.course import course_limit as module
+from policies.policy import NotApplicableError
 from policysim.course.step_problems import optimal_course
 
 
@@ -23,12 +25,20 @@ def process(seed, n_states=3, n_actions=2, horizon=2):
     return ps.TabularMDP(moves, rewards, initial, horizon=horizon)
 
 
-def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
+def limit_of(mdp, **options):
+    """The limit, and the warning that it deserves."""
+    one = np.count_nonzero(mdp.initial) == 1
+    with pytest.warns(UserWarning, match="^course_limit bounds nothing here") if one else nullcontext():
+        return ps.course_limit(mdp, **options)
+
+
+def best_of_all_mechanisms(mdp, epsilon, delta=0.0, *, hides="first state"):
     """The largest value over two days of any mechanism whose published pair of actions is (epsilon, delta)-private.
 
-    A linear programme: y(x, a, z, b) is the probability to give a on the first day and b on the second, if the first
-    state is x and the second one is z. The mechanism may depend on everything. With a delta, what one set of courses
-    may exceed is bounded for every set of the four courses.
+    A linear programme: y(x, a, z, b) is the probability to give a on the first day, to come to z, and to give b on the
+    second, if the first state is x. The mechanism may depend on everything. With a delta, what one set of courses
+    may exceed is bounded for every set of the four courses. Where the whole course is hidden, y(x, a, z, b) / P(z|x, a)
+    is what no other pair of states may change by more than e^epsilon.
     """
     n, k = mdp.rewards.shape
     moves = mdp.stacked.toarray().reshape(k, n, n)
@@ -49,6 +59,14 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
                 equal.append((row, 0.0))
                 for b in range(k):
                     gain[place[x, a, z, b]] += mdp.initial[x] * mdp.rewards[z, b]
+    if hides == "course":
+        for a, b in product(range(k), repeat=2):
+            given = [(place[x, a, z, b], moves[a, x, z]) for x, z in product(range(n), repeat=2)]
+            for (one, of_one), (other, of_other) in product(given, repeat=2):
+                row = np.zeros(size)
+                row[one] += of_other
+                row[other] -= math.exp(epsilon) * of_one
+                most.append((row, 0.0))
     courses = list(product(range(k), repeat=2))
     chances = np.zeros((n, len(courses), size))
     for (x, a, _, b), where in place.items():
@@ -74,19 +92,34 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.7, 0.0), (2.0, 0.0), (0.7, 0.1), (0.0, 0.3)])
 def test_no_mechanism_for_two_days_exceeds_the_limit(seed, epsilon, delta):
     mdp = process(seed)
-    limit = ps.course_limit(mdp, epsilon=epsilon, delta=delta)
+    limit = limit_of(mdp, epsilon=epsilon, delta=delta)
     size = np.abs(mdp.rewards).max()
     assert best_of_all_mechanisms(mdp, epsilon, delta) <= limit + 1e-7 * size
     assert limit <= ps.plan(mdp).value + 1e-9 * size
+
+
+@pytest.mark.parametrize("seed", [1, 3, 6, 7])
+@pytest.mark.parametrize("epsilon", [0.7, 2.0])
+def test_what_hides_the_course_is_worth_no_more_than_the_best_that_does_and_that_no_more_than_the_limit(seed, epsilon):
+    mdp = process(seed)
+    size = np.abs(mdp.rewards).max()
+    of_course, of_first = (best_of_all_mechanisms(mdp, epsilon, hides=what) for what in ("course", "first state"))
+    # They are two guarantees.
+    assert of_course + 1e-3 * size < of_first <= limit_of(mdp, epsilon=epsilon) + 1e-7 * size
+    table = ps.compare(mdp, policies=["optimal-daily", "exponential-tight"], total_epsilons=[epsilon])
+    assert (table["hides"] == "course").all()
+    once = ps.plan_once(mdp, epsilon=epsilon)
+    assert max(table["value"].max(), once.value) <= of_course + 1e-7 * size
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 1.0, 4.0]), st.sampled_from(["optimal", "exponential-tight"]))
 def test_no_mechanism_that_is_compared_exceeds_the_limit(seed, epsilon, name):
     mdp = process(seed, n_states=4, n_actions=3, horizon=4)
-    limit = ps.course_limit(mdp, epsilon=epsilon)
+    limit = limit_of(mdp, epsilon=epsilon)
     slack = 1e-9 * np.abs(mdp.rewards).max()
-    assert ps.plan_once(mdp, epsilon=epsilon).value <= limit + slack
+    if np.count_nonzero(mdp.initial) > 1:
+        assert ps.plan_once(mdp, epsilon=epsilon).value <= limit + slack
     policy = ps.make_policy(name, epsilon=epsilon / 4)
     tables = [day.tables(policy)[1] for day in optimal_course(mdp).decisions(policy)]
     assert ps.policy_value(mdp, tables) <= limit + slack
@@ -97,7 +130,7 @@ def test_over_one_day_the_limit_is_the_optimum():
         mdp = process(seed, n_states=4, n_actions=3, horizon=1)
         problem = ps.DecisionProblem(mdp.rewards, mdp.initial, ps.AnyRecord())
         best = problem.value(ps.make_policy("optimal", epsilon=1.3).probabilities(problem))
-        limit = ps.course_limit(mdp, epsilon=1.3)
+        limit = limit_of(mdp, epsilon=1.3)
         assert best - 1e-12 <= limit == pytest.approx(best, abs=1e-8 * np.abs(mdp.rewards).max())
 
 
@@ -146,21 +179,72 @@ def test_states_that_allow_different_actions_are_hidden_in_their_classes_at_most
 
 
 def test_a_proof_that_does_not_hold_proves_nothing(monkeypatch):
-    mdp = process(0)
+    mdp = process(1)
+    assert ps.course_limit(mdp, epsilon=0.1) < ps.plan(mdp).value
     monkeypatch.setattr(certificate.Certificate, "holds", lambda *_: False)
     assert ps.course_limit(mdp, epsilon=0.1) == pytest.approx(ps.plan(mdp).value, rel=1e-12)
 
 
-def test_where_no_certificate_is_there_linear_duality_bounds(monkeypatch):
-    mdp = process(2, n_states=4, n_actions=3, horizon=3)
-    proved = ps.course_limit(mdp, epsilon=1.0)
+def test_one_first_state_is_told_that_nothing_is_bounded_and_that_choosing_once_cannot_react():
+    lake = ps.TabularMDP.from_env(gymnasium.make("FrozenLake-v1"), horizon=12)
+    with pytest.warns(
+        UserWarning, match="^course_limit bounds nothing here: .* It is the value of the best plan"
+    ) as told:
+        assert ps.course_limit(lake, epsilon=1.0) == pytest.approx(ps.plan(lake).value)
+    with pytest.warns(UserWarning, match="^plan_once cannot react here: .* compare.. chooses day by day") as once:
+        worth = ps.plan_once(lake, epsilon=50.0).value
+    # A schedule for all, whatever epsilon is; who chooses by the day's state reaches the best there is.
+    assert worth < 0.7 * ps.plan(lake).value
+    assert ps.compare(lake, policies=["exponential"], epsilons=[1e4])["value"][0] > 0.99 * ps.plan(lake).value
+    for found in (told, once):
+        assert len(found) == 1 and found[0].filename == __file__ and "\n" not in str(found[0].message)
 
-    def refuse(*_):
-        raise module.NotApplicableError("too many groups")
 
-    monkeypatch.setattr(module, "optimal_certificate", refuse)
-    assert ps.course_limit(mdp, epsilon=1.0) == pytest.approx(proved, rel=1e-6)
-    assert ps.course_limit(mdp, epsilon=1.0, delta=0.1) == pytest.approx(ps.plan(mdp).value, rel=1e-12)
+def test_one_first_state_of_each_public_class_is_told_the_same():
+    rng = np.random.default_rng(0)
+    moves = np.zeros((4, 3, 4))
+    moves[:2, :, :2], moves[2:, :, 2:] = rng.dirichlet(np.ones(2), size=(2, 2, 3))
+    rewards, masks = rng.normal(size=(4, 3)), np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]], dtype=bool)
+
+    def beginning(*initial):
+        return ps.TabularMDP(moves, rewards, initial, horizon=2, admissible=masks, mask_public=True)
+
+    with pytest.warns(UserWarning, match="cannot react here"):
+        ps.plan_once(beginning(0.5, 0, 0.5, 0), epsilon=1.0)
+    with pytest.warns(UserWarning, match="bounds nothing here"):
+        ps.course_limit(beginning(0.5, 0, 0.5, 0), epsilon=1.0)
+    # In the second class there is something to react to, and to hide.
+    several = beginning(0.5, 0, 0.25, 0.25)
+    assert ps.plan_once(several, epsilon=1.0).value <= ps.course_limit(several, epsilon=1.0)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """One day of 4,000 records and nine actions, and their best private value: too many orders for a certificate."""
+    utilities = np.random.default_rng(0).normal(size=(4000, 9))
+    nowhere = [sparse.csr_array((4000, 4000))] * 9
+    mdp = ps.TabularMDP(nowhere, utilities, np.full(4000, 1 / 4000), ends=np.ones((4000, 9)), horizon=1)
+    problem = ps.DecisionProblem(utilities, mdp.initial, ps.AnyRecord())
+    with pytest.raises(NotApplicableError):
+        certificate.optimal_certificate(problem, 1.0)
+    return mdp, problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))
+
+
+def within_delta(large, limit):
+    """Whether a limit is above an (epsilon, .1)-private value: of the best private choice, one time of ten the best."""
+    mdp, private = large
+    return 0.9 * private + 0.1 * mdp.rewards.max(axis=1).mean() <= limit
+
+
+def test_where_there_is_no_certificate_linear_duality_bounds(large):
+    mdp, private = large
+    assert private <= ps.course_limit(mdp, epsilon=1.0) == pytest.approx(private, rel=1e-6)
+    assert within_delta(large, ps.course_limit(mdp, epsilon=1.0, delta=0.1))
+
+
+def test_the_limit_without_a_delta_stated_with_one_is_caught(large):
+    """The planted defect: duality bounds private choices, and says nothing of (epsilon, delta)-private ones."""
+    assert not within_delta(large, ps.course_limit(large[0], epsilon=1.0))
 
 
 @pytest.mark.parametrize(
@@ -174,6 +258,6 @@ def test_where_no_certificate_is_there_linear_duality_bounds(monkeypatch):
 )
 def test_what_is_out_of_range_is_named(options, message):
     with pytest.raises(ValueError, match=message):
-        ps.course_limit(process(0), **options)
+        ps.course_limit(process(1), **options)
     with pytest.raises(ValueError, match="course_limit takes a process"):
         ps.course_limit("covid", epsilon=1.0)

@@ -1,5 +1,6 @@
 """Treatment over days within a budget: what is published in all days together, by enumeration, and what is printed."""
 
+import html
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
+from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
@@ -125,6 +127,10 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
     assert progress.done == progress.expected > 0
     assert DaysQuestion(3, totals, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
     assert set(table["group"]) == {"all", "age", "infected"}
+    # What each row hides, and what is bounded beside it.
+    nothing = table["policy"] == "greedy"
+    assert set(table.loc[nothing, "hides"]) == {"nothing"} and set(table.loc[~nothing, "hides"]) == {"course"}
+    assert set(table["most_kept_hides"]) == {"first state"}
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
     spending = 0
@@ -193,7 +199,7 @@ def test_the_best_mechanism_is_one_that_stays_within_the_total():
         {"group": "all", "horizon": 2, "total_epsilon": 1.0, "policy": name, "value": value, "total_spent": spent}
         for name, value, spent in [("greedy", 3.0, math.inf), ("exponential", 1.0, 0.5), (SCHEDULE, 2.0, 0.0)]
     ]
-    assert best_mechanisms(pd.DataFrame(rows).assign(benefit_kept=0.0))["policy"].tolist() == [SCHEDULE]
+    assert best_mechanisms(pd.DataFrame(rows).assign(benefit_kept=0.0, hides="course"))["policy"].tolist() == [SCHEDULE]
 
 
 def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
@@ -250,7 +256,7 @@ def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(nam
 
 
 def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(allocation, "loss_and_range", lambda policy, _: (policy.epsilon / 4, math.inf))
+    monkeypatch.setattr(allocation, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
     process, template = random_chain(0), make_policy("randomized-response")
     budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
     joint = sequence_probabilities(process, tables_of(process, budget.policy))
@@ -371,10 +377,9 @@ def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
     code, text, err = run(capsys, *days_command(path, new, "--policy", DAILY))
     assert (code, err) == (0, "")
     assert DAILY in text and re.search(r"\boptimal\b(?!-daily)", text) is None
-    # The former name still does, with one line that says the new one.
+    # The name that it has on one decision does, too.
     code, same, err = run(capsys, *days_command(path, old, "--policy", "optimal"))
-    assert code == 0 and err.count("\n") == 1
-    assert err.startswith("policysim: over days the policy optimal is called optimal-daily")
+    assert (code, err) == (0, "")
     assert same.replace(str(old), str(new)) == text
     assert (old / "comparison.csv").read_text() == (new / "comparison.csv").read_text()
     document = json.loads((new / "manifest.json").read_text())
@@ -409,9 +414,15 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
     for words in (text, page, " ".join(answer)):
         for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):
             assert claim not in words.lower()
+    assert set(table["hides"]) == {"course"}
+    assert set(pd.read_csv(tmp_path / "out" / "ways.csv")["hides"]) == {"course"}
+    assert re.search(r"in all +hides\n(?:.* course\n)+", text) and page.count("<td>course</td>") == 4
     for words in (text, page):
-        flat = " ".join(words.split())
-        assert "is at most e^ε times as probable under one record as under another, plus δ = 0.001" in flat
+        flat = html.unescape(" ".join(words.split()))
+        assert "of any two courses of a patient's records, any set of courses of treatments" in flat
+        assert "is at most e^ε times as probable under one as under the other, plus δ = 0.001" in flat
+        assert "to be compared with what is probable given the treatments" in flat
+        assert "bounds what hides the first day's record, and so what hides the whole course" in flat
         assert "It is no limit for the course" in flat
         assert "Best of all" in flat or "Which way, at which horizon" in flat
 

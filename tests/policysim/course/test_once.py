@@ -115,6 +115,22 @@ def test_the_whole_published_course_loses_what_the_one_choice_loses(policy, seed
     assert found.value == pytest.approx((process.initial[:, None] * found.probabilities * values).sum(), abs=1e-12)
 
 
+@pytest.mark.parametrize("policy", ["optimal", "exponential"])
+def test_one_choice_hides_the_whole_course_of_states(policy):
+    process = chain(1, horizon=3)
+    found = ps.plan_once(process, epsilon=1.5, policy=policy)
+    # q(a|s) for all 64 courses of states: nothing after the first one counts.
+    courses, actions = (list(product(range(size), repeat=3)) for size in (4, 3))
+    logs = np.full((len(courses), len(actions)), -np.inf)
+    for row, states in enumerate(courses):
+        for chosen, schedule in enumerate(found.schedules.tolist()):
+            logs[row, actions.index(tuple(schedule))] = found.log_probabilities[states[0], chosen]
+    possible = np.isfinite(logs).all(axis=0)
+    assert np.isneginf(logs[:, ~possible]).all()
+    ratios = logs[:, None, possible] - logs[None, :, possible]
+    assert ratios.max() == pytest.approx(found.epsilon_spent, abs=1e-12) and found.epsilon_spent <= 1.5 + 1e-12
+
+
 def test_a_choice_that_is_made_again_on_the_second_day_loses_more():
     """The planted bug: the schedule is chosen anew, by the same table, from the second day's state."""
     process = chain(0)

@@ -111,7 +111,8 @@ def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     alone = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], **optimal)
     whole = table[table["group"] == "all"].reset_index(drop=True)
     assert list(whole.columns) == list(alone.columns)
-    numbers = [column for column in whole.columns if column not in ("policy", "group", "level", "continuation")]
+    words = ("policy", "group", "level", "continuation", "hides")
+    numbers = [column for column in whole.columns if column not in words]
     assert whole[numbers].to_numpy(float) == pytest.approx(alone[numbers].to_numpy(float), nan_ok=True)
     tables = daily_tables(mdp, make_policy("exponential", epsilon=1.0))
     values = np.array([expected_by_paths(moves, rewards, tables, state, discount=0.8) for state in range(4)])
@@ -190,16 +191,34 @@ def test_an_infinite_loss_is_a_warning_only_where_no_policy_keeps_its_epsilon():
     ps.privatize_policy(plan(hidden).q_values, epsilon=1.0, mask_public=True)
 
 
-def test_the_former_name_of_the_optimum_of_each_decision_is_an_alias_with_a_warning(mdp, table):
-    with pytest.warns(FutureWarning, match="is called 'optimal-daily'") as told:
-        old = ps.compare(mdp, policies=["optimal", "optimal-daily"], epsilons=[0.5, 2], continuation="optimal")
-    assert told[0].filename == __file__
+def test_the_optimum_of_each_decision_has_two_names_and_one_row(mdp, table):
+    found = ps.compare(mdp, policies=["optimal", "optimal-daily"], epsilons=[0.5, 2], continuation="optimal")
     new = table[table["policy"] == "optimal-daily"].reset_index(drop=True)
-    assert old.equals(new)
-    # A policy that was made has no other name, and is told nothing.
+    assert found.equals(new)
     made = ps.compare(mdp, policies=[make_policy("optimal")], epsilons=[0.5, 2], continuation="optimal")
     assert made.equals(new)
     assert "optimal-daily" in set(ps.compare(mdp, epsilons=[1])["policy"])
+
+
+def test_without_a_horizon_the_optimum_of_each_decision_is_refused_in_one_line():
+    """On Taxi it was worth -100 at these epsilons, by one action for all, and randomised response -39, -9 and 1."""
+    taxi = TabularMDP.from_env(gymnasium.make("Taxi-v4"), discount=0.99)
+    for asked in ("optimal-daily", "optimal", make_policy("optimal")):
+        for of in (taxi, process(horizon=None)):
+            with pytest.raises(
+                ValueError, match=r"^optimal-daily needs a horizon: .*Give the process a horizon"
+            ) as told:
+                ps.compare(of, policies=["exponential", asked], epsilons=[2, 3, 4])
+            assert "\n" not in str(told.value)
+    with pytest.raises(ValueError, match=r"^optimal-daily needs a horizon"):
+        ps.smallest_epsilon(process(horizon=None), "optimal-daily", keep=0.5)
+    # By default it is not asked for, and no other number depends on which epsilons are.
+    table = ps.compare(taxi, epsilons=[2, 3, 4])
+    assert "optimal-daily" not in set(table["policy"]) and len(table) == 3 * 4
+    alone = ps.compare(taxi, epsilons=[3])
+    assert table[table["epsilon"] == 3].reset_index(drop=True).equals(alone)
+    response = table.loc[table["policy"] == "randomized-response", "value"]
+    assert [round(value) for value in response] == [-39, -9, 1]
 
 
 def test_the_optimum_of_each_decision_is_no_limit_for_the_course():
@@ -326,6 +345,106 @@ def test_taxi_under_its_own_continuation():
     # What equal days spend together buys more on some days than on others.
     within = ps.compare(mdp, policies=["exponential-tight"], total_epsilons=[200]).iloc[0]
     assert within["value"] > -30 and within["total_spent"] <= 200 and within["epsilon"] > 2
+
+
+# What is hidden.
+
+
+def courses(mdp, tables):
+    """q(a|s) = prod_t p_t(a_t|s_t), (S^H, k^H): of all courses of states, whether or not one can follow the other."""
+    joint = np.ones((1, 1))
+    for table in tables:
+        joint = np.einsum("xh,sa->xsha", joint, table).reshape(len(joint) * mdp.n_states, -1)
+    return joint
+
+
+def largest_log_ratio(joint):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(joint)
+        return float(np.nanmax([logs - other for other in logs]))
+
+
+@pytest.mark.parametrize("name", ["exponential", "randomized-response", "optimal-daily", "best-fixed", "uniform"])
+@pytest.mark.parametrize("total", [0.6, 3.0])
+def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, total):
+    mdp = process(7)
+    row = ps.compare(mdp, policies=[name], total_epsilons=[total]).iloc[0]
+    policy = make_policy(catalogue_name(name))
+    if policy.uses_epsilon:
+        (found,) = planner_of(mdp).within(policy, [total], 0.0)
+        tables, value = replayed(mdp, found.course)
+    else:
+        # Which action all get makes no difference to what is hidden.
+        tables = [np.eye(3)[[0] * 4] if name == "best-fixed" else np.full((4, 3), 1 / 3)] * HORIZON
+        value = row["value"]
+    assert row["value"] == pytest.approx(value) and row["hides"] == "course"
+    # 64 courses of states, 27 of actions; the loss is attained, so that nothing less could be said.
+    assert largest_log_ratio(courses(mdp, tables)) == pytest.approx(row["total_spent"], abs=1e-9)
+    assert row["total_spent"] <= total
+
+
+@pytest.mark.parametrize("name", ["exponential-tight", "randomized-response", "optimal"])
+def test_with_a_delta_the_courses_of_states_are_within_both(name):
+    mdp, delta = chain_of_days(0, horizon=3), 0.02
+    for found in planner_of(mdp).within(make_policy(name), (1.0, 4.0), delta):
+        joint = courses(mdp, replayed(mdp, found.course)[0])
+        assert worst_divergence(joint, found.total_spent) <= delta + 1e-12
+    # At the larger total delta is used: the losses themselves add up to more.
+    assert largest_log_ratio(joint) > found.total_spent + 0.01
+
+
+def test_what_hides_the_first_state_only_is_seen_in_the_courses():
+    """The planted defect: the loss between first states taken for that between courses."""
+    rng = np.random.default_rng(0)
+    moves = np.broadcast_to(rng.dirichlet(np.ones(3)), (3, 2, 3))  # where a patient was tells nothing of what follows
+    mdp = TabularMDP(moves, rng.normal(size=(3, 2)), np.full(3, 1 / 3), horizon=2)
+    same = np.full((3, 2), 0.5)
+    tables = [same, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])]
+    assert largest_log_ratio(published(mdp, tables)) == pytest.approx(0.0, abs=1e-12)
+    assert largest_log_ratio(courses(mdp, tables)) == pytest.approx(math.log(9))
+
+
+def log_odds_of_last_states(mdp, tables, actions):
+    """Of each state on the last day: at admission, given the treatments as if all got them, and as an observer infers.
+
+    The last by following every course of states that the published treatments allow.
+    """
+    moves = moves_of(mdp)
+    expected, given, inferred = (mdp.initial.copy() for _ in range(3))
+    for day, table in enumerate(tables):
+        inferred = inferred * table[:, actions[day]]
+        if day + 1 < len(tables):
+            expected = np.einsum("s,sa,sat->t", expected, table, moves)
+            given, inferred = given @ moves[:, actions[day]], inferred @ moves[:, actions[day]]
+    return [np.log(mass) - np.log(mass.sum() - mass) for mass in (expected, given, inferred)]
+
+
+def test_beliefs_over_days_are_within_the_loss_of_the_prior_given_the_treatments_and_not_of_that_at_admission():
+    mdp = chain_of_days(3)
+    policy = make_policy("randomized-response", epsilon=0.1)
+    row = ps.compare(mdp, policies=[policy], epsilons=[0.1], continuation="optimal").iloc[0]
+    tables = [policy.probabilities(DecisionProblem(q, mdp.initial, AnyRecord())) for q in plan(mdp).q_values]
+    moved, beside = [], []
+    for actions in product(range(3), repeat=4):
+        expected, given, inferred = log_odds_of_last_states(mdp, tables, actions)
+        moved.append(np.abs(inferred - given).max())
+        beside.append(np.abs(inferred - expected).max())
+    assert 0.05 < max(moved) <= row["total_epsilon"] and row["hides"] == "course"
+    assert max(beside) > 2 * row["total_epsilon"]
+
+
+def test_what_hides_no_course_does_not_say_so(mdp):
+    def hides(of, **options):
+        table = ps.compare(of, policies=["greedy", "uniform", "exponential"], **options)
+        return table.drop_duplicates("policy")["hides"].tolist()
+
+    assert hides(mdp, epsilons=[1]) == hides(mdp, total_epsilons=[1]) == ["nothing", "course", "course"]
+    assert hides(mdp, epsilons=[np.inf])[2] == hides(mdp, total_epsilons=[np.inf])[2] == "nothing"
+    # For ever: each state is hidden, and no course.
+    assert hides(process(horizon=None), epsilons=[1]) == ["nothing", "course", "one state"]
+    with pytest.warns(ps.InfiniteLossWarning):
+        assert hides(process(admissible=MASK), epsilons=[1]) == ["nothing"] * 3
+    assert hides(process(admissible=MASK, mask_public=True), epsilons=[1]) == ["nothing", "course", "course"]
 
 
 # Totals.

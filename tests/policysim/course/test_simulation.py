@@ -180,7 +180,7 @@ def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path
     code, out, err = run(capsys, *over_days, "optimal-daily")
     assert (code, err) == (0, "") and "2 days, optimal-daily at ε = 1 a day." in out
     code, same, err = run(capsys, *over_days, "optimal")
-    assert code == 0 and same == out and "is called optimal-daily" in err and err.count("\n") == 1
+    assert (code, err) == (0, "") and same == out
     code, one, err = run(capsys, "simulate", str(path), "--patients", "2000", "--policy", "optimal")
     assert (code, err) == (0, "") and "1 day, optimal at ε = 1.\n" in one
 

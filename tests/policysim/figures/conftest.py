@@ -112,7 +112,7 @@ def course():
 def ways(course):
     """What `policysim.course.course_findings.ways` makes of such a table."""
     named = course.replace({"policy": {"uniform": "plan-once"}})
-    return which_ways(named.assign(value=named["benefit_kept"], total_spent=0.0, most_kept=1.0))
+    return which_ways(named.assign(value=named["benefit_kept"], total_spent=0.0, most_kept=1.0, hides="course"))
 
 
 @pytest.fixture(scope="session")
