@@ -9,11 +9,14 @@ from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
+    DIGITS,
     LEAST_EVENTS,
     MOST_COUNTED,
-    enough,
+    decimal,
+    digits_of,
     events,
     guess_rate,
+    not_above,
     of_100,
     percent,
     plain,
@@ -107,7 +110,7 @@ def answer(choices: Choices) -> str:
         return f"Giving everybody {choices.one_for_all.action} meets this already, and costs no privacy."
     if choices.least is not None:
         beside = f", but is {worse(choices)}" if worse(choices) else ""
-        least = rounded_up(choices.least.epsilon)
+        least = decimal(choices.least.epsilon)
         return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}{_searched(choices)}"
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
@@ -124,12 +127,11 @@ def _cannot(choices: Choices) -> str:
         return f"No mechanism can: {without_privacy(choices.wish)}."
     allowed = choices.wish.max_epsilon
     if choices.limit_proven and allowed < choices.limit < math.inf:
-        for digits in range(3, SHOWN):
-            least, most = rounded_down(choices.limit, digits), rounded_up(allowed, digits)
-            if enough(allowed, digits) < float(least.replace(",", "")):
-                return (
-                    f"No mechanism can: that takes ε = {least} at least, whatever the mechanism, and {most} is allowed."
-                )
+        for digits in range(DIGITS, SHOWN):
+            if not_above(choices.limit, digits) > allowed:
+                least, most = rounded_down(choices.limit, digits), rounded_down(allowed, max(digits, 3))
+                needs = f"more than ε = {least}, whatever the mechanism, and {most} is allowed"
+                return f"No mechanism can: that takes {needs}."
     return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
 
 
@@ -176,7 +178,14 @@ def _none_below(choices: Choices) -> str:
         return ""
     if not choices.limit_proven:
         return " What any other mechanism needs is not proven."
-    return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
+    return f" {none_needs_less(choices)}."
+
+
+def none_needs_less(choices: Choices) -> str:
+    """What is proven of all mechanisms, without a full stop: a number of its own only where none attains it."""
+    if choices.least is not None and choices.attains(choices.least):
+        return f"To {digits_of(choices.least.epsilon)} digits, no mechanism that gives what it publishes needs less"
+    return f"No mechanism that gives what it publishes does this at ε = {rounded_down(choices.limit)} or less"
 
 
 def worse(choices: Choices) -> str:
@@ -245,15 +254,18 @@ def _table(study: Study, choices: Choices) -> list[str]:
 
 
 def limit_shown(choices: Choices) -> str:
-    """The epsilon below which nothing does it, in a table; – if that is not proven."""
-    return rounded_down(choices.limit) if choices.limit_proven else "–"
+    """The epsilon that any mechanism needs, in a table: the first row's if it attains it; – where nothing is proven."""
+    if choices.rows and choices.attains(choices.rows[0]):
+        return decimal(choices.rows[0].epsilon)
+    more = "> " if 0 < choices.limit < math.inf else ""
+    return f"{more}{rounded_down(choices.limit)}" if choices.limit_proven else "–"
 
 
 def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
     name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
     return [
         name,
-        rounded_up(row.epsilon),
+        decimal(row.epsilon),
         percent(row.benefit_kept if has_shares else math.nan),
         events(row.extra_deaths, count, sign=True),
         "–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),

@@ -18,10 +18,13 @@ from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.decision.record_size import print_size
 from policysim.question.words import (
+    ODDS,
+    decimal,
     events,
     guess_rate,
+    guesses,
     level_name,
-    odds,
+    not_above,
     of_100,
     percent,
     rounded,
@@ -118,7 +121,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
     }
     if least is None or price is None:
         allowed = choices.wish.max_epsilon
-        return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
+        return {**found, **({"Privacy": privacy(not_above(allowed, 3))} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
         f"{least.policy}: {words_of(study, choices)}. Exact privacy loss: {shown(price.epsilon_spent)}."
@@ -131,9 +134,9 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
 
 def privacy(epsilon: float) -> str:
     """What epsilon means: guesses between two patients, and odds."""
-    guesses = odds(float(shown(epsilon)), 1 / (1 + math.exp(-epsilon)))
+    right = ODDS.format(epsilon=decimal(epsilon), right=of_100(guesses(epsilon)))
     factor = rounded_up(math.exp(epsilon), 3) if epsilon < math.log(LARGEST_FACTOR) else "more than a million"
-    return f"{guesses} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
+    return f"{right} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
 
 
 def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative]:
@@ -217,7 +220,7 @@ def _alternative(row: Choice, count: int, chosen: bool, *, has_shares: bool, nev
     remark = "chosen" if chosen else "" if row.allowed else missed
     return Alternative(
         policy=row.policy,
-        epsilon=_least(row.epsilon),
+        epsilon="none" if row.epsilon == math.inf else decimal(row.epsilon),
         benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
         extra_deaths=events(row.extra_deaths, count, sign=True),
         right_guesses="–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
@@ -231,11 +234,7 @@ def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str, str]:
     if not choices.limit_proven:
         return "–", "", "", "", "", "not proven"
     least = "none" if choices.limit == math.inf else limit_shown(choices)
-    return least, "", "", "", "", "none can do it below"
-
-
-def _least(epsilon: float) -> str:
-    return "none" if epsilon == math.inf else rounded_up(epsilon)
+    return least, "", "", "", "", "none needs less"
 
 
 def _sentence(text: str) -> str:
