@@ -52,9 +52,11 @@ class Adoption:
             return ""
         needed = f"{enough(more, ACCEPTED_DIGITS):g}"
         beside = "" if self.accepted_deaths is None else f", and {self.accepted_deaths:g} are accepted"
+        safest = choices.safest
+        keeps = f" and keeps {percent(safest.benefit_kept)} of the benefit" if choices.has_shares else ""
         return (
             f"No decision record was written: {least.policy} costs {needed} more deaths per {ACCEPTED_PER:,} patients "
-            f"than giving everybody {choices.safest.action}, which also reveals nothing{beside}. Accept them with "
+            f"than giving everybody {safest.action}, which reveals nothing{keeps}{beside}. Accept them with "
             f"--accept {DEATHS}={needed}, or limit deaths with --at-most."
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from policies.optimal.optimum import Optimal
@@ -241,7 +242,8 @@ def more_or_fewer(rate: float, count: int) -> str:
 
 def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
-    rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
+    for_all = replace(choices.safest, policy=f"{choices.safest.action} for all", allowed=True)
+    rows_shown = [*filter(None, [choices.one_for_all]), *([for_all] if worse(choices) else []), *choices.rows]
     count = choices.count
     rows = [
         *([cell.format(count=count) for cell in row] for row in HEADINGS),

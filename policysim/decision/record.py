@@ -13,13 +13,14 @@ from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.adoption import Adoption, counts_deaths, remark, title, why, why_heading
-from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown
+from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.decision.record_size import print_size
 from policysim.question.words import (
     ODDS,
     decimal,
+    digits_of,
     events,
     guess_rate,
     guesses,
@@ -142,19 +143,22 @@ def privacy(epsilon: float) -> str:
 def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative]:
     """A row per policy, between one for all and no privacy."""
     best = Greedy().probabilities(problem)
-    fixed = choices.one_for_all or choices.best_fixed
-    extra = fixed.extra_deaths
+    fixed, safest = choices.one_for_all or choices.best_fixed, choices.safest
     count = choices.count
     meets = choices.wish.demand(problem).margin
-    one_for_all = f"one for all ({fixed.action})"
     # Where outcomes or guess rates are limited, epsilons between those that were looked at may do.
     never = "none found" if choices.wish.scanned else "cannot"
-    none = "–" if math.isnan(extra) else "0"
+    none = "–" if math.isnan(fixed.extra_deaths) else "0"
+    for_all = [(fixed, "chosen" if choices.one_for_all else "not enough")]
+    if worse(choices) and safest.action != fixed.action:
+        for_all.append((safest, "not enough; fewest deaths"))
     return [
-        Alternative(
-            one_for_all, "0", percent(fixed.benefit_kept if choices.has_shares else math.nan),
-            events(extra, count, sign=True), "50", "50",
-            "chosen" if choices.one_for_all else "not enough",
+        *(
+            Alternative(
+                f"one for all ({row.action})", "0", percent(row.benefit_kept if choices.has_shares else math.nan),
+                events(row.extra_deaths, count, sign=True), "50", "50", remark,
+            )
+            for row, remark in for_all
         ),
         Alternative("any mechanism at all", *_any_mechanism(choices)),
         *(
@@ -234,7 +238,9 @@ def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str, str]:
     if not choices.limit_proven:
         return "–", "", "", "", "", "not proven"
     least = "none" if choices.limit == math.inf else limit_shown(choices)
-    return least, "", "", "", "", "none needs less"
+    attained = bool(choices.rows) and choices.attains(choices.rows[0])
+    digits = f", to {digits_of(choices.rows[0].epsilon)} digits" if attained else ""
+    return least, "", "", "", "", f"none needs less{digits}"
 
 
 def _sentence(text: str) -> str:
