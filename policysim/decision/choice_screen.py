@@ -186,7 +186,13 @@ def none_needs_less(choices: Choices) -> str:
     """What is proven of all mechanisms, without a full stop: a number of its own only where none attains it."""
     if choices.least is not None and choices.attains(choices.least):
         return f"To {digits_of(choices.least.epsilon)} digits, no mechanism that gives what it publishes needs less"
-    return f"No mechanism that gives what it publishes does this at ε = {rounded_down(choices.limit)} or less"
+    return f"No mechanism that gives what it publishes does this at ε = {_limit_down(choices)} or less"
+
+
+def _limit_down(choices: Choices) -> str:
+    """The limit in as many digits as the row that needs least."""
+    digits = digits_of(choices.rows[0].epsilon) if choices.rows else DIGITS
+    return rounded_down(choices.limit, min(digits, SHOWN))
 
 
 def worse(choices: Choices) -> str:
@@ -260,7 +266,7 @@ def limit_shown(choices: Choices) -> str:
     if choices.rows and choices.attains(choices.rows[0]):
         return decimal(choices.rows[0].epsilon)
     more = "> " if 0 < choices.limit < math.inf else ""
-    return f"{more}{rounded_down(choices.limit)}" if choices.limit_proven else "–"
+    return f"{more}{_limit_down(choices)}" if choices.limit_proven else "–"
 
 
 def _row(row: Choice, count: int, has_shares: bool) -> list[str]:

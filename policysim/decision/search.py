@@ -201,7 +201,7 @@ def fewest_digits(epsilon: float, holds: Callable[[float], bool]) -> float:
     Parameters
     ----------
     epsilon : float
-        The least that was found, to `TOLERANCE`: in as many digits, a little less may hold, too.
+        The least that was found, to `TOLERANCE`, which is four digits: a little less may hold, too.
     holds : callable
         From an epsilon to whether everything that is asked for holds there.
 
