@@ -101,7 +101,7 @@ def asked(draw):
 
 
 @given(asked())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example):
     problem, wish = example
     demand = wish.demand(problem)
