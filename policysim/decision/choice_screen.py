@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from policies.optimal.optimum import Optimal
@@ -248,13 +247,15 @@ def more_or_fewer(rate: float, count: int) -> str:
 
 def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
-    for_all = replace(choices.safest, policy=f"{choices.safest.action} for all", allowed=True)
-    rows_shown = [*filter(None, [choices.one_for_all]), *([for_all] if worse(choices) else []), *choices.rows]
-    count = choices.count
     rows = [
-        *([cell.format(count=count) for cell in row] for row in HEADINGS),
+        *([cell.format(count=choices.count) for cell in row] for row in HEADINGS),
         ["any mechanism at all", limit_shown(choices), "", "", "", ""],
-        *(_row(row, count, choices.has_shares) for row in rows_shown),
+        *(row_cells(choices, row, row.policy) for row in [choices.one_for_all] if row),
+        *([row_cells(choices, choices.safest, f"{choices.safest.action} for all")] if worse(choices) else []),
+        *(
+            row_cells(choices, row, row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *")
+            for row in choices.rows
+        ),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
     widths = tuple(COLUMNS[place] for place in shown)
@@ -263,19 +264,20 @@ def _table(study: Study, choices: Choices) -> list[str]:
 
 def limit_shown(choices: Choices) -> str:
     """The epsilon that any mechanism needs, in a table: the first row's if it attains it; – where nothing is proven."""
+    if not choices.limit_proven or choices.limit == math.inf:
+        return "none" if choices.limit_proven else "–"
     if choices.rows and choices.attains(choices.rows[0]):
         return decimal(choices.rows[0].epsilon)
-    more = "> " if 0 < choices.limit < math.inf else ""
-    return f"{more}{_limit_down(choices)}" if choices.limit_proven else "–"
+    return f"> {_limit_down(choices)}" if choices.limit > 0 else "0"
 
 
-def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
-    name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
+def row_cells(choices: Choices, row: Choice, name: str) -> list[str]:
+    """What a row needs, keeps and costs, as in `HEADINGS`."""
     return [
         name,
-        decimal(row.epsilon),
-        percent(row.benefit_kept if has_shares else math.nan),
-        events(row.extra_deaths, count, sign=True),
+        "none" if row.epsilon == math.inf else decimal(row.epsilon),
+        percent(row.benefit_kept if choices.has_shares else math.nan),
+        events(row.extra_deaths, choices.count, sign=True),
         "–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
         guess_rate(row.guess_rate),
     ]
