@@ -63,7 +63,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     lines = [
         study.title,
         basis(study).disclaimer,
-        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices)}."),
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
@@ -81,9 +81,9 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     return lines
 
 
-def asked(wish: Wish) -> str:
-    """The demands in words."""
-    parts = []
+def asked(choices: Choices) -> str:
+    """The demands in words: a limit on ε in as many digits as the ε that is chosen, or three."""
+    wish, parts = choices.wish, []
     if wish.keep is not None:
         parts.append(f"keep {100 * wish.keep:.10g}\u00a0% of the benefit")
     if wish.max_loss is not None:
@@ -95,10 +95,8 @@ def asked(wish: Wish) -> str:
         as_for_all = f"no more {what} than under one treatment for all"
         parts.append(as_for_all if isinstance(most, str) else f"at most {most:.10g} {what} per patient")
     if wish.max_guess is not None:
-        parts.append(
-            f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
-            f"(ε ≤ {rounded_down(wish.max_epsilon, 3)})"
-        )
+        most = rounded_down(wish.max_epsilon, max(3, digits_of(choices.least.epsilon) if choices.least else 0))
+        parts.append(f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism (ε ≤ {most})")
     if wish.max_guess_rate is not None:
         parts.append(f"a guess rate of at most {100 * wish.max_guess_rate:g} of 100, for one treatment")
     return "; ".join(parts)

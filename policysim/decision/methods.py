@@ -86,11 +86,11 @@ def _chosen(study: Study, choices: Choices, least: Choice) -> str:
     if choices.one_for_all is not None:
         return (
             f"Treatments are chosen by {method.words} ({choices.one_for_all.action}): that meets what "
-            f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
+            f"was asked for ({asked(choices)}) and reveals nothing, at ε = 0."
         )
     return (
         f"Treatments are chosen by {citing(words_of(study, choices), method.works)}, at ε = {decimal(least.epsilon)}: "
-        f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices.wish)})."
+        f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices)})."
     )
 
 
@@ -119,7 +119,7 @@ def _nothing(choices: Choices) -> str:
     found = "was found to" if choices.wish.scanned else "can"
     none_can = choices.verdict is Verdict.CANNOT
     who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
-    return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
+    return f"We asked for a private choice of treatments ({asked(choices)}); {who}."
 
 
 def _privacy(study: Study, problem: DecisionProblem, price: Price | None) -> str:

@@ -67,7 +67,7 @@ def record_values(
             "Date": adoption.date,
             "Valid until": adoption.valid_until,
             "Question": study.title,
-            "Asked for": _sentence(asked(choices.wish)),
+            "Asked for": _sentence(asked(choices)),
         },
         "made": choices.least is not None,
         "why_heading": why_heading(choices),

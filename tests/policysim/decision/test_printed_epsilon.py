@@ -16,7 +16,7 @@ from random_problems import problems
 import policysim as ps
 from policies.guess_rate import guess_rate
 from policysim.cli.main import main
-from policysim.decision.choice_screen import answer, limit_shown
+from policysim.decision.choice_screen import answer, asked, limit_shown
 from policysim.decision.choose import Wish, choose
 from policysim.decision.findings import find
 from policysim.decision.limit import Limit
@@ -81,7 +81,7 @@ def test_the_text_is_exactly_the_number_and_the_next_is_one_unit_below(number):
 
 
 @st.composite
-def asked(draw):
+def problems_with_wishes(draw):
     """A problem and a wish, whose limits on guesses leave little room above the least epsilon, or none."""
     problem = draw(problems(3))
     assume(Gain.of(problem).exists)
@@ -100,7 +100,7 @@ def asked(draw):
     return problem, replace(wish, **{what: most[what]}) if what else wish
 
 
-@given(asked())
+@given(problems_with_wishes())
 @settings(max_examples=35, deadline=None)
 def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example):
     problem, wish = example
@@ -159,6 +159,24 @@ def test_a_limit_and_the_mechanism_that_attains_it_are_one_number():
     assert limit_shown(alone) == "> 3.2"
     assert "No mechanism that gives what it publishes does this at ε = 3.2 or less." in answer(alone)
     assert Limit(problem, demand).certificate(3.2) is not None
+
+
+@pytest.mark.parametrize("room", [1e-1, 1e-2, 1e-3, 1e-5, 0.0])
+def test_what_is_allowed_is_said_in_digits_in_which_what_is_chosen_is_no_more(room):
+    problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
+    choices = choose(problem, Wish(keep=0.8, max_guess=guesses(math.log(9) * (1 + room))), ["optimal"])
+    (most,) = re.findall(r"ε ≤ (\S+)\)", asked(choices))
+    assert math.log(9) * (1 - 1e-12) <= choices.least.epsilon <= float(most) <= choices.wish.max_epsilon
+
+
+def test_more_digits_are_printed_before_a_guess_rate_is_given_up():
+    problem = ps.build_problem(ps.load_study(WARD))
+    response = ps.make_policy("randomized-response", epsilon=3.3)
+    rounded_to_two = guess_rate(response.probabilities(problem), problem.adjacency).rate
+    (row,) = choose(problem, Wish(keep=0.8, max_guess_rate=0.946), ["randomized-response"]).rows
+    assert row.allowed
+    assert row.guess_rate <= 0.946 < rounded_to_two
+    assert digits_of(row.epsilon) == 3
 
 
 def test_the_record_is_refused_for_an_option_that_the_answer_shows(capsys, tmp_path):
