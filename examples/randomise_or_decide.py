@@ -28,6 +28,7 @@ from policysim.figures.curves import draw_policies
 from policysim.figures.described import Described
 from policysim.question.answer import Headline
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import rounded_up
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.
@@ -291,7 +292,7 @@ def lead(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing])
     yield (
         f"Two coins for each feature cost ε = {most.coins:.3g} with {most.hidden.name} hidden, and keep "
         f"{percent(kept(table, most.hidden.name, RECORD, most.coins))} of the benefit. Response on the decision keeps "
-        f"as much at ε = {two_digits(most.same)}."
+        f"as much at ε = {rounded_up(most.same)}."
     )
     yield (
         "Why: randomising the record splits ε over the hidden features and lets the public ones and the prior decide "
@@ -321,7 +322,7 @@ def tables(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing
             "kept": percent(kept(table, one.hidden.name, RECORD, one.coins)),
             "exact loss of the treatment": two_digits(kept(table, one.hidden.name, RECORD, one.coins, "epsilon_spent")),
             **{name: percent(kept(table, one.hidden.name, name, one.coins)) for name in (RESPONSE, LIMIT)},
-            "same benefit at ε": two_digits(one.same),
+            "same benefit at ε": rounded_up(one.same),
         }
         for one in found
     ]

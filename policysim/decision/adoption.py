@@ -11,8 +11,8 @@ from typing import Any
 from policies.problem import DecisionProblem
 from policysim.decision.choice_screen import UNUSED, answer, more_or_fewer, worse
 from policysim.decision.choose import Choice, Choices
-from policysim.decision.methods import searched_within, shown
-from policysim.question.words import LEAST_EVENTS, MOST_COUNTED, enough, of_100, percent, plain, rounded
+from policysim.decision.methods import searched_within
+from policysim.question.words import LEAST_EVENTS, MOST_COUNTED, decimal, enough, of_100, percent, plain, rounded
 from policysim.study.sweep import Gain
 
 # Deaths that are accepted are counted per so many patients.
@@ -52,9 +52,11 @@ class Adoption:
             return ""
         needed = f"{enough(more, ACCEPTED_DIGITS):g}"
         beside = "" if self.accepted_deaths is None else f", and {self.accepted_deaths:g} are accepted"
+        safest = choices.safest
+        keeps = f" and keeps {percent(safest.benefit_kept)} of the benefit" if choices.has_shares else ""
         return (
             f"No decision record was written: {least.policy} costs {needed} more deaths per {ACCEPTED_PER:,} patients "
-            f"than giving everybody {choices.safest.action}, which also reveals nothing{beside}. Accept them with "
+            f"than giving everybody {safest.action}, which reveals nothing{keeps}{beside}. Accept them with "
             f"--accept {DEATHS}={needed}, or limit deaths with --at-most."
         )
 
@@ -67,7 +69,7 @@ def title(choices: Choices) -> str:
     if choices.one_for_all is not None:
         return f"Everybody gets {choices.one_for_all.action}"
     within = " within the bounds on outcomes," if searched_within(choices, least) else ""
-    return f"Treatments are chosen by the mechanism “{least.policy}”{within} at ε = {shown(least.epsilon)}"
+    return f"Treatments are chosen by the mechanism “{least.policy}”{within} at ε = {decimal(least.epsilon)}"
 
 
 def remark(choices: Choices) -> str:
@@ -114,7 +116,7 @@ def why(problem: DecisionProblem, choices: Choices, adoption: Adoption) -> list[
         )
     if least is not None and choices.one_for_all is None:
         reasons += (
-            f" “{least.policy}” {does(least)}, at ε = {shown(least.epsilon)}, where such a guess is right at most "
+            f" “{least.policy}” {does(least)}, at ε = {decimal(least.epsilon)}, where such a guess is right at most "
             f"{of_100(least.right_guesses)} of 100 times."
         )
     return [reasons, *([_deaths(problem, choices, adoption)] if least is not None and counted else [])]

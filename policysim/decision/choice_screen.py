@@ -9,11 +9,14 @@ from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
+    DIGITS,
     LEAST_EVENTS,
     MOST_COUNTED,
-    enough,
+    decimal,
+    digits_of,
     events,
     guess_rate,
+    not_above,
     of_100,
     percent,
     plain,
@@ -60,7 +63,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     lines = [
         study.title,
         basis(study).disclaimer,
-        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
+        *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices)}."),
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
@@ -78,9 +81,9 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
     return lines
 
 
-def asked(wish: Wish) -> str:
-    """The demands in words."""
-    parts = []
+def asked(choices: Choices) -> str:
+    """The demands in words: a limit on ε in as many digits as the ε that is chosen, or three."""
+    wish, parts = choices.wish, []
     if wish.keep is not None:
         parts.append(f"keep {100 * wish.keep:.10g}\u00a0% of the benefit")
     if wish.max_loss is not None:
@@ -92,10 +95,8 @@ def asked(wish: Wish) -> str:
         as_for_all = f"no more {what} than under one treatment for all"
         parts.append(as_for_all if isinstance(most, str) else f"at most {most:.10g} {what} per patient")
     if wish.max_guess is not None:
-        parts.append(
-            f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism "
-            f"(ε ≤ {rounded_down(wish.max_epsilon, 3)})"
-        )
+        most = rounded_down(wish.max_epsilon, max(3, digits_of(choices.least.epsilon) if choices.least else 0))
+        parts.append(f"at most {100 * wish.max_guess:g} of 100 guesses right, whatever the mechanism (ε ≤ {most})")
     if wish.max_guess_rate is not None:
         parts.append(f"a guess rate of at most {100 * wish.max_guess_rate:g} of 100, for one treatment")
     return "; ".join(parts)
@@ -107,7 +108,7 @@ def answer(choices: Choices) -> str:
         return f"Giving everybody {choices.one_for_all.action} meets this already, and costs no privacy."
     if choices.least is not None:
         beside = f", but is {worse(choices)}" if worse(choices) else ""
-        least = rounded_up(choices.least.epsilon)
+        least = decimal(choices.least.epsilon)
         return f"{choices.least.policy} needs least: ε = {least}{beside}.{_none_below(choices)}{_searched(choices)}"
     if choices.verdict is Verdict.NONE:
         return UNPROVEN
@@ -124,12 +125,11 @@ def _cannot(choices: Choices) -> str:
         return f"No mechanism can: {without_privacy(choices.wish)}."
     allowed = choices.wish.max_epsilon
     if choices.limit_proven and allowed < choices.limit < math.inf:
-        for digits in range(3, SHOWN):
-            least, most = rounded_down(choices.limit, digits), rounded_up(allowed, digits)
-            if enough(allowed, digits) < float(least.replace(",", "")):
-                return (
-                    f"No mechanism can: that takes ε = {least} at least, whatever the mechanism, and {most} is allowed."
-                )
+        for digits in range(DIGITS, SHOWN):
+            if not_above(choices.limit, digits) > allowed:
+                least, most = rounded_down(choices.limit, digits), rounded_down(allowed, max(digits, 3))
+                needs = f"more than ε = {least}, whatever the mechanism, and {most} is allowed"
+                return f"No mechanism can: that takes {needs}."
     return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
 
 
@@ -176,7 +176,20 @@ def _none_below(choices: Choices) -> str:
         return ""
     if not choices.limit_proven:
         return " What any other mechanism needs is not proven."
-    return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
+    return f" {none_needs_less(choices)}."
+
+
+def none_needs_less(choices: Choices) -> str:
+    """What is proven of all mechanisms, without a full stop: a number of its own only where none attains it."""
+    if choices.least is not None and choices.attains(choices.least):
+        return f"To {digits_of(choices.least.epsilon)} digits, no mechanism that gives what it publishes needs less"
+    return f"No mechanism that gives what it publishes does this at ε = {_limit_down(choices)} or less"
+
+
+def _limit_down(choices: Choices) -> str:
+    """The limit in as many digits as the row that needs least."""
+    digits = digits_of(choices.rows[0].epsilon) if choices.rows else DIGITS
+    return rounded_down(choices.limit, min(digits, SHOWN))
 
 
 def worse(choices: Choices) -> str:
@@ -232,12 +245,15 @@ def more_or_fewer(rate: float, count: int) -> str:
 
 def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
-    rows_shown = [*([choices.one_for_all] if choices.one_for_all else []), *choices.rows]
-    count = choices.count
     rows = [
-        *([cell.format(count=count) for cell in row] for row in HEADINGS),
+        *([cell.format(count=choices.count) for cell in row] for row in HEADINGS),
         ["any mechanism at all", limit_shown(choices), "", "", "", ""],
-        *(_row(row, count, choices.has_shares) for row in rows_shown),
+        *(row_cells(choices, row, row.policy) for row in [choices.one_for_all] if row),
+        *([row_cells(choices, choices.safest, f"{choices.safest.action} for all")] if worse(choices) else []),
+        *(
+            row_cells(choices, row, row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *")
+            for row in choices.rows
+        ),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]
     widths = tuple(COLUMNS[place] for place in shown)
@@ -245,17 +261,21 @@ def _table(study: Study, choices: Choices) -> list[str]:
 
 
 def limit_shown(choices: Choices) -> str:
-    """The epsilon below which nothing does it, in a table; – if that is not proven."""
-    return rounded_down(choices.limit) if choices.limit_proven else "–"
+    """The epsilon that any mechanism needs, in a table: the first row's if it attains it; – where nothing is proven."""
+    if not choices.limit_proven or choices.limit == math.inf:
+        return "none" if choices.limit_proven else "–"
+    if choices.rows and choices.attains(choices.rows[0]):
+        return decimal(choices.rows[0].epsilon)
+    return f"> {_limit_down(choices)}" if choices.limit > 0 else "0"
 
 
-def _row(row: Choice, count: int, has_shares: bool) -> list[str]:
-    name = row.policy if row.allowed or row.epsilon == math.inf else f"{row.policy} *"
+def row_cells(choices: Choices, row: Choice, name: str) -> list[str]:
+    """What a row needs, keeps and costs, as in `HEADINGS`."""
     return [
         name,
-        rounded_up(row.epsilon),
-        percent(row.benefit_kept if has_shares else math.nan),
-        events(row.extra_deaths, count, sign=True),
+        "none" if row.epsilon == math.inf else decimal(row.epsilon),
+        percent(row.benefit_kept if choices.has_shares else math.nan),
+        events(row.extra_deaths, choices.count, sign=True),
         "–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
         guess_rate(row.guess_rate),
     ]

@@ -28,10 +28,11 @@ from policysim.decision.search import (
     UnreachableError,
     demand_curve,
     expected_deaths,
+    fewest_digits,
     make_demand,
 )
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import LEAST_EVENTS, population
+from policysim.question.words import LEAST_EVENTS, next_below, population, steady
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.sweep import N_THREADS, Gain, evaluated_on, prepare
 
@@ -115,7 +116,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Choice:
-    """One policy at the least epsilon that meets the demand.
+    """One policy at the least epsilon that meets the demand, rounded up as `fewest_digits` does: all else is at that.
 
     `epsilon` is inf, and the rest NaN, where none was found; `allowed` says whether the wished limits on guessing allow
     it. `right_guesses` bounds the guesses under any mechanism with this epsilon, `guess_rate` is that of the policy
@@ -197,6 +198,10 @@ class Choices:
         """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
         return self.one_for_all or next((row for row in self.rows if row.allowed), None)
 
+    def attains(self, row: Choice) -> bool:
+        """Whether no mechanism meets the demand at the next smaller number of as many digits as a row's epsilon."""
+        return self.limit_proven and 0 < row.epsilon < math.inf and next_below(row.epsilon) <= self.limit
+
     @property
     def count(self) -> int:
         """Among how many patients deaths are counted, in all that is said of the decision."""
@@ -259,7 +264,12 @@ def choose(
         return choice
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        rows = sorted(pool.map(row, templates), key=lambda choice: choice.epsilon)
+        # Of those that need the same, the most useful; what differs by rounding alone stays in the order asked for.
+        rows = sorted(pool.map(row, templates), key=lambda choice: (choice.epsilon, -steady(choice.value)))
+    below = next_below(rows[0].epsilon) if rows and 0 < rows[0].epsilon < math.inf else 0.0
+    # The search for the limit ends a little below it: the next smaller number may lie between the two.
+    if proven and least < below < least * (1 + 3 * TOLERANCE) and limit.certificate(below) is not None:
+        least = below
     everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
     best_fixed = everybody[problem.best_fixed_action]
     if problem.admissible is not None:
@@ -303,16 +313,18 @@ def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish
     on, name = evaluated_on(template, problem), template.name
     curve = demand_curve(problem, demand, template)
     try:
-        epsilon = _just_above(limit, curve) if template != policy else math.nan
-        if math.isnan(epsilon):
-            epsilon = curve.first_reaching(0.0, near=max_epsilon)
-        if epsilon > max_epsilon and curve(max_epsilon) >= 0:
+        least = _just_above(limit, curve) if template != policy else math.nan
+        if math.isnan(least):
+            least = curve.first_reaching(0.0, near=max_epsilon)
+        if least > max_epsilon and curve(max_epsilon) >= 0:
             # The search ends a little above the least epsilon, and what is allowed may lie between the two.
-            epsilon = max_epsilon
+            least = max_epsilon
     except UnreachableError:
         return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
     if wish.max_guess_rate is not None:
-        epsilon = _harder_to_guess(on, curve, template, epsilon, wish)
+        least, curve = _harder_to_guess(on, curve, template, least, wish)
+    most = max_epsilon if least <= max_epsilon else math.inf
+    epsilon = fewest_digits(least, lambda decimal: decimal <= most and curve(decimal) >= 0)
     logs, table = checked_tables(replace(template, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
@@ -321,10 +333,13 @@ def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish
     return replace(row, allowed=False) if row.guess_rate > wish.most_guessed else row
 
 
-def _harder_to_guess(problem: DecisionProblem, demanded: Curve, template: Policy, epsilon: float, wish: Wish) -> float:
+def _harder_to_guess(
+    problem: DecisionProblem, demanded: Curve, template: Policy, epsilon: float, wish: Wish
+) -> tuple[float, Curve]:
     """The least epsilon found, from the one that meets the demand on, with a guess rate that is allowed; else that one.
 
-    The guess rate may fall as epsilon rises, so a grid of epsilons is looked at, in ratios of `SCANNED`.
+    With it the curve of what holds there. The guess rate may fall as epsilon rises, so a grid of epsilons is looked at,
+    in ratios of `SCANNED`.
     """
 
     def margin(at: float) -> float:
@@ -337,9 +352,9 @@ def _harder_to_guess(problem: DecisionProblem, demanded: Curve, template: Policy
     last = min(SCAN_TO, wish.max_epsilon)
     steps = math.ceil(math.log(last / epsilon) / math.log(SCANNED)) if 0 < epsilon < last else 0
     grid = [min(epsilon * SCANNED**step, last) for step in range(1, steps + 1)]
-    if curve(epsilon) >= 0 or not any(curve(at) >= 0 for at in grid):
-        return epsilon
-    return curve.first_reaching(0.0)
+    if curve(epsilon) >= 0:
+        return epsilon, curve
+    return (curve.first_reaching(0.0), curve) if any(curve(at) >= 0 for at in grid) else (epsilon, demanded)
 
 
 def _just_above(limit: float, curve: Curve) -> float:

@@ -24,7 +24,7 @@ from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.broken_bounds import broken_bounds
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import Robustness, robustness, wrong_prior
-from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, make_demand
+from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, fewest_digits, make_demand
 from policysim.decision.without_effect import without_effect
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, NEGLIGIBLE, UNBEATABLE, guesses, population
@@ -47,8 +47,9 @@ class PolicyRow:
     """One policy at the study's epsilon; rates are per patient.
 
     `better_from` is the least epsilon from which it is worth more than the best single treatment for all, beyond
-    rounding (`Gain.beaten_from`), and `keeps_from` the least at which it keeps `KEEP` of the benefit; 0 where every
-    epsilon above 0 will do, NaN for policies that do not depend on epsilon, inf where no epsilon reaches it.
+    rounding (`Gain.beaten_from`), and `keeps_from` the least at which it keeps `KEEP` of the benefit, both rounded up
+    as `fewest_digits` does; 0 where every epsilon above 0 will do, NaN for policies that do not depend on epsilon, inf
+    where no epsilon reaches it.
     `benefit_kept` and `keeps_from` are NaN where shares of the benefit say little (`Gain.has_shares`), `guess_rate` for
     bounds of the limit.
     """
@@ -312,7 +313,7 @@ def _reach(curve: Curve, needed: float) -> float:
     except UnreachableError:
         return math.inf
     # The search ends here where every epsilon above 0 will do.
-    return found if found > STEP * LOWEST else 0.0
+    return fewest_digits(found, lambda decimal: curve(decimal) >= needed) if found > STEP * LOWEST else 0.0
 
 
 def _deaths(problem: DecisionProblem) -> dict[str, float]:

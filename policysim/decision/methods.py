@@ -17,19 +17,21 @@ from policies.literature import DEFINITION, Work, citing
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.decision.choice_screen import asked, without_privacy
+from policysim.decision.choice_screen import asked, none_needs_less, without_privacy
 from policysim.decision.choose import Choice, Choices, Verdict
 from policysim.decision.comparison import compare_problem
-from policysim.decision.search import TOLERANCE
 from policysim.question.words import (
     ALL,
     NEGLIGIBLE,
+    decimal,
+    digits_of,
     enough,
     events,
     percent,
     rounded,
     rounded_down,
     sensitivity,
+    steady,
 )
 from policysim.study.basis import basis, in_words, listed
 from policysim.study.declared import Study
@@ -74,9 +76,9 @@ def methods(study: Study, problem: DecisionProblem, choices: Choices, price: Pri
     return Methods(" ".join(sentences), tuple(work.full for work in _alphabetical(works)))
 
 
-def shown(epsilon: float) -> str:
-    """An epsilon that is enough, with the digits that are known of it: never below it."""
-    return f"{enough(epsilon, 5):.5g}"
+def shown(loss: float) -> str:
+    """An exact privacy loss in five digits, never below it but for rounding."""
+    return f"{enough(steady(loss), 5):.5g}"
 
 
 def _chosen(study: Study, choices: Choices, least: Choice) -> str:
@@ -84,11 +86,11 @@ def _chosen(study: Study, choices: Choices, least: Choice) -> str:
     if choices.one_for_all is not None:
         return (
             f"Treatments are chosen by {method.words} ({choices.one_for_all.action}): that meets what "
-            f"was asked for ({asked(choices.wish)}) and reveals nothing, at ε = 0."
+            f"was asked for ({asked(choices)}) and reveals nothing, at ε = 0."
         )
     return (
-        f"Treatments are chosen by {citing(words_of(study, choices), method.works)}, at ε = {shown(least.epsilon)}: "
-        f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices.wish)})."
+        f"Treatments are chosen by {citing(words_of(study, choices), method.works)}, at ε = {decimal(least.epsilon)}: "
+        f"the least ε {_how_found(choices, least)} at which it meets what was asked for ({asked(choices)})."
     )
 
 
@@ -106,10 +108,10 @@ def searched_within(choices: Choices, least: Choice) -> bool:
 
 
 def _how_found(choices: Choices, least: Choice) -> str:
-    wish = choices.wish
+    wish, digits = choices.wish, digits_of(least.epsilon)
     if wish.max_guess_rate is not None or (wish.bounded and not searched_within(choices, least)):
-        return f"found (in steps of 15 %, then to a relative {TOLERANCE:g})"
-    return f"(to a relative {TOLERANCE:g})"
+        return f"found (in steps of 15 %, then refined and rounded up to {digits} digits)"
+    return f"(rounded up to {digits} digits)"
 
 
 def _nothing(choices: Choices) -> str:
@@ -117,7 +119,7 @@ def _nothing(choices: Choices) -> str:
     found = "was found to" if choices.wish.scanned else "can"
     none_can = choices.verdict is Verdict.CANNOT
     who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
-    return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
+    return f"We asked for a private choice of treatments ({asked(choices)}); {who}."
 
 
 def _privacy(study: Study, problem: DecisionProblem, price: Price | None) -> str:
@@ -170,9 +172,7 @@ def _limit(choices: Choices) -> list[str]:
     if choices.certificate:
         reach = rounded_down(choices.certificate["epsilon"], 3)
         proof = f" (certificate.json holds a dual solution that proves it for every ε up to {reach})"
-    known = citing(
-        f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming", Optimal.works
-    )
+    known = citing(f"{none_needs_less(choices)}, by linear programming", Optimal.works)
     return [f"{known}{proof}."]
 
 

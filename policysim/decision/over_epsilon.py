@@ -16,7 +16,7 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
 from policysim.question import words
-from policysim.question.shown import more_events, percent, plain, rounded_up
+from policysim.question.shown import decimal, more_events, percent, plain
 from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
 
 
@@ -34,12 +34,9 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
     if not known or (findings.unused and not findings.used):
         return Markup("")
     said = which_epsilon(known, findings)
-    # What is printed of an epsilon is never below it, and what is printed lets guess so much.
-    named = {rounded_up(epsilon): words.enough(epsilon, words.DIGITS) for epsilon in named_epsilons(known)}
     guesses = [
-        Markup("up to {} can be right at ε = {}").format(words.below_100(rate), text)
-        for text, epsilon in named.items()
-        for rate in (words.guesses(epsilon),)
+        Markup("up to {} can be right at ε = {}").format(words.below_100(words.guesses(epsilon)), decimal(epsilon))
+        for epsilon in dict.fromkeys(named_epsilons(known))
     ]
     if not guesses:
         return said
@@ -67,13 +64,14 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     row = next((row for row in findings.rows if row.policy == Optimal.name), None)
     if row is None or not 0 < row.better_from < math.inf or not mine.index.equals(fixed.index):
         return Markup("")
-    before, after = mine[mine.index < row.better_from], mine[mine.index >= row.better_from]
+    last = words.next_below(row.better_from)
+    before, after = mine[mine.index <= last], mine[mine.index > last]
     same = (before["value"] - fixed["value"][before.index]).abs() <= NEGLIGIBLE * (1 + before["value"].abs())
     if before.empty or after.empty or not same.all():
         return Markup("")
     said = Markup(
-        "Below ε = {} {} is worth no more than giving everybody {}; from there on it treats patients differently"
-    ).format(rounded_up(row.better_from), Optimal.name, findings.one_for_all)
+        "Up to ε = {} {} is worth no more than giving everybody {}; from ε = {} on it treats patients differently"
+    ).format(decimal(last), Optimal.name, findings.one_for_all, decimal(row.better_from))
     if not findings.deaths or mine["extra_deaths"].isna().any():
         return said + "."
     worst = after.reset_index().iloc[int(after["extra_deaths"].to_numpy().argmax())]
@@ -110,7 +108,7 @@ def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str
     if not findings.deaths or mine.empty or mine["extra_deaths"].isna().any():
         return Markup("")
     begins = next((row.better_from for row in findings.rows if row.policy == Optimal.name), math.nan)
-    mine = mine[mine.index >= begins] if flat_sentence(table, findings) else mine
+    mine = mine[mine.index > words.next_below(begins)] if flat_sentence(table, findings) else mine
     places = list(_largest_rise(mine["extra_deaths"].tolist()))
     ends = mine.iloc[places]
     before, after = ends["extra_deaths"]

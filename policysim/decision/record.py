@@ -6,22 +6,25 @@ The parts of the decision record, as text: what was decided, on what terms, and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.adoption import Adoption, counts_deaths, remark, title, why, why_heading
-from policysim.decision.choice_screen import GUESS_RATE, NO_SHARES, asked, limit_shown
+from policysim.decision.choice_screen import DEATHS, GUESS_RATE, NO_SHARES, asked, limit_shown, row_cells, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.decision.record_size import print_size
 from policysim.question.words import (
+    ODDS,
+    decimal,
+    digits_of,
     events,
     guess_rate,
+    guesses,
     level_name,
-    odds,
+    not_above,
     of_100,
     percent,
     rounded,
@@ -64,7 +67,7 @@ def record_values(
             "Date": adoption.date,
             "Valid until": adoption.valid_until,
             "Question": study.title,
-            "Asked for": _sentence(asked(choices.wish)),
+            "Asked for": _sentence(asked(choices)),
         },
         "made": choices.least is not None,
         "why_heading": why_heading(choices),
@@ -95,19 +98,6 @@ def _inputs(study: Study) -> dict[str, str]:
 LARGEST_FACTOR = 1e6
 
 
-@dataclass(frozen=True)
-class Alternative:
-    """A row of the table of alternatives, in words."""
-
-    policy: str
-    epsilon: str
-    benefit_kept: str
-    extra_deaths: str
-    right_guesses: str
-    guess_rate: str
-    remark: str
-
-
 def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price | None) -> dict[str, str]:
     """What is hidden from whom, and what was found: heading to text."""
     least = choices.least
@@ -118,7 +108,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
     }
     if least is None or price is None:
         allowed = choices.wish.max_epsilon
-        return {**found, **({"Privacy": privacy(allowed)} if allowed < math.inf else {}), **public}
+        return {**found, **({"Privacy": privacy(not_above(allowed, 3))} if allowed < math.inf else {}), **public}
     found["Privacy"] = privacy(least.epsilon)
     found["Mechanism"] = (
         f"{least.policy}: {words_of(study, choices)}. Exact privacy loss: {shown(price.epsilon_spent)}."
@@ -131,39 +121,40 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
 
 def privacy(epsilon: float) -> str:
     """What epsilon means: guesses between two patients, and odds."""
-    guesses = odds(float(shown(epsilon)), 1 / (1 + math.exp(-epsilon)))
+    right = ODDS.format(epsilon=decimal(epsilon), right=of_100(guesses(epsilon)))
     factor = rounded_up(math.exp(epsilon), 3) if epsilon < math.log(LARGEST_FACTOR) else "more than a million"
-    return f"{guesses} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
+    return f"{right} Seeing it multiplies nobody's odds between two such patients by more than exp(ε) = {factor}."
 
 
-def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative]:
-    """A row per policy, between one for all and no privacy."""
+def alternatives(problem: DecisionProblem, choices: Choices) -> list[list[str]]:
+    """A row of cells per policy, a remark last, between one for all and no privacy."""
     best = Greedy().probabilities(problem)
-    fixed = choices.one_for_all or choices.best_fixed
-    extra = fixed.extra_deaths
-    count = choices.count
-    meets = choices.wish.demand(problem).margin
-    one_for_all = f"one for all ({fixed.action})"
+    fixed, safest, first = choices.one_for_all or choices.best_fixed, choices.safest, choices.rows[:1]
     # Where outcomes or guess rates are limited, epsilons between those that were looked at may do.
     never = "none found" if choices.wish.scanned else "cannot"
-    none = "–" if math.isnan(extra) else "0"
-    return [
-        Alternative(
-            one_for_all, "0", percent(fixed.benefit_kept if choices.has_shares else math.nan),
-            events(extra, count, sign=True), "50", "50",
-            "chosen" if choices.one_for_all else "not enough",
-        ),
-        Alternative("any mechanism at all", *_any_mechanism(choices)),
-        *(
-            _alternative(row, count, row is choices.least, has_shares=choices.has_shares, never=never)
-            for row in choices.rows
-        ),
-        Alternative(
-            "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), none, "100",
+    for_all = [(fixed, "chosen" if choices.one_for_all else "not enough")]
+    if worse(choices) and safest.action != fixed.action:
+        for_all.append((safest, "not enough; fewest deaths"))
+    least = "no ε is enough" if choices.limit == math.inf else "none needs less"
+    if first and choices.attains(first[0]):
+        least += f", to {digits_of(first[0].epsilon)} digits"
+
+    def note(row: Choice) -> str:
+        missed = never if row.epsilon == math.inf else "more than allowed"
+        return "chosen" if row is choices.least else "" if row.allowed else missed
+
+    meets = choices.wish.demand(problem).margin(problem, best) >= 0
+    rows = [
+        *([*row_cells(choices, row, f"one for all ({row.action})"), said] for row, said in for_all),
+        ["any mechanism at all", limit_shown(choices), "", "", "", "", least if choices.limit_proven else "not proven"],
+        *([*row_cells(choices, row, row.policy), note(row)] for row in choices.rows),
+        [
+            "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), "0", "100",
             guess_rate(guess_rate_of(best, problem, math.inf)),
-            "no privacy" if meets(problem, best) >= 0 else "no privacy, and not enough",
-        ),
+            "no privacy" if meets else "no privacy, and not enough",
+        ],
     ]  # fmt: skip
+    return rows if counts_deaths(problem) else [[*row[:DEATHS], *row[DEATHS + 1 :]] for row in rows]
 
 
 def not_guaranteed(study: Study, choices: Choices) -> list[str]:
@@ -210,32 +201,6 @@ def _worst(problem: DecisionProblem, price: Price, count: int) -> str:
     if not counts_deaths(problem):
         return f"{text}."
     return f"{text}, {events(worst.extra_deaths, count, sign=True)} deaths per {count:,} of them."
-
-
-def _alternative(row: Choice, count: int, chosen: bool, *, has_shares: bool, never: str) -> Alternative:
-    missed = never if row.epsilon == math.inf else "more than allowed"
-    remark = "chosen" if chosen else "" if row.allowed else missed
-    return Alternative(
-        policy=row.policy,
-        epsilon=_least(row.epsilon),
-        benefit_kept=percent(row.benefit_kept if has_shares else math.nan),
-        extra_deaths=events(row.extra_deaths, count, sign=True),
-        right_guesses="–" if math.isnan(row.right_guesses) else of_100(row.right_guesses),
-        guess_rate=guess_rate(row.guess_rate),
-        remark=remark,
-    )
-
-
-def _any_mechanism(choices: Choices) -> tuple[str, str, str, str, str, str]:
-    """The cells of the limit: what is not proven is not said."""
-    if not choices.limit_proven:
-        return "–", "", "", "", "", "not proven"
-    least = "none" if choices.limit == math.inf else limit_shown(choices)
-    return least, "", "", "", "", "none can do it below"
-
-
-def _least(epsilon: float) -> str:
-    return "none" if epsilon == math.inf else rounded_up(epsilon)
 
 
 def _sentence(text: str) -> str:

@@ -67,9 +67,9 @@ def height(values: Mapping[str, Any], size: float) -> float:
     return size * float(sum(ems)) + BLANK * int(blanks)
 
 
-def _row(row: Any, width: float, lines: Callable[..., float]) -> float:
+def _row(row: list[str], width: float, lines: Callable[..., float]) -> float:
     """Of the table of alternatives: its first and its last column may be broken."""
-    return ROW + max(lines(row.policy, 0.2 * width, BOLD), lines(row.remark, 0.14 * width, BOLD))
+    return ROW + max(lines(row[0], 0.2 * width, BOLD), lines(row[-1], 0.14 * width, BOLD))
 
 
 def _letters(text: str) -> float:

@@ -16,6 +16,7 @@ from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policysim.question.words import DIGITS, enough
 from policysim.study.sweep import best_fixed_loss, by_lot_loss, evaluated_on, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
@@ -30,6 +31,8 @@ INFEASIBLE = -1.0
 KEPT = 1e-11
 # Where outcomes are limited, every epsilon from here to there, in such ratios, is looked at first.
 SCAN_FROM, SCAN_TO, SCANNED = 0.01, 200.0, 1.15
+# A decimal of so many digits, and any of fewer, is the only one of its length that is the same float.
+EXACT_DIGITS = 15
 
 
 class UnreachableError(ValueError):
@@ -190,6 +193,28 @@ def smallest_epsilon(
     """
     demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths, at_most=at_most)
     return demand_curve(problem, demand, make_policy(policy) if isinstance(policy, str) else policy).first_reaching(0.0)
+
+
+def fewest_digits(epsilon: float, holds: Callable[[float], bool]) -> float:
+    """An epsilon that was found, rounded up to the fewest digits, two or more, at which what is asked for holds.
+
+    Parameters
+    ----------
+    epsilon : float
+        The least that was found, to `TOLERANCE`, which is four digits: a little less may hold, too.
+    holds : callable
+        From an epsilon to whether everything that is asked for holds there.
+
+    Returns
+    -------
+    float
+        What `policysim.question.words.decimal` prints exactly; `epsilon` itself where no decimal near it holds.
+    """
+    for digits in range(DIGITS, EXACT_DIGITS + 1):
+        for decimal in sorted({enough(epsilon * (1 - TOLERANCE), digits), enough(epsilon, digits)}):
+            if holds(decimal):
+                return decimal
+    return epsilon
 
 
 def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Curve:

@@ -17,12 +17,10 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
 from policysim.decision.findings import Findings, PolicyRow
-from policysim.question.shown import events, percent, percent_down, percent_up, plain, rounded, rounded_down, rounded_up
+from policysim.question.shown import decimal, events, percent, percent_down, percent_up, plain, rounded, rounded_down
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, unused
 from policysim.study.slider import best_first
 
-# How exact the searches for an epsilon are, relative to it: closer ones are equal.
-SEARCHED = 1e-3
 BEST_FOUND = "the best mechanism found by linear programming"
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
 
@@ -315,20 +313,20 @@ def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     if not reaching:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
     else:
-        first, *more = [Markup("{} with {}").format(rounded_up(row.keeps_from), row.policy) for row in reaching]
+        first, *more = [Markup("{} with {}").format(decimal(row.keeps_from), row.policy) for row in reaching]
         sentence = Markup("Keeping {} takes ε = {}").format(keep, first)
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
         elif more:
             sentence += Markup(", {}, and up to {}").format(more[0], more[-1])
         for row in safe:
-            sentence += Markup("; {} {} ({})").format(rounded_up(row.keeps_from), findings.kept_safe, row.policy)
+            sentence += Markup("; {} {} ({})").format(decimal(row.keeps_from), findings.kept_safe, row.policy)
     # Of several that are as good at this epsilon, the one that is worth more from the least epsilon on.
     equal = [row for row in known if math.isclose(row.benefit_kept, known[0].benefit_kept, abs_tol=NEGLIGIBLE)]
     best = min(equal, key=lambda row: row.better_from)
     if best.benefit_kept < -NEGLIGIBLE and math.isfinite(best.better_from):
         sentence += Markup("; {} is worth more than one treatment for all from ε = {} on").format(
-            best.policy, rounded_up(best.better_from)
+            best.policy, decimal(best.better_from)
         )
     return sentence + "."
 
@@ -341,16 +339,8 @@ def named_epsilons(known: Sequence[PolicyRow]) -> list[float]:
 
 def _reaching(known: Sequence[PolicyRow]) -> tuple[list[PolicyRow], list[PolicyRow]]:
     """Those that keep most of the benefit at some epsilon, the least first; and apart, the one within bounds."""
-    reaching = _least_epsilon_first([row for row in known if math.isfinite(row.keeps_from)])
+    finite = [row for row in known if math.isfinite(row.keeps_from)]
+    # The optimum before what needs the same.
+    reaching = sorted(finite, key=lambda row: (row.keeps_from, row.policy != Optimal.name))
     safe = [row for row in reaching if row.policy == OptimalSafe.name and len(reaching) > 1]
     return [row for row in reaching if row not in safe], safe
-
-
-def _least_epsilon_first(rows: Sequence[PolicyRow]) -> list[PolicyRow]:
-    """By the epsilon that they take; the optimum before what the search cannot tell from it."""
-    ordered = sorted(rows, key=lambda row: row.keeps_from)
-    optimum = next((row for row in ordered if row.policy == Optimal.name), None)
-    if optimum is None:
-        return ordered
-    tied = [row for row in ordered if row is not optimum and row.keeps_from >= optimum.keeps_from * (1 - SEARCHED)]
-    return [*(row for row in ordered if row is not optimum and row not in tied), optimum, *tied]

@@ -58,9 +58,9 @@ def percent_down(share: float) -> Markup:
     return shown(share, words.percent_down(share))
 
 
-def rounded_up(value: float) -> Markup:
-    """Two significant digits, never below it."""
-    return shown(value, words.rounded_up(value))
+def decimal(value: float) -> Markup:
+    """A number that was rounded up, in all its digits."""
+    return shown(value, words.decimal(value))
 
 
 def rounded_down(value: float) -> Markup:
@@ -110,7 +110,7 @@ FILTERS = {
     "rounded": rounded,
     "percent_down": percent_down,
     "rounded_down": rounded_down,
-    "rounded_up": rounded_up,
+    "decimal": decimal,
     "sensitivity": sensitivity,
     "plain": plain,
     "guess_rate": guess_rate,

@@ -82,33 +82,72 @@ def percent_up(share: float) -> str:
     """A share that nothing exceeds, as a whole percentage, never below it."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    # The shortest decimal of the float: 0.45 is a little more than 45 %, by less than any value is known.
-    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_CEILING)}\u00a0%")
+    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_CEILING)}\u00a0%")
 
 
 def percent_1_up(share: float) -> str:
     """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    return _minus(f"{_cut(100 * Decimal(repr(steady(share))), 1)}\u00a0%")
+    return _minus(f"{_cut(100 * _shortest(steady(share)), 1)}\u00a0%")
 
 
 def percent_down(share: float) -> str:
     """A share that is reached, as a whole percentage, never above it."""
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
-    return _minus(f"{_cut(100 * Decimal(repr(float(share))), 0, ROUND_FLOOR)}\u00a0%")
+    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_FLOOR)}\u00a0%")
 
 
 def enough(value: float, digits: int) -> float:
     """The number that `rounded_up` shows."""
-    return value if not math.isfinite(value) or value == 0 else float(_cut(Decimal(value), _places(value, digits)))
+    return _in_digits(value, digits, ROUND_CEILING)
+
+
+def not_above(value: float, digits: int) -> float:
+    """The number that `rounded_down` shows."""
+    return _in_digits(value, digits, ROUND_FLOOR)
+
+
+def _in_digits(value: float, digits: int, side: str) -> float:
+    return float(Context(prec=digits, rounding=side).create_decimal(_shortest(value)))
+
+
+def decimal(value: float) -> str:
+    """A number that was rounded up, in all its digits and at least two: as a float, the text is exactly the number.
+
+    Examples
+    --------
+    >>> decimal(3.0), decimal(3.22), decimal(12000.0), decimal(7e-06), decimal(float("inf"))
+    ('3.0', '3.22', '12000', '7.0e-6', '∞')
+    """
+    if not math.isfinite(value) or value == 0:
+        return rounded(value)
+    number = _shortest(value)
+    places = digits_of(value) - 1
+    return f"{number:.{places}e}" if value < 1e-4 else f"{number:.{max(0, places - number.adjusted())}f}"
+
+
+def next_below(value: float) -> float:
+    """The next smaller number in as many digits as `decimal` shows of a number above 0.
+
+    Examples
+    --------
+    >>> next_below(3.3), next_below(3.22), next_below(10.0), next_below(180.0)
+    (3.2, 3.21, 9.9, 170.0)
+    """
+    return float(Context(prec=digits_of(value)).next_minus(_shortest(value)))
+
+
+def digits_of(value: float) -> int:
+    """The significant digits that `decimal` shows."""
+    return max(DIGITS, len(_shortest(value).normalize().as_tuple().digits))
 
 
 def _bound(value: float, digits: int, side: str) -> str:
     if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
         return rounded(value)
-    near = _cut(Decimal(value), _places(value, digits), side)
+    near = _cut(_shortest(value), digits - 1 - math.floor(math.log10(abs(value))), side)
     if near and abs(near) < Decimal("1e-4"):
         return _minus(f"{float(near):.{digits - 1}e}")
     # As in `rounded`: the carry into another digit.
@@ -116,9 +155,9 @@ def _bound(value: float, digits: int, side: str) -> str:
     return _minus(f"{near:,.{shown}f}")
 
 
-def _places(value: float, digits: int) -> int:
-    """The decimals that show a number, other than 0, with so many significant digits."""
-    return digits - 1 - math.floor(math.log10(abs(value)))
+def _shortest(value: float) -> Decimal:
+    """The shortest decimal that is this float: 0.45 is a little more than 45 %, by less than any value is known."""
+    return Decimal(repr(float(value)))
 
 
 def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
@@ -311,8 +350,8 @@ def guesses(loss: float) -> float:
 
 
 def of_100(share: float) -> str:
-    """How many of 100 guesses are right at most, to a tenth and never below it: 50, 73.2, 100."""
-    return _tenths(Decimal(100 * share))
+    """How many of 100 guesses are right at most, to a tenth and never below it but for rounding: 50, 73.2, 100."""
+    return f"{_cut(_shortest(steady(100 * share)), 1):f}".removesuffix(".0")
 
 
 def below_100(share: float) -> str:
@@ -327,10 +366,6 @@ def below_100(share: float) -> str:
     return next((f"{cut:f}" for cut in cuts if cut < 100), "100").removesuffix(".0")
 
 
-def _tenths(number: Decimal) -> str:
-    return f"{_cut(number, 1):f}".removesuffix(".0")
-
-
 def guess_rate(rate: float) -> str:
     """A guess rate as so many of 100, to a tenth: rounded up, but not for what rounding leaves; – for NaN.
 
@@ -339,7 +374,7 @@ def guess_rate(rate: float) -> str:
     >>> guess_rate(0.5 + 1e-16), guess_rate(0.654 + 1e-15), guess_rate(0.6541)
     ('50', '65.4', '65.5')
     """
-    return "–" if math.isnan(rate) else _tenths(Decimal(repr(steady(100 * rate))))
+    return "–" if math.isnan(rate) else of_100(rate)
 
 
 def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:

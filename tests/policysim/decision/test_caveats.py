@@ -18,6 +18,7 @@ from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import N_RECORDS, REDRAWS, _evaluated, _Sample, ranked, robustness, wrong_prior
+from policysim.question.words import next_below
 from policysim.study.other_priors import FACTORS
 from policysim.study.study_problem import expected_utilities
 from policysim.study.sweep import LEAST_SHARE, Gain
@@ -98,12 +99,12 @@ def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem
         for name in asked.policies:
             least = found[name]
             assert least > 0.01
-            below, above = (
-                ps.compare(adjacent, policies=[name], epsilons=[least * factor])["benefit_kept"][0]
-                for factor in (0.99, 1.01)
+            below, above, beyond = (
+                ps.compare(adjacent, policies=[name], epsilons=[epsilon])["benefit_kept"][0]
+                for epsilon in (next_below(least), least, 1.01 * least)
             )
-            assert below <= 1e-9
-            assert above > 1e-4
+            assert below <= 1e-9 < above < beyond
+            assert beyond > 1e-4
 
 
 def test_where_nothing_is_gained_nothing_beats_one_for_all():

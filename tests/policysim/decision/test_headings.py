@@ -351,12 +351,15 @@ def test_the_epsilons_that_keep_enough_stand_with_what_they_let_guess(made):
 
 
 def test_below_the_epsilon_that_is_said_the_optimum_is_worth_one_for_all(made):
-    said = re.search(r"Below ε = (\S+) optimal is worth no more than giving everybody", readable(made.page))
+    said = re.search(
+        r"Up to ε = (\S+) optimal is worth no more than giving everybody .*?; from ε = (\S+) on", readable(made.page)
+    )
     everyone = made.table[made.table["group"] == "all"]
     if "optimal" not in private(made):
         assert not said
     elif said:
-        rows = everyone[everyone["epsilon"] < float(said[1])].set_index(["policy", "epsilon"])["value"]
+        assert float(said[1]) == words.next_below(float(said[2]))
+        rows = everyone[everyone["epsilon"] <= float(said[1])].set_index(["policy", "epsilon"])["value"]
         assert rows["optimal"].to_numpy() == pytest.approx(rows["best-fixed"].to_numpy(), rel=1e-9)
 
 

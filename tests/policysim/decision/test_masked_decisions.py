@@ -22,6 +22,7 @@ from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table
 from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
 from policysim.decision.search import expected_loss
+from policysim.question.words import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import patient_losses, witness_rows
 from policysim.study.study_problem import build_problem
@@ -146,12 +147,12 @@ def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep)
     gain = Gain.of(problem)
     for row in choices.rows:
         values = [
-            problem.value(make_policy(row.policy, epsilon=row.epsilon * factor).probabilities(problem))
-            for factor in (0.999, 1.0)
+            problem.value(make_policy(row.policy, epsilon=epsilon).probabilities(problem))
+            for epsilon in (next_below(row.epsilon), row.epsilon)
         ]
         assert gain.kept(values[0]) < keep <= gain.kept(values[1]) + 1e-9
     assert choices.limit_proven
-    assert choices.limit == pytest.approx(min(row.epsilon for row in choices.rows), rel=1e-3)
+    assert choices.attains(choices.rows[0])
     with_guesses = choose(problem, Wish(keep=0.99, max_guess=0.51), ["optimal"])
     assert with_guesses.verdict is Verdict.CANNOT
     assert with_guesses.certificate is not None
