@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from envs.records import RecordSpace
+from policies.adjacency import AnyRecord, OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray, probability_table
 from policies.catalogue import make_policy
 from policies.distinct import distinct_rows
@@ -20,34 +22,55 @@ from policysim.study.sweep import evaluated_on
 
 # Smaller changes of a belief are not said; a change of this size shows in so many digits.
 LEAST_CHANGE, DIGITS = 1e-6, range(2, 7)
+# So many flags that a class lacks are named one by one.
+MOST_LACKED = 3
+# What the observer knows whose beliefs are said, by adjacency.
+OBSERVERS = {
+    AnyRecord.name: "if only the prior is known",
+    Sensitive.name: "if the prior and all that is public of the patient are known",
+    OneFeature.name: "if only the prior is known (ε bounds what an observer learns who knows every other feature)",
+}
+
+SENTENCE = (
+    "Under {policy}, seeing {seen}, an observer's probability of “{level}”{patients} {moves} from {before} to {after} "
+    "of 100, {observer}: the largest change in any hidden feature."
+)
 
 
 def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) -> pd.DataFrame:
-    """What an observer who sees the treatment believes about one feature: Bayes' rule under the prior.
+    """What an observer who sees the treatment believes about one hidden feature: Bayes' rule under the prior.
 
-    P(feature = level | action) = sum of prior(x) p(action|x) over the records x with that level, divided by the same
-    sum over all records. The observer knows the prior and the policy, and nothing else about the patient. Where all
-    records are neighbours, an epsilon-private policy multiplies no odds by more than e^epsilon.
+    The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
+    hidden among each other. P(feature = level | action, class) = sum of prior(x) p(action|x) over the records x of the
+    class with that level, divided by the same sum over all its records. Under any-record and one-feature nothing is
+    public, and there is one class.
+
+    No odds change by more than a factor e^loss, where loss is the largest log(p(a|x) / p(a|x')) over any two records
+    of the class. Under any-record and sensitive that is the exact privacy loss of the policy there, at most epsilon;
+    under one-feature it may be epsilon times the number of features, because these beliefs are those of somebody who
+    knows no feature. There epsilon bounds what somebody learns who knows every other feature.
 
     Parameters
     ----------
     problem : DecisionProblem
-        The prior, and records that have features (`problem.records.groups`).
+        The prior, who must look alike, and records that have features (`problem.records.groups`).
     probabilities : array, (n_records, n_actions)
         p(a|x); rows sum to 1 within 1e-9.
     feature : str
-        One of `problem.records.names`.
+        One of `problem.records.names` that is not public.
 
     Returns
     -------
     DataFrame
         `level`, `action`, `before` (the share of the level) and `after` (its share among those who are given the
-        action; NaN for an action that is never given): a row for each level and action.
+        action; NaN for an action that is never given): a row for each level and action. Where features are public, the
+        first column is `class`, the public levels in words, and all shares are of its patients: these rows for each
+        class that the prior holds possible.
 
     Raises
     ------
     ValueError
-        For an unknown feature, or something else than a table of probabilities for the problem.
+        For an unknown or a public feature, or something else than a table of probabilities for the problem.
 
     References
     ----------
@@ -70,28 +93,74 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
     table = probability_table(probabilities, "probabilities")
     if table.shape != problem.utilities.shape:
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
-    levels, before, after = _learnt(problem, [problem.prior * column for column in table.T], feature)
-    rows = [
-        (level, action, before[place], after[place, given])
-        for place, level in enumerate(levels)
-        for given, action in enumerate(problem.actions)
-    ]
-    return pd.DataFrame(rows, columns=["level", "action", "before", "after"])
+    observer = Observer(problem)
+    levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
+    n_classes, n_rows = len(before), len(levels) * problem.n_actions
+    columns = {
+        "level": np.tile(np.repeat(np.array(levels, dtype=object), problem.n_actions), n_classes),
+        "action": np.tile(np.array(problem.actions, dtype=object), before.size),
+        "before": np.repeat(before.ravel(), problem.n_actions),
+        "after": after.ravel(),
+    }
+    if observer.public:
+        names = [
+            np.array([level_name(name, level) for level in levels], dtype=object)[codes]
+            for name, (codes, levels) in observer.public.items()
+        ]
+        classes = np.array([", ".join(each) for each in zip(*names, strict=True)], dtype=object)
+        columns = {"class": np.repeat(classes, n_rows), **columns}
+    return pd.DataFrame(columns)
 
 
-def _learnt(
-    problem: DecisionProblem, given: Sequence[FloatArray], feature: str
-) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
-    """The levels of a feature, their shares, (n_levels,), and those after each action, (n_levels, n_actions).
+class Observer:
+    """Somebody who knows the prior, the policy, and all that is public of each patient.
 
-    `given` has prior(x) p(a|x), (n_records,), for each action.
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its adjacency says what is public.
+
+    Attributes
+    ----------
+    shares : array, (n_classes,)
+        The probability of each class of `public_classes` that the prior holds possible.
+    public : mapping of str to (array of int, tuple of str)
+        The features that are the same throughout each class: the level of each class, (n_classes,), and the labels.
     """
-    codes, levels = problem.records.groups(feature)
-    joint = np.stack([np.bincount(codes, each, len(levels)) for each in given], axis=1)
-    shares = joint.sum(axis=1)
-    of_actions = joint.sum(axis=0)
-    after = np.divide(joint, of_actions, out=np.full_like(joint, np.nan), where=of_actions > 0)
-    return levels, shares / shares.sum(), after
+
+    def __init__(self, problem: DecisionProblem) -> None:
+        self._records = problem.records
+        self._classes = public_classes(problem.adjacency, problem.n_records)
+        shares = np.bincount(self._classes, problem.prior)
+        self._n_classes, self._possible = len(shares), np.flatnonzero(shares)
+        self.shares: FloatArray = shares[self._possible]
+        first = np.unique(self._classes, return_index=True)[1]
+        groups = {name: self._records.groups(name) for name in self._records.names if len(first) > 1}
+        self.public = {
+            name: (codes[first[self._possible]], labels)
+            for name, (codes, labels) in groups.items()
+            if np.array_equal(codes[first][self._classes], codes)
+        }
+
+    def learns(
+        self, given: Sequence[FloatArray], feature: str, rarest: float = 0.0
+    ) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """The levels of a hidden feature, their shares, (n_classes, n_levels), and those after (..., n_actions) each.
+
+        `given` has prior(x) p(a|x), (n_records,), for each action. NaN after an action that at most the share `rarest`
+        of a class get.
+        """
+        if feature in self.public:
+            raise ValueError(f"feature {feature!r} is public: whoever sees a treatment knows it before.")
+        codes, levels = self._records.groups(feature)
+        cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
+        sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
+        joint = np.stack(sums, axis=2)[self._possible]
+        before, actions = joint.sum(axis=2), joint.sum(axis=1, keepdims=True)
+        patients = before.sum(axis=1)
+        told = actions > rarest * patients[:, None, None]
+        after = np.divide(joint, actions, out=np.full_like(joint, np.nan), where=told)
+        return levels, before / patients[:, None], after
 
 
 @dataclass(frozen=True)
@@ -106,6 +175,10 @@ class BeliefRange:
         The belief before, and after the treatments that make it least and most.
     least_after, most_after : str
         These treatments.
+    among : str
+        The patients, by what is public of them, whose belief moves most; empty where nothing is public.
+    share : float
+        Their share of all patients.
     """
 
     feature: str
@@ -116,6 +189,8 @@ class BeliefRange:
     least_after: str
     most: float
     most_after: str
+    among: str = ""
+    share: float = 1.0
 
     @property
     def change(self) -> float:
@@ -125,10 +200,21 @@ class BeliefRange:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What the treatments tell about everything that is hidden, chosen by one policy: a range for each level."""
+    """What the treatments tell about everything that is hidden, chosen by one policy: a range for each level.
+
+    Attributes
+    ----------
+    policy : str
+        By which treatments are chosen.
+    ranges : tuple of BeliefRange
+        Of each level, that of the class of patients in which it is widest.
+    adjacency : str
+        Which says what the observer knows: a key of `OBSERVERS`.
+    """
 
     policy: str
     ranges: tuple[BeliefRange, ...]
+    adjacency: str = AnyRecord.name
 
     @property
     def strongest(self) -> BeliefRange:
@@ -152,8 +238,10 @@ class Beliefs:
         ]
 
     def table(self) -> pd.DataFrame:
-        """A row for each level."""
+        """A row for each level; with its class of patients where features are public."""
         columns = ["feature", "level", "before", "least", "least_after", "most", "most_after"]
+        if any(each.among for each in self.ranges):
+            columns = [*columns, "among", "share"]
         rows = [(self.policy, *(getattr(each, column) for column in columns)) for each in self.ranges]
         return pd.DataFrame(rows, columns=["policy", *columns])
 
@@ -161,38 +249,48 @@ class Beliefs:
 def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) -> Beliefs:
     """What the treatments tell about each hidden feature, chosen by a policy at the study's epsilon.
 
-    Treatments that are given to fewer than `NEGLIGIBLE` of the patients are left out.
+    Each level is told of the class of patients, by what is public of them, in which the belief moves most. Treatments
+    that are given to fewer than `NEGLIGIBLE` of them are left out.
     """
     template = make_policy(policy, epsilon=study.epsilon)
     on = evaluated_on(template, problem)
     found = None if on is problem else distinct_rows(problem)
     columns = template.probabilities(on).T
-    given = {
-        action: problem.prior * (column if found is None else column[found.row])
-        for action, column in zip(problem.actions, columns, strict=True)
-        if on.prior @ column > NEGLIGIBLE
-    }
-    ranges = []
+    given = [problem.prior * (column if found is None else column[found.row]) for column in columns]
+    observer = Observer(problem)
+    public, ranges = observer.public, []
     for name in study.sensitive or study.space.names:
-        feature = study.space.feature(name)
-        levels, before, after = _learnt(problem, list(given.values()), name)
+        levels, before, after = observer.learns(given, name, NEGLIGIBLE)
         # Beliefs that differ by rounding are equal: which of them is least must not depend on the machine.
-        least, most = np.round(after, EQUAL).argmin(axis=1), np.round(after, EQUAL).argmax(axis=1)
-        actions = list(given)
-        ranges += [
-            BeliefRange(
-                feature=name,
-                level=level,
-                words=feature.in_words(level) if feature.words else level_name(name, level),
-                before=float(before[place]),
-                least=float(after[place, least[place]]),
-                least_after=actions[least[place]],
-                most=float(after[place, most[place]]),
-                most_after=actions[most[place]],
+        change = np.round(np.nanmax(np.abs(after - before[:, :, None]), axis=2), EQUAL)
+        # Of the classes in which a belief moves farthest, the commonest.
+        farthest = np.where(change == change.max(axis=0), np.round(observer.shares, EQUAL)[:, None], -1.0)
+        for place, (level, worst) in enumerate(zip(levels, farthest.argmax(axis=0), strict=True)):
+            chances = after[worst, place]
+            least, most = np.nanargmin(np.round(chances, EQUAL)), np.nanargmax(np.round(chances, EQUAL))
+            ranges.append(
+                BeliefRange(
+                    feature=name,
+                    level=level,
+                    words=study.space.feature(name).in_words(level),
+                    before=float(before[worst, place]),
+                    least=float(chances[least]),
+                    least_after=problem.actions[least],
+                    most=float(chances[most]),
+                    most_after=problem.actions[most],
+                    among=among(study.space, {key: labels[codes[worst]] for key, (codes, labels) in public.items()}),
+                    share=float(observer.shares[worst]),
+                )
             )
-            for place, level in enumerate(levels)
-        ]
-    return Beliefs(policy, tuple(ranges))
+    return Beliefs(policy, tuple(ranges), problem.adjacency.name)
+
+
+def among(space: RecordSpace, levels: Mapping[str, str]) -> str:
+    """Public levels in words; many flags that are absent are counted, not named."""
+    absent = [name for name, level in levels.items() if space.feature(name).flag and level == "0"]
+    counted = absent if len(absent) > MOST_LACKED else []
+    named = [space.feature(name).in_words(level) for name, level in levels.items() if name not in counted]
+    return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
 
 
 @dataclass(frozen=True)
@@ -209,6 +307,8 @@ class Learnt:
         Its share of all patients, and of those who are given the treatment.
     texts : tuple of str
         Both, of 100, with as many digits as tell them apart.
+    among : str
+        Of which patients, by what is public of them; empty where nothing is.
     """
 
     seen: str
@@ -216,6 +316,7 @@ class Learnt:
     before: float
     after: float
     texts: tuple[str, str]
+    among: str
 
 
 def learnt(found: Beliefs) -> Learnt | None:
@@ -227,7 +328,7 @@ def learnt(found: Beliefs) -> Learnt | None:
     seen, after = (most.most_after, most.most) if rises else (most.least_after, most.least)
     texts = [(rounded(100 * most.before, digits=digits), rounded(100 * after, digits=digits)) for digits in DIGITS]
     pair = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
-    return Learnt(seen, most.words, most.before, after, pair)
+    return Learnt(seen, most.words, most.before, after, pair, most.among)
 
 
 def belief_sentence(found: Beliefs | None) -> str:
@@ -240,9 +341,13 @@ def belief_sentence(found: Beliefs | None) -> str:
             f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
             "much as one in a million."
         )
-    moves = "rises" if most.after > most.before else "falls"
-    return (
-        f"Under {found.policy}, seeing {most.seen}, an observer's probability of “{most.words}” {moves} from "
-        f"{most.texts[0]} to {most.texts[1]} of 100, if only the prior is known: the largest change in any hidden "
-        "feature."
+    return SENTENCE.format(
+        patients=f" among “{most.among}” patients" if most.among else "",
+        policy=found.policy,
+        seen=most.seen,
+        level=most.words,
+        moves="rises" if most.after > most.before else "falls",
+        before=most.texts[0],
+        after=most.texts[1],
+        observer=OBSERVERS[found.adjacency],
     )

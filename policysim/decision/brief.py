@@ -182,8 +182,9 @@ def _learns(found: Beliefs | None) -> list[Point]:
     before, after = (
         shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
     )
+    public = f"“{most.among}” " if most.among else ""
     said = Markup(
-        "Of 100 patients to whom {} gives {}, {} are “{}”; of 100 patients overall, {}. Of what is hidden, this is "
+        "Of 100 {}patients to whom {} gives {}, {} are “{}”; of 100 {}patients overall, {}. Of what is hidden, this is "
         "given away most."
-    ).format(found.policy, most.seen, after, most.words, before)
+    ).format(public, found.policy, most.seen, after, most.words, public, before)
     return [Point("What an observer learns", said)]

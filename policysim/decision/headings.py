@@ -27,6 +27,8 @@ from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE, in_a_row, of_thou
 from policysim.study.slider import Slider
 
 NONE = Markup("")
+# Of what an observer knows whose belief is said.
+GIVEN_PUBLIC = ", given what is public,"
 # Less of the benefit would be 0.0 % in print.
 LEAST_TENTH = 0.001
 
@@ -177,8 +179,8 @@ def _observer(findings: Findings) -> Markup:
     if findings.beliefs is None or most is None:
         return NONE
     before, after = (shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True))
-    return Markup("At ε = {}, {} moves an observer’s probability of “{}” from {} to {} of 100").format(
-        plain(findings.epsilon), findings.beliefs.policy, most.words, before, after
+    return Markup("At ε = {}, {} moves an observer’s probability of “{}”{} from {} to {} of 100").format(
+        plain(findings.epsilon), findings.beliefs.policy, most.words, GIVEN_PUBLIC if most.among else "", before, after
     )
 
 
