@@ -11,6 +11,7 @@ from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import (
     LEAST_EVENTS,
     MOST_COUNTED,
+    NO_MECHANISM,
     enough,
     events,
     guess_rate,
@@ -21,7 +22,7 @@ from policysim.question.words import (
     rounded_down,
     rounded_up,
 )
-from policysim.study.basis import basis, hidden
+from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import LoggedStudy, Study
 
 HEADINGS = (
@@ -61,6 +62,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         study.title,
         basis(study).disclaimer,
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices.wish)}."),
+        OUTSIDE_LINE,
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
@@ -127,10 +129,8 @@ def _cannot(choices: Choices) -> str:
         for digits in range(3, SHOWN):
             least, most = rounded_down(choices.limit, digits), rounded_up(allowed, digits)
             if enough(allowed, digits) < float(least.replace(",", "")):
-                return (
-                    f"No mechanism can: that takes ε = {least} at least, whatever the mechanism, and {most} is allowed."
-                )
-    return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
+                return f"{NO_MECHANISM.capitalize()} can: that takes ε = {least} at least, and {most} is allowed."
+    return f"{NO_MECHANISM.capitalize()} can: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
 
 
 def without_privacy(wish: Wish) -> str:
@@ -176,7 +176,7 @@ def _none_below(choices: Choices) -> str:
         return ""
     if not choices.limit_proven:
         return " What any other mechanism needs is not proven."
-    return f" No mechanism can do this below ε = {rounded_down(choices.limit)}."
+    return f" {NO_MECHANISM.capitalize()} can do this below ε = {rounded_down(choices.limit)}."
 
 
 def worse(choices: Choices) -> str:
@@ -236,7 +236,7 @@ def _table(study: Study, choices: Choices) -> list[str]:
     count = choices.count
     rows = [
         *([cell.format(count=count) for cell in row] for row in HEADINGS),
-        ["any mechanism at all", limit_shown(choices), "", "", "", ""],
+        ["any private choice", limit_shown(choices), "", "", "", ""],
         *(_row(row, count, choices.has_shares) for row in rows_shown),
     ]
     shown = [place for place in range(len(COLUMNS)) if place != DEATHS or not isinstance(study, LoggedStudy)]

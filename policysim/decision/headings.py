@@ -258,6 +258,6 @@ def _limit(most_kept: float, findings: Findings) -> Markup:
     """What no mechanism exceeds, where that is proven and less than all."""
     if math.isnan(most_kept) or not findings.gain.has_shares or most_kept > 0.99:
         return NONE
-    return Markup("At ε = {}, no mechanism keeps more than {} of the benefit").format(
+    return Markup("At ε = {}, no mechanism that gives what it publishes keeps more than {} of the benefit").format(
         plain(findings.epsilon), percent_1_up(most_kept)
     )

@@ -24,6 +24,7 @@ from policysim.decision.search import TOLERANCE
 from policysim.question.words import (
     ALL,
     NEGLIGIBLE,
+    NO_MECHANISM,
     enough,
     events,
     percent,
@@ -116,7 +117,7 @@ def _nothing(choices: Choices) -> str:
     compared = ", ".join(row.policy for row in choices.rows)
     found = "was found to" if choices.wish.scanned else "can"
     none_can = choices.verdict is Verdict.CANNOT
-    who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
+    who = f"{NO_MECHANISM} can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
     return f"We asked for a private choice of treatments ({asked(choices.wish)}); {who}."
 
 
@@ -171,7 +172,8 @@ def _limit(choices: Choices) -> list[str]:
         reach = rounded_down(choices.certificate["epsilon"], 3)
         proof = f" (certificate.json holds a dual solution that proves it for every ε up to {reach})"
     known = citing(
-        f"No mechanism can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming", Optimal.works
+        f"{NO_MECHANISM.capitalize()} can do this below ε = {rounded_down(choices.limit, 3)}, by linear programming",
+        Optimal.works,
     )
     return [f"{known}{proof}."]
 

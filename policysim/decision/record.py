@@ -27,7 +27,7 @@ from policysim.question.words import (
     rounded,
     rounded_up,
 )
-from policysim.study.basis import basis, hidden
+from policysim.study.basis import OUTSIDE, basis, hidden
 from policysim.study.checks import guess_rate_of
 from policysim.study.declared import Study
 
@@ -153,7 +153,7 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative
             events(extra, count, sign=True), "50", "50",
             "chosen" if choices.one_for_all else "not enough",
         ),
-        Alternative("any mechanism at all", *_any_mechanism(choices)),
+        Alternative("any private choice", *_any_mechanism(choices)),
         *(
             _alternative(row, count, row is choices.least, has_shares=choices.has_shares, never=never)
             for row in choices.rows
@@ -168,14 +168,11 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> list[Alternative
 
 def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     """What nobody may take from this page."""
-    once = (
-        "ε holds for the published treatment of one patient, once: further treatments, or related patients, add to it."
-    )
     least = choices.least
     trusts = least is not None and CATALOGUE[least.policy].uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
     release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
-    return [once, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
+    return [*OUTSIDE, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
 
 
 def _price(study: Study, problem: DecisionProblem, price: Price, count: int) -> str:
