@@ -166,12 +166,10 @@ def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Mark
     """After what is kept: what is proven that none keeps more than; empty where nothing is, or no more than all."""
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
-        return Markup(" (proven: no mechanism that gives what it publishes keeps more)")
+        return Markup(" (proven: no private choice keeps more)")
     if not most < 1 or words.percent_1_up(most) == words.percent_1_up(1.0):
         return Markup("")
-    return Markup(" (proven: no mechanism that gives what it publishes keeps more than {})").format(
-        shown.percent_1_up(most)
-    )
+    return Markup(" (proven: no private choice keeps more than {})").format(shown.percent_1_up(most))
 
 
 def _learns(found: Beliefs | None) -> list[Point]:
