@@ -207,10 +207,11 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
             "beyond what is allowed."
         )
     lines = wrap(
-        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
-        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient by that "
-        f"measure, and at most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by "
-        "the order of the treatments that suits the patients best:"
+        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism that gives what it "
+        f"publishes loses at least {rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment "
+        "for each patient by that measure, and at most "
+        f"{rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
+        "treatments that suits the patients best:"
     )
     for group in certificate["groups"][:GROUPS_NAMED]:
         share = group["lambda"] / loss
