@@ -131,9 +131,9 @@ class Observer:
     def __init__(self, problem: DecisionProblem) -> None:
         self._records = problem.records
         self._classes = public_classes(problem.adjacency, problem.n_records)
-        shares = np.bincount(self._classes, problem.prior)
+        shares = np.bincount(self._classes, problem.prior).astype(np.float64, copy=False)
         self._n_classes, self._possible = len(shares), np.flatnonzero(shares)
-        self.shares: FloatArray = shares[self._possible]
+        self.shares = shares[self._possible]
         first = np.unique(self._classes, return_index=True)[1]
         groups = {name: self._records.groups(name) for name in self._records.names if len(first) > 1}
         self.public = {
@@ -267,7 +267,8 @@ def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) 
         farthest = np.where(change == change.max(axis=0), np.round(observer.shares, EQUAL)[:, None], -1.0)
         for place, (level, worst) in enumerate(zip(levels, farthest.argmax(axis=0), strict=True)):
             chances = after[worst, place]
-            least, most = np.nanargmin(np.round(chances, EQUAL)), np.nanargmax(np.round(chances, EQUAL))
+            near = np.round(chances, EQUAL)
+            least, most = int(np.nanargmin(near)), int(np.nanargmax(near))
             ranges.append(
                 BeliefRange(
                     feature=name,
