@@ -186,5 +186,5 @@ def _learns(found: Beliefs | None) -> list[Point]:
     said = Markup(
         "Of 100 {}patients to whom {} gives {}, {} are “{}”; of 100 {}patients overall, {}. Of what is hidden, this is "
         "given away most."
-    ).format(public, found.policy, most.seen, after, most.words, public, before)
+    ).format(public, found.policy, most.seen, after, most.words, "such " if public else "", before)
     return [Point("What an observer learns", said)]

@@ -298,7 +298,7 @@ def test_what_an_observer_learns_is_the_largest_change_of_the_table(made):
     among = f"“{row['among']}” " if "among" in row else ""
     policy, seen, after, _, before = re.search(
         rf"Of 100 {re.escape(among)}patients to whom (.*) gives (.*), ([\d.]+) are “(.*)”; "
-        rf"of 100 {re.escape(among)}patients overall, ([\d.]+)\. Of what",
+        rf"of 100 {'such ' if among else ''}patients overall, ([\d.]+)\. Of what",
         said,
     ).groups()
     assert policy == row["policy"]
