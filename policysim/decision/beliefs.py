@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,21 +95,11 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
     observer = Observer(problem)
     levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
-    n_classes, n_rows = len(before), len(levels) * problem.n_actions
-    columns = {
-        "level": np.tile(np.repeat(np.array(levels, dtype=object), problem.n_actions), n_classes),
-        "action": np.tile(np.array(problem.actions, dtype=object), before.size),
-        "before": np.repeat(before.ravel(), problem.n_actions),
-        "after": after.ravel(),
-    }
-    if observer.public:
-        names = [
-            np.array([level_name(name, level) for level in levels], dtype=object)[codes]
-            for name, (codes, levels) in observer.public.items()
-        ]
-        classes = np.array([", ".join(each) for each in zip(*names, strict=True)], dtype=object)
-        columns = {"class": np.repeat(classes, n_rows), **columns}
-    return pd.DataFrame(columns)
+    classes = observer.words(level_name)
+    index = pd.MultiIndex.from_product([classes, levels, problem.actions], names=["class", "level", "action"])
+    shares = {"before": np.repeat(before.ravel(), problem.n_actions), "after": after.ravel()}
+    rows = pd.DataFrame(shares, index).reset_index()
+    return rows if observer.public else rows.drop(columns="class")
 
 
 class Observer:
@@ -162,6 +152,14 @@ class Observer:
         after = np.divide(joint, actions, out=np.full_like(joint, np.nan), where=told)
         return levels, before / patients[:, None], after
 
+    def words(self, in_words: Callable[[str, str], str]) -> list[str]:
+        """The public levels of each class; empty texts where nothing is public."""
+        parts = [
+            np.array([in_words(name, level) for level in levels], dtype=object)[codes]
+            for name, (codes, levels) in self.public.items()
+        ]
+        return [", ".join(each) for each in zip(*parts, strict=True)] or [""] * len(self.shares)
+
 
 @dataclass(frozen=True)
 class BeliefRange:
@@ -197,6 +195,19 @@ class BeliefRange:
         """The larger of the two changes; 0 for what rounding leaves of none."""
         return round(max(self.before - self.least, self.most - self.before), EQUAL)
 
+    @property
+    def farthest(self) -> tuple[str, float]:
+        """The treatment that moves the belief most, and the belief after it."""
+        rises = round(self.most - self.before, EQUAL) >= self.change
+        return (self.most_after, self.most) if rises else (self.least_after, self.least)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The belief before and after that treatment, of 100, with as many digits as tell them apart."""
+        ends = self.before, self.farthest[1]
+        pairs = [(rounded(100 * ends[0], digits=digits), rounded(100 * ends[1], digits=digits)) for digits in DIGITS]
+        return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
+
 
 @dataclass(frozen=True)
 class Beliefs:
@@ -220,6 +231,11 @@ class Beliefs:
     def strongest(self) -> BeliefRange:
         """The level in which the belief moves most; of several, the one that is rarest before."""
         return min(self.ranges, key=lambda each: (-each.change, round(each.before, EQUAL)))
+
+    @property
+    def told(self) -> BeliefRange | None:
+        """The same; None where no treatment says anything."""
+        return self.strongest if self.strongest.change >= LEAST_CHANGE else None
 
     @property
     def moved(self) -> list[BeliefRange]:
@@ -294,49 +310,11 @@ def among(space: RecordSpace, levels: Mapping[str, str]) -> str:
     return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """What the treatment that says most says about one level of a feature: of 100 patients, as text.
-
-    Attributes
-    ----------
-    seen : str
-        The treatment.
-    words : str
-        The level in words.
-    before, after : float
-        Its share of all patients, and of those who are given the treatment.
-    texts : tuple of str
-        Both, of 100, with as many digits as tell them apart.
-    among : str
-        Of which patients, by what is public of them; empty where nothing is.
-    """
-
-    seen: str
-    words: str
-    before: float
-    after: float
-    texts: tuple[str, str]
-    among: str
-
-
-def learnt(found: Beliefs) -> Learnt | None:
-    """What the treatment that says most says to an observer; None where none says anything."""
-    most = found.strongest
-    if most.change < LEAST_CHANGE:
-        return None
-    rises = round(most.most - most.before, EQUAL) >= most.change
-    seen, after = (most.most_after, most.most) if rises else (most.least_after, most.least)
-    texts = [(rounded(100 * most.before, digits=digits), rounded(100 * after, digits=digits)) for digits in DIGITS]
-    pair = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
-    return Learnt(seen, most.words, most.before, after, pair, most.among)
-
-
 def belief_sentence(found: Beliefs | None) -> str:
     """What the treatment that says most says to an observer; empty where no policy was looked at."""
     if found is None:
         return ""
-    most = learnt(found)
+    most = found.told
     if most is None:
         return (
             f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
@@ -345,9 +323,9 @@ def belief_sentence(found: Beliefs | None) -> str:
     return SENTENCE.format(
         patients=f" among “{most.among}” patients" if most.among else "",
         policy=found.policy,
-        seen=most.seen,
+        seen=most.farthest[0],
         level=most.words,
-        moves="rises" if most.after > most.before else "falls",
+        moves="rises" if most.farthest[1] > most.before else "falls",
         before=most.texts[0],
         after=most.texts[1],
         observer=OBSERVERS[found.adjacency],

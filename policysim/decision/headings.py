@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from envs.scenario import DEATH
 from policies.reference import BestFixed, Greedy
-from policysim.decision.beliefs import learnt
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
@@ -175,10 +174,10 @@ def _change(name: str, *, better: bool) -> str:
 
 def _observer(findings: Findings) -> Markup:
     """The largest change of a belief."""
-    most = None if findings.beliefs is None else learnt(findings.beliefs)
+    most = None if findings.beliefs is None else findings.beliefs.told
     if findings.beliefs is None or most is None:
         return NONE
-    before, after = (shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True))
+    before, after = map(shown, (most.before, most.farthest[1]), most.texts)
     return Markup("At ε = {}, {} moves an observer’s probability of “{}”{} from {} to {} of 100").format(
         plain(findings.epsilon), findings.beliefs.policy, most.words, GIVEN_PUBLIC if most.among else "", before, after
     )
