@@ -64,8 +64,8 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
     DataFrame
         `level`, `action`, `before` (the share of the level) and `after` (its share among those who are given the
         action; NaN for an action that is never given): a row for each level and action. Where features are public, the
-        first column is `class`, the public levels in words, and all shares are of its patients: these rows for each
-        class that the prior holds possible.
+        first column is `class`, a category: the public levels in words. All shares are then of its patients, and there
+        are such rows for each class that the prior holds possible.
 
     Raises
     ------
@@ -95,11 +95,16 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
     observer = Observer(problem)
     levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
-    classes = observer.words(level_name)
-    index = pd.MultiIndex.from_product([classes, levels, problem.actions], names=["class", "level", "action"])
-    shares = {"before": np.repeat(before.ravel(), problem.n_actions), "after": after.ravel()}
-    rows = pd.DataFrame(shares, index).reset_index()
-    return rows if observer.public else rows.drop(columns="class")
+    codes, classes = pd.factorize(np.array(observer.words(level_name), dtype=object))
+    columns = {
+        # Each text once: there may be hundreds of thousands of classes.
+        "class": pd.Categorical.from_codes(np.repeat(codes, len(levels) * problem.n_actions), classes.tolist()),
+        "level": np.tile(np.repeat(np.array(levels, dtype=object), problem.n_actions), len(before)),
+        "action": np.tile(np.array(problem.actions, dtype=object), before.size),
+        "before": np.repeat(before.ravel(), problem.n_actions),
+        "after": after.ravel(),
+    }
+    return pd.DataFrame({name: column for name, column in columns.items() if observer.public or name != "class"})
 
 
 class Observer:
