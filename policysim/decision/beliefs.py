@@ -95,10 +95,10 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
     observer = Observer(problem)
     levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
-    codes, classes = pd.factorize(np.array(observer.words(level_name), dtype=object))
+    # Each text once: there may be hundreds of thousands of classes.
+    classes = pd.Series(observer.words(level_name), dtype="category")
     columns = {
-        # Each text once: there may be hundreds of thousands of classes.
-        "class": pd.Categorical.from_codes(np.repeat(codes, len(levels) * problem.n_actions), classes.tolist()),
+        "class": classes.repeat(len(levels) * problem.n_actions).array,
         "level": np.tile(np.repeat(np.array(levels, dtype=object), problem.n_actions), len(before)),
         "action": np.tile(np.array(problem.actions, dtype=object), before.size),
         "before": np.repeat(before.ravel(), problem.n_actions),
