@@ -68,17 +68,17 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
         attained between. Where no level of a feature "age" has 60 or 25 years, the last and the first that occur stand
         for them.
     """
-    found = problem.sensitivity.witness
+    pair = problem.sensitivity.witness
     named = [
         *_by_features(problem, space, illness),
         ("the most common patient", int(problem.prior.argmax())),
-        ("the pair that sets the sensitivity: first", found.record),
-        ("the pair that sets the sensitivity: second", found.neighbour),
+        ("the pair that sets the sensitivity: first", pair.record),
+        ("the pair that sets the sensitivity: second", pair.neighbour),
     ]
-    labels: dict[int, str] = {}
+    labels: dict[int, list[str]] = {}
     for label, record in ((label, record) for label, record in named if problem.prior[record] > 0):
-        labels[record] = f"{labels[record]}; {label}" if record in labels else label
-    return [ExamplePatient(label, record) for record, label in labels.items()]
+        labels.setdefault(record, []).append(label)
+    return [ExamplePatient("; ".join(dict.fromkeys(found)), record) for record, found in labels.items()]
 
 
 class ExampleRows:

@@ -149,6 +149,24 @@ def test_no_patient_is_shown_who_cannot_exist(tmp_path):
     assert patients[0].label.split("; ")[0] == f"age old, {' and '.join(present)}"
 
 
+def test_whatever_the_prior_holds_possible_the_examples_are_among_it():
+    space = RecordSpace((*(Feature(name, flag=True) for name in ("scar", "fever")), Feature("age", ("18-39", "60+"))))
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        prior = rng.random(8) * (rng.random(8) < 0.4)
+        prior[rng.integers(8)] += 0.1
+        small = ps.DecisionProblem(rng.random((8, 2)), prior / prior.sum(), AnyRecord(), records=space)
+        patients = example_patients(small, space, ["scar", "fever"])
+        assert all(prior[patient.record] > 0 for patient in patients)
+        for patient in patients:
+            row = space.decode([patient.record]).iloc[0]
+            told = patient.label.split("; ")[0]
+            if told.startswith(("age", "aged")):
+                words = " and ".join(name for name in ("scar", "fever") if row[name] == 1) or "nothing present"
+                assert told.endswith(f", {words}")
+                assert told.startswith({"18-39": ("aged 25", "age 18-39"), "60+": ("aged 60", "age 60+")}[row["age"]])
+
+
 def test_an_age_that_nobody_has_is_no_example(tmp_path):
     levels = '["18-39", "40-59", "60-79", "80+"], shares = [0.0, 0.6, 0.4, 0.0]'
     scenario = SCENARIO.replace('["young", "old"], shares = [0.7, 0.3]', levels).replace(
