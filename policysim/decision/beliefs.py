@@ -1,4 +1,11 @@
-"""What a published treatment tells an observer about a patient's features, exactly, under the prior."""
+"""What a published treatment tells an observer about a patient's features, exactly, under the prior.
+
+The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
+hidden among each other. No odds change by more than e^loss, loss being the largest log(p(a|x) / p(a|x')) of two records
+of the class. Under any-record and sensitive that is the exact privacy loss there, at most epsilon. Under one-feature it
+may be epsilon times the number of features: these are beliefs of somebody who knows no feature, and epsilon bounds what
+somebody learns who knows every other one.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +47,9 @@ SENTENCE = (
 def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) -> pd.DataFrame:
     """What an observer who sees the treatment believes about one hidden feature: Bayes' rule under the prior.
 
-    The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
-    hidden among each other. P(feature = level | action, class) = sum of prior(x) p(action|x) over the records x of the
-    class with that level, divided by the same sum over all its records. Under any-record and one-feature nothing is
-    public, and there is one class.
-
-    No odds change by more than a factor e^loss, where loss is the largest log(p(a|x) / p(a|x')) over any two records
-    of the class. Under any-record and sensitive that is the exact privacy loss of the policy there, at most epsilon;
-    under one-feature it may be epsilon times the number of features, because these beliefs are those of somebody who
-    knows no feature. There epsilon bounds what somebody learns who knows every other feature.
+    P(feature = level | action, class) = sum of prior(x) p(action|x) over the records x with that level, of a class that
+    agrees in all that is public, divided by the same sum over all its records. Under any-record and one-feature there
+    is one class; under one-feature epsilon does not bound these beliefs, but those given every other feature.
 
     Parameters
     ----------
@@ -63,9 +64,8 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
     -------
     DataFrame
         `level`, `action`, `before` (the share of the level) and `after` (its share among those who are given the
-        action; NaN for an action that is never given): a row for each level and action. Where features are public, the
-        first column is `class`, a category: the public levels in words. All shares are then of its patients, and there
-        are such rows for each class that the prior holds possible.
+        action; NaN for an action that is never given): a row for each level and action. Where features are public, for
+        each class that the prior holds possible, too; `class`, a category, has its levels in words and comes first.
 
     Raises
     ------
@@ -95,7 +95,6 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
     observer = Observer(problem)
     levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
-    # Each text once: there may be hundreds of thousands of classes.
     classes = pd.Series(observer.words(level_name), dtype="category")
     columns = {
         "class": classes.repeat(len(levels) * problem.n_actions).array,
