@@ -11,6 +11,8 @@ from envs.toml_reader import Intervals, Table, is_number, number_wanted, unknown
 
 # Relative hazards beyond these are mistakes, and would overflow.
 LEAST, MOST = 1e-6, 1e6
+# Says that most of the untreated have an event, or die, and that this is no slip.
+CONFIRMED = "more_than_half"
 
 
 def read_death(table: Table, features: Sequence[Feature], flags: list[str], intervals: Intervals) -> DeathModel:
@@ -20,6 +22,7 @@ def read_death(table: Table, features: Sequence[Feature], flags: list[str], inte
     hazard = table.numbers("hazard", flags, "outcome", low=0, high=MOST, intervals=intervals)
     relative_risk = _read_risks(table.table("relative_risk"), features, intervals)
     source = table.text("source", "")
+    table.flag(CONFIRMED, default=False)
     table.close()
     return DeathModel(acute, baseline, hazard, relative_risk, source)
 
@@ -45,6 +48,7 @@ def read_events(
             acute=read_condition(entry.table("acute"), features),
             source=entry.text("source", ""),
         )
+        entry.flag(CONFIRMED, default=False)
         entry.close()
         if (
             isinstance(table.values[name], dict)

@@ -7,17 +7,23 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from envs.cohort import admission_probability
+import numpy as np
+
+from envs.cohort import admission_probability, prior
 from envs.features_file import read_condition, read_features, read_shares
-from envs.hazards_file import read_death, read_events
+from envs.hazards_file import CONFIRMED, read_death, read_events
 from envs.records import Feature, RecordSpace
 from envs.scenario import DEATH, ILLUSTRATIVE, OPERATIONS, Rule, Scenario
-from envs.toml_reader import FINITE, InputFileError, Intervals, Table, open_toml, unknown
+from envs.toml_lines import KeyPath
+from envs.toml_reader import FINITE, InputFileError, Intervals, Table, dotted, open_toml, unknown
+from envs.treatment_response import ResponseModel
 from envs.treatments_file import check_treatments, read_treatments
 
 FOLDER = Path(__file__).parent / "scenarios"
 # Every table has a row per record: 2^26 of them are 2 GB for four actions.
 MOST_RECORDS = 2**26
+# An event that more of the untreated patients have is asked about.
+HALF = 0.5
 
 
 def scenario_names() -> list[str]:
@@ -47,6 +53,8 @@ def load_scenario(name: str | Path) -> Scenario:
             _check_probabilities(table, scenario)
         if not wrong & {"features", "treatments"}:
             check_treatments(table, scenario)
+        if not table.mistakes.found:
+            _ask_about_most(table, scenario)
     return scenario
 
 
@@ -156,3 +164,27 @@ def _check_probabilities(table: Table, scenario: Scenario) -> None:
             continue
         if target == DEATH and probability.max() == 1:
             table.fail("the rules make death without treatment certain: it must be < 1", "rules", last)
+
+
+def _ask_about_most(table: Table, scenario: Scenario) -> None:
+    """What happens to most of the untreated must be confirmed: it may be a percentage in place of a probability."""
+    response = ResponseModel(scenario)
+    chances = {name: response.chance(name, 0) for name in scenario.events}
+    chances[DEATH] = admission_probability(scenario, DEATH)
+    for name, chance in chances.items():
+        stated = (table.values.get("events", {}) if name in scenario.events else table.values).get(name, {})
+        # Most scenarios are seen to be right without the probabilities of all their records.
+        if stated.get(CONFIRMED) or chance.max() <= HALF:
+            continue
+        share = float(prior(scenario) @ np.broadcast_to(chance, scenario.space.shape).ravel())
+        if share <= HALF:
+            continue
+        section: KeyPath = (DEATH,) if name == DEATH else ("events", name)
+        place = (*section, "baseline") if "baseline" in stated else section
+        if name == DEATH:
+            place = "rules", max(i for i, rule in enumerate(scenario.rules) if DEATH in rule.targets)
+        table.fail(
+            f"gives {name} to {100 * share:.3g} of 100 untreated patients; 4 % is 0.04, not 4. If so many are meant, "
+            f"say so: [{dotted(section)}] {CONFIRMED} = true",
+            *place,
+        )

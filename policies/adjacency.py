@@ -223,6 +223,30 @@ def largest_difference(column: FloatArray, adjacency: Adjacency) -> Difference:
     return best
 
 
+def public_classes(adjacency: Adjacency, n_records: int) -> IntArray:
+    """The records that are hidden among each other, as numbers of their classes from 0, (n_records,).
+
+    Two records are of one class if a chain of neighbours leads from one to the other: an observer who knows all that
+    is public of a patient knows the class, and no more. Under any-record and one-feature there is one class; under
+    sensitive, records that agree in all public features are one.
+
+    Examples
+    --------
+    >>> public_classes(Sensitive((2, 3), (1,)), 6).tolist(), public_classes(OneFeature((2, 3)), 6).tolist()
+    ([0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0])
+    """
+    if isinstance(adjacency, AnyRecord | OneFeature):
+        return np.zeros(n_records, dtype=np.intp)
+    first, before = np.arange(n_records), np.full(n_records, -1)
+    while not np.array_equal(first, before):
+        before = first.copy()
+        for partition in adjacency.partitions(n_records):
+            cliques = partition.by_clique(np.arange(n_records))
+            first[cliques] = first[cliques].min(axis=1, keepdims=True)
+    classes: IntArray = np.unique(first, return_inverse=True)[1]
+    return classes
+
+
 def _spread(low: FloatArray, high: FloatArray) -> FloatArray:
     """High - low, of the same shape; 0 where both are -inf."""
     with np.errstate(invalid="ignore"):

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "choose",
         help="the least ε of each policy that meets what you ask for",
-        description="Find the least ε of each policy that meets all demands, and whether any mechanism at all can.",
+        description="Find the least ε of each policy that meets all demands, and whether any private choice can.",
     )
     add_study(parser)
     parser.add_argument(

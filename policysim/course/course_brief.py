@@ -20,6 +20,7 @@ from policysim.question.first_screen import Brief, Point, Tile
 from policysim.question.words import (
     ALL,
     BEST_SCHEDULE,
+    NO_MECHANISM,
     PLAN_ONCE,
     days,
     events,
@@ -69,7 +70,7 @@ def brief(question: DaysQuestion, table: pd.DataFrame) -> Brief:
 def _most(row: Mapping[Hashable, Any]) -> str:
     most = percent_up(row["most_kept"])
     # That no more than all can be kept is no finding.
-    return "" if math.isnan(row["most_kept"]) or most == percent_up(1.0) else f"; none can keep more than {most}"
+    return "" if math.isnan(row["most_kept"]) or most == percent_up(1.0) else f"; {NO_MECHANISM} keeps more than {most}"
 
 
 def _without_privacy(question: DaysQuestion, table: pd.DataFrame) -> list[Point]:

@@ -14,7 +14,7 @@ from policysim.course.course_records import CourseRecords
 from policysim.course.days import DaysQuestion
 from policysim.course.public_classes import one_start, public_over_days
 from policysim.question.answer import Headline
-from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, PLAN_ONCE, days, percent_down, percent_up
+from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, NO_MECHANISM, PLAN_ONCE, days, percent_down, percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy
@@ -110,7 +110,7 @@ def headline(question: DaysQuestion, table: pd.DataFrame) -> Headline:
     return Headline(
         finding if policy == SCHEDULE else f"{finding} within {within}",
         kept,
-        f"of the benefit kept within {within}, by {policy}{_most(row, '; none keeps more than ')}",
+        f"of the benefit kept within {within}, by {policy}{_most(row, f'; {NO_MECHANISM} keeps more than ')}",
     )
 
 
@@ -131,7 +131,7 @@ def answer(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) ->
     sentence = (
         f"Over {days(question.horizon)}, within a total ε of {first['total_epsilon']:g}, "
         f"{percent_down(first['benefit_kept'])} of the benefit can be kept (by {first['policy']})"
-        + _most(first, ", and no mechanism keeps more than ")
+        + _most(first, f", and {NO_MECHANISM} keeps more than ")
         + "".join(
             f"; within {row['total_epsilon']:g}, {percent_down(row['benefit_kept'])} ({row['policy']})"
             + _most(row, " and no more than ")
@@ -185,9 +185,9 @@ def limit_words(study: ScenarioStudy) -> str:
     """What bounds every mechanism."""
     among = f" among patients {agreeing(study)}" if agreeing(study) else ""
     return (
-        "No mechanism within the total keeps more than what is said to be the most, whatever it does on which day: its "
-        f"first treatment alone is as private{among} as the whole course, and what follows is worth no more than the "
-        "best choice for each on all later days. That bounds what hides the first day's record, and so what hides the "
+        f"Within the total, {NO_MECHANISM} keeps more than what is said to be the most, whatever it does on which day: "
+        f"its first treatment alone is as private{among} as the whole course, and what follows is worth no more than "
+        "the best choice for each on all later days. That bounds what hides the first day's record, and so what hides the "
         "whole course. What no mechanism compared here reaches, another one may."
     )
 
@@ -277,7 +277,7 @@ def description(question: DaysQuestion, *, shaded: bool) -> str:
         f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
         "ε, a line for each policy."
         + (
-            " Shaded: what provably no mechanism can reach within a total (between two: at the larger)."
+            f" Shaded: what provably {NO_MECHANISM} reaches within a total (between two: at the larger)."
             if shaded
             else ""
         )

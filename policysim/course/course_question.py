@@ -36,8 +36,8 @@ from policysim.course.process import NotEnoughMemoryError
 from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, Question, UsageError
 from policysim.question.screen_lines import cells, left_out_lines, wrap
-from policysim.question.words import ALL, achieved, days, events, percent, plain, population, rounded
-from policysim.study.basis import basis
+from policysim.question.words import ALL, NO_MECHANISM, achieved, days, events, percent, plain, population, rounded
+from policysim.study.basis import OUTSIDE_LINE, basis
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
@@ -51,7 +51,7 @@ HEADINGS = (
 )
 COLUMNS = (28, 9, 20, 10, 15, 10, 8)
 MAP_COLUMN = 16
-RANGE = "Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and none keeps more than 71 %."
+RANGE = f"Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and {NO_MECHANISM} keeps more than 71 %."
 
 
 def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
@@ -63,6 +63,7 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
         f"{len(study.scenario.actions)} treatments a day.",
         "",
         *wrap(privacy_words(study, question)),
+        OUTSIDE_LINE,
     ]
     for total in question.totals:
         lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
@@ -267,8 +268,8 @@ def _map(found: pd.DataFrame) -> Drawing:
         "ways",
         "Which way, at which horizon and total",
         "The way to spend a total ε that keeps most of the benefit, at each number of days and each total: the "
-        "mechanism, what it keeps, and after the dash what no mechanism exceeds. A larger total allows what a smaller "
-        "one does.",
+        f"mechanism, what it keeps, and after the dash what {NO_MECHANISM} exceeds. A larger total "
+        "allows what a smaller one does.",
         draw,
         tidy(found.drop(columns="value")),
         seen="; ".join(

@@ -1,14 +1,23 @@
-"""What a published treatment tells an observer about a patient's features, exactly, under the prior."""
+"""What a published treatment tells an observer about a patient's features, exactly, under the prior.
+
+The observer knows the prior, the policy, and all that is public of the patient: the class of the records that are
+hidden among each other. No odds change by more than e^loss, loss being the largest log(p(a|x) / p(a|x')) of two records
+of the class. Under any-record and sensitive that is the exact privacy loss there, at most epsilon. Under one-feature it
+may be epsilon times the number of features: these are beliefs of somebody who knows no feature, and epsilon bounds what
+somebody learns who knows every other one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from envs.records import RecordSpace
+from policies.adjacency import AnyRecord, OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray, probability_table
 from policies.catalogue import make_policy
 from policies.distinct import distinct_rows
@@ -20,34 +29,48 @@ from policysim.study.sweep import evaluated_on
 
 # Smaller changes of a belief are not said; a change of this size shows in so many digits.
 LEAST_CHANGE, DIGITS = 1e-6, range(2, 7)
+# So many flags that a class lacks are named one by one.
+MOST_LACKED = 3
+# What the observer knows whose beliefs are said, by adjacency.
+OBSERVERS = {
+    AnyRecord.name: "if only the prior is known",
+    Sensitive.name: "if the prior and all that is public of the patient are known",
+    OneFeature.name: "if only the prior is known (ε bounds what an observer learns who knows every other feature)",
+}
+
+SENTENCE = (
+    "Under {policy}, seeing {seen}, an observer's probability of “{level}”{patients} {moves} from {before} to {after} "
+    "of 100, {observer}: the largest change in any hidden feature."
+)
 
 
 def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) -> pd.DataFrame:
-    """What an observer who sees the treatment believes about one feature: Bayes' rule under the prior.
+    """What an observer who sees the treatment believes about one hidden feature: Bayes' rule under the prior.
 
-    P(feature = level | action) = sum of prior(x) p(action|x) over the records x with that level, divided by the same
-    sum over all records. The observer knows the prior and the policy, and nothing else about the patient. Where all
-    records are neighbours, an epsilon-private policy multiplies no odds by more than e^epsilon.
+    P(feature = level | action, class) = sum of prior(x) p(action|x) over the records x with that level, of a class that
+    agrees in all that is public, divided by the same sum over all its records. Under any-record and one-feature there
+    is one class; under one-feature epsilon does not bound these beliefs, but those given every other feature.
 
     Parameters
     ----------
     problem : DecisionProblem
-        The prior, and records that have features (`problem.records.groups`).
+        The prior, who must look alike, and records that have features (`problem.records.groups`).
     probabilities : array, (n_records, n_actions)
         p(a|x); rows sum to 1 within 1e-9.
     feature : str
-        One of `problem.records.names`.
+        One of `problem.records.names` that is not public.
 
     Returns
     -------
     DataFrame
         `level`, `action`, `before` (the share of the level) and `after` (its share among those who are given the
-        action; NaN for an action that is never given): a row for each level and action.
+        action; NaN for an action that is never given): a row for each level and action. Where features are public, for
+        each class that the prior holds possible, too; `class`, a category, has its levels in words and comes first.
 
     Raises
     ------
     ValueError
-        For an unknown feature, or something else than a table of probabilities for the problem.
+        For an unknown or a public feature, or something else than a table of probabilities for the problem.
 
     References
     ----------
@@ -70,28 +93,76 @@ def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) ->
     table = probability_table(probabilities, "probabilities")
     if table.shape != problem.utilities.shape:
         raise ValueError(f"probabilities must have shape {problem.utilities.shape}, got {table.shape}.")
-    levels, before, after = _learnt(problem, [problem.prior * column for column in table.T], feature)
-    rows = [
-        (level, action, before[place], after[place, given])
-        for place, level in enumerate(levels)
-        for given, action in enumerate(problem.actions)
-    ]
-    return pd.DataFrame(rows, columns=["level", "action", "before", "after"])
+    observer = Observer(problem)
+    levels, before, after = observer.learns([problem.prior * column for column in table.T], feature)
+    classes = pd.Series(observer.words(level_name), dtype="category")
+    columns = {
+        "class": classes.repeat(len(levels) * problem.n_actions).array,
+        "level": np.tile(np.repeat(np.array(levels, dtype=object), problem.n_actions), len(before)),
+        "action": np.tile(np.array(problem.actions, dtype=object), before.size),
+        "before": np.repeat(before.ravel(), problem.n_actions),
+        "after": after.ravel(),
+    }
+    return pd.DataFrame({name: column for name, column in columns.items() if observer.public or name != "class"})
 
 
-def _learnt(
-    problem: DecisionProblem, given: Sequence[FloatArray], feature: str
-) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
-    """The levels of a feature, their shares, (n_levels,), and those after each action, (n_levels, n_actions).
+class Observer:
+    """Somebody who knows the prior, the policy, and all that is public of each patient.
 
-    `given` has prior(x) p(a|x), (n_records,), for each action.
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its adjacency says what is public.
+
+    Attributes
+    ----------
+    shares : array, (n_classes,)
+        The probability of each class of `public_classes` that the prior holds possible.
+    public : mapping of str to (array of int, tuple of str)
+        The features that are the same throughout each class: the level of each class, (n_classes,), and the labels.
     """
-    codes, levels = problem.records.groups(feature)
-    joint = np.stack([np.bincount(codes, each, len(levels)) for each in given], axis=1)
-    shares = joint.sum(axis=1)
-    of_actions = joint.sum(axis=0)
-    after = np.divide(joint, of_actions, out=np.full_like(joint, np.nan), where=of_actions > 0)
-    return levels, shares / shares.sum(), after
+
+    def __init__(self, problem: DecisionProblem) -> None:
+        self._records = problem.records
+        self._classes = public_classes(problem.adjacency, problem.n_records)
+        shares = np.bincount(self._classes, problem.prior).astype(np.float64, copy=False)
+        self._n_classes, self._possible = len(shares), np.flatnonzero(shares)
+        self.shares = shares[self._possible]
+        first = np.unique(self._classes, return_index=True)[1]
+        groups = {name: self._records.groups(name) for name in self._records.names if len(first) > 1}
+        self.public = {
+            name: (codes[first[self._possible]], labels)
+            for name, (codes, labels) in groups.items()
+            if np.array_equal(codes[first][self._classes], codes)
+        }
+
+    def learns(
+        self, given: Sequence[FloatArray], feature: str, rarest: float = 0.0
+    ) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """The levels of a hidden feature, their shares, (n_classes, n_levels), and those after (..., n_actions) each.
+
+        `given` has prior(x) p(a|x), (n_records,), for each action. NaN after an action that at most the share `rarest`
+        of a class get.
+        """
+        if feature in self.public:
+            raise ValueError(f"feature {feature!r} is public: whoever sees a treatment knows it before.")
+        codes, levels = self._records.groups(feature)
+        cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
+        sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
+        joint = np.stack(sums, axis=2)[self._possible]
+        before, actions = joint.sum(axis=2), joint.sum(axis=1, keepdims=True)
+        patients = before.sum(axis=1)
+        told = actions > rarest * patients[:, None, None]
+        after = np.divide(joint, actions, out=np.full_like(joint, np.nan), where=told)
+        return levels, before / patients[:, None], after
+
+    def words(self, in_words: Callable[[str, str], str]) -> list[str]:
+        """The public levels of each class; empty texts where nothing is public."""
+        parts = [
+            np.array([in_words(name, level) for level in levels], dtype=object)[codes]
+            for name, (codes, levels) in self.public.items()
+        ]
+        return [", ".join(each) for each in zip(*parts, strict=True)] or [""] * len(self.shares)
 
 
 @dataclass(frozen=True)
@@ -106,6 +177,10 @@ class BeliefRange:
         The belief before, and after the treatments that make it least and most.
     least_after, most_after : str
         These treatments.
+    among : str
+        The patients, by what is public of them, whose belief moves most; empty where nothing is public.
+    share : float
+        Their share of all patients.
     """
 
     feature: str
@@ -116,24 +191,55 @@ class BeliefRange:
     least_after: str
     most: float
     most_after: str
+    among: str = ""
+    share: float = 1.0
 
     @property
     def change(self) -> float:
         """The larger of the two changes; 0 for what rounding leaves of none."""
         return round(max(self.before - self.least, self.most - self.before), EQUAL)
 
+    @property
+    def farthest(self) -> tuple[str, float]:
+        """The treatment that moves the belief most, and the belief after it."""
+        rises = round(self.most - self.before, EQUAL) >= self.change
+        return (self.most_after, self.most) if rises else (self.least_after, self.least)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The belief before and after that treatment, of 100, with as many digits as tell them apart."""
+        ends = self.before, self.farthest[1]
+        pairs = [(rounded(100 * ends[0], digits=digits), rounded(100 * ends[1], digits=digits)) for digits in DIGITS]
+        return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
+
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What the treatments tell about everything that is hidden, chosen by one policy: a range for each level."""
+    """What the treatments tell about everything that is hidden, chosen by one policy: a range for each level.
+
+    Attributes
+    ----------
+    policy : str
+        By which treatments are chosen.
+    ranges : tuple of BeliefRange
+        Of each level, that of the class of patients in which it is widest.
+    adjacency : str
+        Which says what the observer knows: a key of `OBSERVERS`.
+    """
 
     policy: str
     ranges: tuple[BeliefRange, ...]
+    adjacency: str = AnyRecord.name
 
     @property
     def strongest(self) -> BeliefRange:
         """The level in which the belief moves most; of several, the one that is rarest before."""
         return min(self.ranges, key=lambda each: (-each.change, round(each.before, EQUAL)))
+
+    @property
+    def told(self) -> BeliefRange | None:
+        """The same; None where no treatment says anything."""
+        return self.strongest if self.strongest.change >= LEAST_CHANGE else None
 
     @property
     def moved(self) -> list[BeliefRange]:
@@ -152,8 +258,10 @@ class Beliefs:
         ]
 
     def table(self) -> pd.DataFrame:
-        """A row for each level."""
+        """A row for each level; with its class of patients where features are public."""
         columns = ["feature", "level", "before", "least", "least_after", "most", "most_after"]
+        if any(each.among for each in self.ranges):
+            columns = [*columns, "among", "share"]
         rows = [(self.policy, *(getattr(each, column) for column in columns)) for each in self.ranges]
         return pd.DataFrame(rows, columns=["policy", *columns])
 
@@ -161,88 +269,68 @@ class Beliefs:
 def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) -> Beliefs:
     """What the treatments tell about each hidden feature, chosen by a policy at the study's epsilon.
 
-    Treatments that are given to fewer than `NEGLIGIBLE` of the patients are left out.
+    Each level is told of the class of patients, by what is public of them, in which the belief moves most. Treatments
+    that are given to fewer than `NEGLIGIBLE` of them are left out.
     """
     template = make_policy(policy, epsilon=study.epsilon)
     on = evaluated_on(template, problem)
     found = None if on is problem else distinct_rows(problem)
     columns = template.probabilities(on).T
-    given = {
-        action: problem.prior * (column if found is None else column[found.row])
-        for action, column in zip(problem.actions, columns, strict=True)
-        if on.prior @ column > NEGLIGIBLE
-    }
-    ranges = []
+    given = [problem.prior * (column if found is None else column[found.row]) for column in columns]
+    observer = Observer(problem)
+    public, ranges = observer.public, []
     for name in study.sensitive or study.space.names:
-        feature = study.space.feature(name)
-        levels, before, after = _learnt(problem, list(given.values()), name)
+        levels, before, after = observer.learns(given, name, NEGLIGIBLE)
         # Beliefs that differ by rounding are equal: which of them is least must not depend on the machine.
-        least, most = np.round(after, EQUAL).argmin(axis=1), np.round(after, EQUAL).argmax(axis=1)
-        actions = list(given)
-        ranges += [
-            BeliefRange(
-                feature=name,
-                level=level,
-                words=feature.in_words(level) if feature.words else level_name(name, level),
-                before=float(before[place]),
-                least=float(after[place, least[place]]),
-                least_after=actions[least[place]],
-                most=float(after[place, most[place]]),
-                most_after=actions[most[place]],
+        change = np.round(np.nanmax(np.abs(after - before[:, :, None]), axis=2), EQUAL)
+        # Of the classes in which a belief moves farthest, the commonest.
+        farthest = np.where(change == change.max(axis=0), np.round(observer.shares, EQUAL)[:, None], -1.0)
+        for place, (level, worst) in enumerate(zip(levels, farthest.argmax(axis=0), strict=True)):
+            chances = after[worst, place]
+            near = np.round(chances, EQUAL)
+            least, most = int(np.nanargmin(near)), int(np.nanargmax(near))
+            ranges.append(
+                BeliefRange(
+                    feature=name,
+                    level=level,
+                    words=study.space.feature(name).in_words(level),
+                    before=float(before[worst, place]),
+                    least=float(chances[least]),
+                    least_after=problem.actions[least],
+                    most=float(chances[most]),
+                    most_after=problem.actions[most],
+                    among=among(study.space, {key: labels[codes[worst]] for key, (codes, labels) in public.items()}),
+                    share=float(observer.shares[worst]),
+                )
             )
-            for place, level in enumerate(levels)
-        ]
-    return Beliefs(policy, tuple(ranges))
+    return Beliefs(policy, tuple(ranges), problem.adjacency.name)
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """What the treatment that says most says about one level of a feature: of 100 patients, as text.
-
-    Attributes
-    ----------
-    seen : str
-        The treatment.
-    words : str
-        The level in words.
-    before, after : float
-        Its share of all patients, and of those who are given the treatment.
-    texts : tuple of str
-        Both, of 100, with as many digits as tell them apart.
-    """
-
-    seen: str
-    words: str
-    before: float
-    after: float
-    texts: tuple[str, str]
-
-
-def learnt(found: Beliefs) -> Learnt | None:
-    """What the treatment that says most says to an observer; None where none says anything."""
-    most = found.strongest
-    if most.change < LEAST_CHANGE:
-        return None
-    rises = round(most.most - most.before, EQUAL) >= most.change
-    seen, after = (most.most_after, most.most) if rises else (most.least_after, most.least)
-    texts = [(rounded(100 * most.before, digits=digits), rounded(100 * after, digits=digits)) for digits in DIGITS]
-    pair = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
-    return Learnt(seen, most.words, most.before, after, pair)
+def among(space: RecordSpace, levels: Mapping[str, str]) -> str:
+    """Public levels in words; many flags that are absent are counted, not named."""
+    absent = [name for name, level in levels.items() if space.feature(name).flag and level == "0"]
+    counted = absent if len(absent) > MOST_LACKED else []
+    named = [space.feature(name).in_words(level) for name, level in levels.items() if name not in counted]
+    return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
 
 
 def belief_sentence(found: Beliefs | None) -> str:
     """What the treatment that says most says to an observer; empty where no policy was looked at."""
     if found is None:
         return ""
-    most = learnt(found)
+    most = found.told
     if most is None:
         return (
             f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
             "much as one in a million."
         )
-    moves = "rises" if most.after > most.before else "falls"
-    return (
-        f"Under {found.policy}, seeing {most.seen}, an observer's probability of “{most.words}” {moves} from "
-        f"{most.texts[0]} to {most.texts[1]} of 100, if only the prior is known: the largest change in any hidden "
-        "feature."
+    return SENTENCE.format(
+        patients=f" among “{most.among}” patients" if most.among else "",
+        policy=found.policy,
+        seen=most.farthest[0],
+        level=most.words,
+        moves="rises" if most.farthest[1] > most.before else "falls",
+        before=most.texts[0],
+        after=most.texts[1],
+        observer=OBSERVERS[found.adjacency],
     )

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from envs.scenario import DEATH
 from policies.reference import BestFixed
-from policysim.decision.beliefs import Beliefs, belief_sentence, learnt
+from policysim.decision.beliefs import Beliefs, belief_sentence
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.summary import (
     Option,
@@ -176,14 +176,13 @@ def _learns(found: Beliefs | None) -> list[Point]:
     """What the treatment that says most says to an observer."""
     if found is None:
         return []
-    most = learnt(found)
+    most = found.told
     if most is None:
         return [Point("What an observer learns", belief_sentence(found))]
-    before, after = (
-        shown.shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True)
-    )
+    before, after = map(shown.shown, (most.before, most.farthest[1]), most.texts)
+    public = f"“{most.among}” " if most.among else ""
     said = Markup(
-        "Of 100 patients to whom {} gives {}, {} are “{}”; of 100 patients overall, {}. Of what is hidden, this is "
+        "Of 100 {}patients to whom {} gives {}, {} are “{}”; of 100 {}patients overall, {}. Of what is hidden, this is "
         "given away most."
-    ).format(found.policy, most.seen, after, most.words, before)
+    ).format(public, found.policy, most.farthest[0], after, most.words, "such " if public else "", before)
     return [Point("What an observer learns", said)]

@@ -12,6 +12,7 @@ from policysim.question.words import (
     DIGITS,
     LEAST_EVENTS,
     MOST_COUNTED,
+    NO_MECHANISM,
     decimal,
     digits_of,
     events,
@@ -24,7 +25,7 @@ from policysim.question.words import (
     rounded_down,
     rounded_up,
 )
-from policysim.study.basis import basis, hidden
+from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import LoggedStudy, Study
 
 HEADINGS = (
@@ -64,6 +65,7 @@ def choices_screen(study: Study, choices: Choices, certificate_file: str | None)
         study.title,
         basis(study).disclaimer,
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Asked for: {asked(choices)}."),
+        OUTSIDE_LINE,
         "",
         *(wrap(UNUSED) if not choices.used else ()),
         *wrap(answer(choices)),
@@ -128,9 +130,8 @@ def _cannot(choices: Choices) -> str:
         for digits in range(DIGITS, SHOWN):
             if not_above(choices.limit, digits) > allowed:
                 least, most = rounded_down(choices.limit, digits), rounded_down(allowed, max(digits, 3))
-                needs = f"more than ε = {least}, whatever the mechanism, and {most} is allowed"
-                return f"No mechanism can: that takes {needs}."
-    return f"No mechanism can, whatever it is: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
+                return f"{NO_MECHANISM.capitalize()} can: that takes more than ε = {least}, and {most} is allowed."
+    return f"{NO_MECHANISM.capitalize()} can: that takes a larger ε than is allowed ({rounded_down(allowed, SHOWN)})."
 
 
 def without_privacy(wish: Wish) -> str:
@@ -182,8 +183,8 @@ def _none_below(choices: Choices) -> str:
 def none_needs_less(choices: Choices) -> str:
     """What is proven of all mechanisms, without a full stop: a number of its own only where none attains it."""
     if choices.least is not None and choices.attains(choices.least):
-        return f"To {digits_of(choices.least.epsilon)} digits, no mechanism that gives what it publishes needs less"
-    return f"No mechanism that gives what it publishes does this at ε = {_limit_down(choices)} or less"
+        return f"To {digits_of(choices.least.epsilon)} digits, {NO_MECHANISM} needs less"
+    return f"{NO_MECHANISM.capitalize()} does this at ε = {_limit_down(choices)} or less"
 
 
 def _limit_down(choices: Choices) -> str:
@@ -220,10 +221,11 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
             "beyond what is allowed."
         )
     lines = wrap(
-        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism loses at least "
-        f"{rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment for each patient by that "
-        f"measure, and at most {rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by "
-        "the order of the treatments that suits the patients best:"
+        f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism that gives what it "
+        f"publishes loses at least {rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment "
+        "for each patient by that measure, and at most "
+        f"{rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
+        "treatments that suits the patients best:"
     )
     for group in certificate["groups"][:GROUPS_NAMED]:
         share = group["lambda"] / loss
@@ -247,7 +249,7 @@ def _table(study: Study, choices: Choices) -> list[str]:
     """What each policy needs; a log has no deaths."""
     rows = [
         *([cell.format(count=choices.count) for cell in row] for row in HEADINGS),
-        ["any mechanism at all", limit_shown(choices), "", "", "", ""],
+        ["any private choice", limit_shown(choices), "", "", "", ""],
         *(row_cells(choices, row, row.policy) for row in [choices.one_for_all] if row),
         *([row_cells(choices, choices.safest, f"{choices.safest.action} for all")] if worse(choices) else []),
         *(

@@ -35,7 +35,7 @@ from policysim.question.words import (
     unused,
     worse_of_thousand,
 )
-from policysim.study.basis import basis, hidden
+from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import benefit
 
@@ -71,6 +71,7 @@ def comparison_screen(
         *wrap(" ".join(answer)),
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {ASSUMED_PUBLIC}."),
+        OUTSIDE_LINE,
         *([f"Deaths per {count:,}:   {shown}"] if deaths else []),
         "",
         *policy_table(findings),

@@ -47,7 +47,11 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float,
         else "Utility lost per patient"
     )
     proven = has_shares and len(figures.out_of_reach(drawn)) > 1
-    region = " Shaded: what provably no mechanism can reach (between two ε: at the larger)." if proven else ""
+    region = (
+        " Shaded: what provably no mechanism that gives what it publishes reaches (between two ε: at the larger)."
+        if proven
+        else ""
+    )
     panels = _panels(drawn, count)
     count_drawn = len(figures.telling(drawn, epsilon=epsilon))
     harm = f", and {panels[1].title}," if len(panels) > 1 else ""

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from envs.scenario import DEATH
 from policies.reference import BestFixed, Greedy
-from policysim.decision.beliefs import learnt
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
@@ -27,6 +26,8 @@ from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE, in_a_row, of_thou
 from policysim.study.slider import Slider
 
 NONE = Markup("")
+# Of what an observer knows whose belief is said.
+GIVEN_PUBLIC = ", given what is public,"
 # Less of the benefit would be 0.0 % in print.
 LEAST_TENTH = 0.001
 
@@ -173,12 +174,12 @@ def _change(name: str, *, better: bool) -> str:
 
 def _observer(findings: Findings) -> Markup:
     """The largest change of a belief."""
-    most = None if findings.beliefs is None else learnt(findings.beliefs)
+    most = None if findings.beliefs is None else findings.beliefs.told
     if findings.beliefs is None or most is None:
         return NONE
-    before, after = (shown(share, text) for share, text in zip((most.before, most.after), most.texts, strict=True))
-    return Markup("At ε = {}, {} moves an observer’s probability of “{}” from {} to {} of 100").format(
-        plain(findings.epsilon), findings.beliefs.policy, most.words, before, after
+    before, after = map(shown, (most.before, most.farthest[1]), most.texts)
+    return Markup("At ε = {}, {} moves an observer’s probability of “{}”{} from {} to {} of 100").format(
+        plain(findings.epsilon), findings.beliefs.policy, most.words, GIVEN_PUBLIC if most.among else "", before, after
     )
 
 
@@ -256,6 +257,6 @@ def _limit(most_kept: float, findings: Findings) -> Markup:
     """What no mechanism exceeds, where that is proven and less than all."""
     if math.isnan(most_kept) or not findings.gain.has_shares or most_kept > 0.99:
         return NONE
-    return Markup("At ε = {}, no mechanism keeps more than {} of the benefit").format(
+    return Markup("At ε = {}, no mechanism that gives what it publishes keeps more than {} of the benefit").format(
         plain(findings.epsilon), percent_1_up(most_kept)
     )

@@ -96,8 +96,8 @@ def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings
     most = most_kept(rows)
     said = f"{SHARE} kept at ε = {plain(findings.epsilon)}, by {best.policy}"
     if _is_limit(best, rows):
-        return f"{said}; none can keep more"
+        return f"{said}; no mechanism that gives what it publishes keeps more"
     # That no more than all can be kept is no finding.
     if math.isnan(most) or percent_1_up(most) == percent_1_up(1.0):
         return said
-    return f"{said}; none can keep more than {percent_1_up(most)}"
+    return f"{said}; no mechanism that gives what it publishes keeps more than {percent_1_up(most)}"

@@ -23,6 +23,7 @@ from policysim.decision.comparison import compare_problem
 from policysim.question.words import (
     ALL,
     NEGLIGIBLE,
+    NO_MECHANISM,
     decimal,
     digits_of,
     enough,
@@ -118,7 +119,7 @@ def _nothing(choices: Choices) -> str:
     compared = ", ".join(row.policy for row in choices.rows)
     found = "was found to" if choices.wish.scanned else "can"
     none_can = choices.verdict is Verdict.CANNOT
-    who = "no mechanism can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
+    who = f"{NO_MECHANISM} can" if none_can else f"none of the mechanisms compared ({compared}) {found}"
     return f"We asked for a private choice of treatments ({asked(choices)}); {who}."
 
 

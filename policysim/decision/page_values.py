@@ -36,8 +36,11 @@ from policysim.study.slider import Slider
 from policysim.study.sweep import with_references
 
 # What rows are that are no policies.
-BOUNDS = {ACHIEVABLE: "a value that some policy reaches", UNBEATABLE: "a value that none exceeds, proven"}
-THE_LIMIT = "the limit: none is worth more, proven"
+BOUNDS = {
+    ACHIEVABLE: "a value that some policy reaches",
+    UNBEATABLE: "a value that no mechanism that gives what it publishes exceeds, proven",
+}
+THE_LIMIT = "the limit: no mechanism that gives what it publishes is worth more, proven"
 
 
 def page_values(

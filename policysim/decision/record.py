@@ -30,7 +30,7 @@ from policysim.question.words import (
     rounded,
     rounded_up,
 )
-from policysim.study.basis import basis, hidden
+from policysim.study.basis import OUTSIDE, basis, hidden
 from policysim.study.checks import guess_rate_of
 from policysim.study.declared import Study
 
@@ -146,7 +146,7 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> list[list[str]]:
     meets = choices.wish.demand(problem).margin(problem, best) >= 0
     rows = [
         *([*row_cells(choices, row, f"one for all ({row.action})"), said] for row, said in for_all),
-        ["any mechanism at all", limit_shown(choices), "", "", "", "", least if choices.limit_proven else "not proven"],
+        ["any private choice", limit_shown(choices), "", "", "", "", least if choices.limit_proven else "not proven"],
         *([*row_cells(choices, row, row.policy), note(row)] for row in choices.rows),
         [
             "best for each", "∞", percent(1.0 if choices.has_shares else math.nan), "0", "100",
@@ -159,14 +159,11 @@ def alternatives(problem: DecisionProblem, choices: Choices) -> list[list[str]]:
 
 def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     """What nobody may take from this page."""
-    once = (
-        "ε holds for the published treatment of one patient, once: further treatments, or related patients, add to it."
-    )
     least = choices.least
     trusts = least is not None and CATALOGUE[least.policy].uses_prior
     prior = ["The prior is trusted: with other patients the price differs, at the same ε."] if trusts else []
     release = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
-    return [once, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
+    return [*OUTSIDE, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
 
 
 def _price(study: Study, problem: DecisionProblem, price: Price, count: int) -> str:

@@ -96,12 +96,12 @@ def most_kept(rows: Mapping[str, Mapping[Hashable, Any]]) -> float:
 
 
 def _most(most: float, after: str) -> Markup:
-    """What none can keep more than, or that this is not proven."""
+    """What no mechanism that gives what it publishes keeps more than, or that this is not proven."""
     shown = percent_up(most)
     # That no more than all can be kept is no finding.
     if math.isnan(most) or shown.striptags() == percent_up(1.0).striptags():
-        return Markup("; that none can keep more is not proven")
-    return Markup("{}none can keep more than {}").format(after, shown)
+        return Markup("; that no mechanism that gives what it publishes keeps more is not proven")
+    return Markup("{}no mechanism that gives what it publishes keeps more than {}").format(after, shown)
 
 
 def _harm_and_benefit(
@@ -257,13 +257,13 @@ def limit_words(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], aft
     """How much more any mechanism could keep, as far as that is proven."""
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
-        return Markup("{}none can keep more.").format(after)
+        return Markup("{}no mechanism that gives what it publishes keeps more.").format(after)
     if ACHIEVABLE in rows:
         some = Markup("; some policy keeps {}").format(percent_down(rows[ACHIEVABLE]["benefit_kept"]))
         return some + _most(most, after=", and ") + "."
     if Optimal.name in rows or UNBEATABLE in rows:
         return _most(most, after) + "."
-    return Markup("; what no mechanism can exceed was not computed.")
+    return Markup("; what no mechanism that gives what it publishes exceeds was not computed.")
 
 
 def _little(findings: Findings) -> Markup:

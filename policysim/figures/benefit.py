@@ -55,7 +55,7 @@ GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
 TOP = "right guesses of 100, at most"
 # In narrow lines: the line that marks ε on a page is further to the right at most ε.
 # The first of these that the region has room for.
-OUT_OF_REACH = ("out of reach\nof any\nε-private\nmechanism", "no ε-private\nmechanism", "out of reach")
+OUT_OF_REACH = ("out of reach\nif what is given\nis published", "no ε-private\nchoice", "out of reach")
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
 

@@ -103,7 +103,9 @@ class Curves:
         parts = [self._runs(name, write) for name in self.lines]
         parts += [f"{name}, level at {write(at)}" for name, at in self.level]
         scale = " (log scale)" if "x" in self.log else ""
-        shaded = "; shaded, what no mechanism can reach" if len(self.out_of_reach) > 1 else ""
+        shaded = (
+            "; shaded, what no mechanism that gives what it publishes reaches" if len(self.out_of_reach) > 1 else ""
+        )
         marked = f"; marked, {write(self.mark[1])} at {plain(self.mark[0])}" if self.mark else ""
         what = f"{self.y[:1].upper()}{self.y[1:]} against {self.x.removesuffix(' (log scale)')}{scale}"
         return f"{what}: {'; '.join(parts)}{marked}{shaded}."

@@ -22,7 +22,7 @@ from policysim.question.words import ALL, population
 NAME = "benefit_vs_harm"
 MOST_DOTS = 5
 EPSILON = "ε = "
-FRONTIER = "the most that any ε-private mechanism keeps, a line for each ε"
+FRONTIER = "the most that any ε-private choice keeps, a line for each ε"
 # Of the width, the names of the mechanisms at the right.
 LEGEND_SHARE = 0.26
 

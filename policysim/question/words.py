@@ -31,6 +31,8 @@ TIGHT = 1e-6
 KEEP = 0.8
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 NO_ADVICE = "not medical advice"
+# Of whom a limit holds: where a publication alone is seen, what is given may be another treatment.
+NO_MECHANISM = "no mechanism that gives what it publishes"
 
 
 def steady(value: float) -> float:

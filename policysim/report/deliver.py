@@ -28,7 +28,7 @@ from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
 from policysim.question.shown import FILTERS, unmarked
 from policysim.report.differences import agree
-from policysim.study.basis import hidden
+from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.study_file import STUDY
 from policysim.study.sweep import benefit
 
@@ -275,7 +275,7 @@ def page_environment() -> Environment:
         finalize=_tied,
     )
     environment.filters.update(FILTERS, named=words.level_name, contents=contents)
-    environment.globals.update(hidden_by=hidden, about_benefit=benefit)
+    environment.globals.update(hidden_by=hidden, outside_epsilon=OUTSIDE, about_benefit=benefit)
     return environment
 
 

@@ -12,6 +12,15 @@ from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel
 from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE, in_a_row
 from policysim.study.declared import LoggedStudy, Study, require_scenario
 
+# What ε does not cover, wherever a guarantee is stated; and where a screen says that this is said.
+OUTSIDE = (
+    "ε holds for the treatment of one patient, chosen and published once. Further treatments of the same person, or of "
+    "related persons, add to it; over days, treatment itself changes the states that are to be hidden.",
+    "An observer who sees outcomes, or a treatment given in place of the one drawn, may learn more than ε allows.",
+    "Patients whose data the model or its scores were fitted to are not protected: ε hides those who are treated now.",
+)
+OUTSIDE_LINE = "Not covered by ε: outcomes seen, overridden draws, further treatments, the data behind the model."
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -109,7 +118,6 @@ def _of_log(study: LoggedStudy) -> Basis:
         public=PUBLIC_OF_LOG,
         untreated="the first treatment of the study",
         not_guaranteed=(
-            "Patients of the log, to which scores and prior were fitted, are not protected: ε hides those treated now.",
             "Prices are under scores fitted to a log; policysim compare sets estimates with intervals beside them.",
         ),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from envs.records import Feature, RecordSpace
+from envs.records import RecordSpace
 from policies.arrays import FloatArray, blocks
 from policies.catalogue import make_policy
 from policies.distinct import distinct_rows
@@ -20,15 +20,16 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import in_a_row
 from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on, prepare
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
 OLDER, YOUNGER = 60, 25
-# So many symptoms and comorbidities are named one by one.
+# So many of the flags that a patient has are named; the others are counted.
 MOST_NAMED = 2
-# Shares of a level that differ by less are equal: the first level stands for both.
-EQUAL_SHARES = 9  # decimals
+# Records whose probabilities differ by less, relative, are as common: the first stands for all.
+AS_COMMON = 1e-9
 
 
 @dataclass(frozen=True)
@@ -57,26 +58,27 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
     space : RecordSpace
         Its records, described by features.
     illness : sequence of str
-        The flags that a patient with every symptom and comorbidity has (`Study.illness`).
+        The flags that make a patient ill (`Study.illness`).
 
     Returns
     -------
     list of ExamplePatient
-        The patient aged 60 with every symptom and comorbidity, a healthy young one, the most common record, and the
-        two that the sensitivity is attained between. Where a feature "age" has no level for 60 or 25 years, the last
-        and the first level stand for them; other features have their most common level.
+        Of the records that the prior holds possible: the patient aged 60 with most of these flags and the one aged 25
+        with fewest, the most common of such patients; the most common record; and the two that the sensitivity is
+        attained between. Where no level of a feature "age" has 60 or 25 years, the last and the first that occur stand
+        for them.
     """
-    found = problem.sensitivity.witness
+    pair = problem.sensitivity.witness
     named = [
         *_by_features(problem, space, illness),
         ("the most common patient", int(problem.prior.argmax())),
-        ("the pair that sets the sensitivity: first", found.record),
-        ("the pair that sets the sensitivity: second", found.neighbour),
+        ("the pair that sets the sensitivity: first", pair.record),
+        ("the pair that sets the sensitivity: second", pair.neighbour),
     ]
-    labels: dict[int, str] = {}
-    for label, record in named:
-        labels[record] = f"{labels[record]}; {label}" if record in labels else label
-    return [ExamplePatient(label, record) for record, label in labels.items()]
+    labels: dict[int, list[str]] = {}
+    for label, record in ((label, record) for label, record in named if problem.prior[record] > 0):
+        labels.setdefault(record, []).append(label)
+    return [ExamplePatient("; ".join(dict.fromkeys(found)), record) for record, found in labels.items()]
 
 
 class ExampleRows:
@@ -171,45 +173,38 @@ def example_probabilities(
 
 
 def _by_features(problem: DecisionProblem, space: RecordSpace, illness: Sequence[str]) -> list[tuple[str, int]]:
-    """Every illness at 60, and none at 25; empty where the records have neither illnesses nor ages."""
-    flags = [feature.name for feature in space.features if feature.flag]
+    """The illest at 60 and the least ill at 25, by their own levels; none where there are no such flags and no ages."""
     if not illness and AGE not in space.names:
         return []
-    few = " or ".join(name.replace("_", " ") for name in illness)
-    both = ("every symptom and comorbidity", "healthy")
-    if len(illness) <= MOST_NAMED:
-        both = (f"with {few.replace(' or ', ' and ')}", f"without {few}")
-    others = {
-        feature.name: _most_common(feature, problem)
-        for feature in space.features
-        if not feature.flag and feature.name != AGE
-    }
+    prior = problem.prior.reshape(space.shape)
+    n_flags = sum((space.along(name, [0, 1]) for name in illness), start=np.zeros((1,) * len(space.shape)))
     patients = []
-    for years, words, ill in ((OLDER, both[0], True), (YOUNGER, both[1], False)):
-        values = {**others, **{name: int(ill and name in illness) for name in flags}}
-        parts = [words] if illness else []
+    for years, sign in ((OLDER, 1), (YOUNGER, -1)):
+        possible, parts = prior > 0, []
         if AGE in space.names:
-            place, age = _age_level(space, years)
-            values[AGE] = space.feature(AGE).levels[place]
-            parts = [age, *parts]
-        patients.append((", ".join(parts), space.record(values)))
+            occur = np.bincount(space.groups(AGE)[0], problem.prior, len(space.feature(AGE).levels)) > 0
+            place, age = _age_level(space, np.flatnonzero(occur).tolist(), years)
+            possible, parts = possible & (space.along(AGE, np.arange(len(occur)) == place) > 0), [age]
+        most = np.where(possible, sign * n_flags, -np.inf)
+        chances = np.where(most == most.max(), prior, 0.0).ravel()
+        record = int((chances >= chances.max() * (1 - AS_COMMON)).argmax())
+        levels = zip(space.features, space.codes([record])[0], strict=True)
+        present = [feature.in_words("1") for feature, code in levels if feature.flag and code == 1]
+        more = [f"{len(present) - MOST_NAMED} more"] if len(present) > MOST_NAMED else []
+        if illness:
+            parts.append(in_a_row([*present[:MOST_NAMED], *more], "and") if present else "nothing present")
+        patients.append((", ".join(parts), record))
     return patients
 
 
-def _most_common(feature: Feature, problem: DecisionProblem) -> str | int:
-    codes, _ = problem.records.groups(feature.name)
-    shares = np.bincount(codes, weights=problem.prior, minlength=len(feature.levels))
-    return feature.levels[int(shares.round(EQUAL_SHARES).argmax())]
-
-
-def _age_level(space: RecordSpace, years: int) -> tuple[int, str]:
-    """The place of the level that holds an age, and words for it."""
+def _age_level(space: RecordSpace, occur: Sequence[int], years: int) -> tuple[int, str]:
+    """Of the levels that occur, the place of the one that holds an age, and words for it."""
     levels = space.feature(AGE).levels
-    for place, level in enumerate(levels):
-        low, high = _bounds(str(level))
+    for place in occur:
+        low, high = _bounds(str(levels[place]))
         if low <= years <= high:
             return place, f"aged {years}"
-    place = len(levels) - 1 if years == OLDER else 0
+    place = occur[-1 if years == OLDER else 0]
     return place, f"age {levels[place]}"
 
 

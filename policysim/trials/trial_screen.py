@@ -6,7 +6,7 @@ import math
 
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import aligned, estimate, interval, odds, percent, rounded
-from policysim.study.basis import PUBLIC_OF_LOG, hidden
+from policysim.study.basis import OUTSIDE_LINE, PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.trials.trial_findings import LoggedFindings, LoggedRow
 
@@ -44,6 +44,7 @@ def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
         "",
         *wrap(f"Hidden: {hidden(study)}. From: {study.hidden_from}. Assumed public: {PUBLIC_OF_LOG}."),
         *wrap(PRIVATE),
+        OUTSIDE_LINE,
         "",
         *(line for words in findings.overlap_words for line in wrap(words)),
         *wrap(findings.heterogeneity_words),

@@ -4,10 +4,12 @@ Each case edits the small scenario once or more and says which lines come out. T
 piece of text which stands in the edited file once.
 """
 
+import math
 import tomllib
 from pathlib import Path
 
 import pytest
+from small_studies import SCENARIO
 
 import envs
 
@@ -55,6 +57,47 @@ def test_the_small_scenario_itself_is_right(small):
     assert small.actions == ("a0", "a1", "a2", "a3")
     assert small.transient == ("covid_positive", "fever", "pneumonia")
     assert small.treatments["a3"].combines == ("a1", "a2")
+
+
+EVENT = """
+[events.stroke]
+relative_risk = { age = [0.5, 1.0] }
+baseline = BASELINE
+"""
+
+
+@pytest.mark.parametrize("baseline", [0.04, 0.8, 4])
+def test_an_event_of_most_untreated_patients_is_asked_about(tmp_path, baseline):
+    """The young, who are 70 of 100, have half of the hazard: at 0.8 most of the old have it, and few of all."""
+    text = SCENARIO + "stroke = 1" + EVENT.replace("BASELINE", str(baseline))
+    path = tmp_path / "s.toml"
+    path.write_text(text, encoding="utf-8")
+    share = 100 - 70 * math.exp(-baseline / 2) - 30 * math.exp(-baseline)
+    if share < 50:
+        assert envs.load_scenario(path).events["stroke"].baseline == baseline
+        return
+    line = line_of(text, f"baseline = {baseline}")
+    assert refusal(path, text) == (
+        f"{path.as_posix()}:{line}: events.stroke.baseline: gives stroke to {share:.3g} of 100 "
+        "untreated patients; 4 % is 0.04, not 4. If so many are meant, say so: [events.stroke] more_than_half = true"
+    )
+    path.write_text(text + "more_than_half = true\n", encoding="utf-8")
+    scenario = envs.load_scenario(path)
+    mean = envs.prior(scenario) @ envs.ResponseModel(scenario).probability("stroke")[:, 0]
+    assert 100 * mean == pytest.approx(share)
+
+
+def test_deaths_of_most_untreated_patients_are_asked_about_and_may_be_meant(tmp_path):
+    text = SCENARIO.replace("death = 0.001", "death = 0.8")
+    said = refusal(tmp_path / "s.toml", text)
+    # The infected, 30 of 100, die as their own rule says: 0.7 * 0.8 + 0.3 * 0.05.
+    assert said.endswith(
+        "rules[1]: gives death to 57.5 of 100 untreated patients; 4 % is 0.04, not 4. If so many are meant, say so: "
+        "[death] more_than_half = true"
+    )
+    (tmp_path / "s.toml").write_text(text.replace("[death]\n", "[death]\nmore_than_half = true\n"), encoding="utf-8")
+    scenario = envs.load_scenario(tmp_path / "s.toml")
+    assert envs.prior(scenario) @ envs.ResponseModel(scenario).death[:, 0] == pytest.approx(0.575)
 
 
 UNKNOWN_KEYS = [

@@ -94,6 +94,7 @@ def hazards(draw, *, least):
         f"baseline = {draw(stated(share(least, 0.4), low=0.001))}",
         f"hazard = {draw(table(FLAGS, stated(share(0.0, 2.0))))}",
         f"relative_risk = {inline(risks, map(list, risks.values()))}",
+        "more_than_half = true",
     ]
     if draw(st.booleans()):
         lines.append(f"acute = {draw(condition())}")

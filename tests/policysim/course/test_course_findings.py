@@ -69,9 +69,9 @@ def test_the_answer_says_what_is_kept_rounded_down_and_what_cannot_be_rounded_up
     question = DaysQuestion(7, (1.0, 5.0), 0.0, length_public=False)
     first, about = answer(STUDY, question, COMPARED)
     assert first.replace("\xa0", " ") == (
-        "Over 7 days, within a total ε of 1, 60 % of the benefit can be kept (by plan-once), and no mechanism keeps "
-        "more than 71 %; within 5, 60 % (plan-once) and no more than 99 %. Compared are best-schedule, plan-once, "
-        "exponential, greedy."
+        "Over 7 days, within a total ε of 1, 60 % of the benefit can be kept (by plan-once), and no mechanism "
+        "that gives what it publishes keeps more than 71 %; within 5, 60 % (plan-once) and no more than 99 %. Compared "
+        "are best-schedule, plan-once, exponential, greedy."
     )
     assert about.startswith("plan-once chooses one of several schedules")
     # Where nothing is proved, nothing is said of other mechanisms.

@@ -32,6 +32,7 @@ from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.question.words import percent_up
+from policysim.study.basis import OUTSIDE, OUTSIDE_LINE
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
 PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
@@ -385,6 +386,7 @@ def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
     document = json.loads((new / "manifest.json").read_text())
     assert document["policies"] == [DAILY]
     page = (new / "report.html").read_text()
+    assert OUTSIDE_LINE in text and all(said in page for said in OUTSIDE)
     assert re.search(r"\boptimal\b(?!-daily| continuation)", page.split("<h2>Reproduce</h2>")[0]) is None
     # On one decision there is no such policy.
     code, _, err = run(capsys, "compare", str(path), "--policy", DAILY, "--out", str(tmp_path / "none"))
@@ -409,7 +411,8 @@ def test_what_is_said_names_what_was_compared_and_claims_nothing_of_other_mechan
     # What no mechanism does is said from the proof's side alone, and by its number.
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
     most = table.loc[(table["group"] == "all") & (table["horizon"] == 2), "most_kept"].unique()
-    assert len(most) == 1 and f"and no mechanism keeps more than {percent_up(most[0])}" in answer[0]
+    limit = f"and no mechanism that gives what it publishes keeps more than {percent_up(most[0])}"
+    assert len(most) == 1 and limit in answer[0]
     page = (tmp_path / "out" / "report.html").read_text()
     for words in (text, page, " ".join(answer)):
         for claim in ("every mechanism", "no mechanism can", "unbeatable", "any mechanism", "not on all days"):

@@ -1,13 +1,24 @@
 """What an observer learns, against Bayes' rule summed record by record, and in words that are true of any study."""
 
 import math
+import tempfile
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from random_scenarios import FLAGS, scenario_texts
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from policysim.decision.beliefs import BeliefRange, Beliefs, belief_sentence, hidden_beliefs
+from envs.records import Feature, RecordSpace, record_space
+from envs.scenario_file import load_scenario
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
+from policies.adjacency import public_classes
+from policies.listed import Listed
+from policysim.decision.beliefs import BeliefRange, Beliefs, among, belief_sentence, hidden_beliefs
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.question.protocol import SILENT
 
@@ -55,13 +66,174 @@ def test_beliefs_are_bayes_rule_record_by_record(problem, name):
         np.testing.assert_allclose(mean.groupby(found["level"]).sum(), found.groupby("level")["before"].first())
 
 
-def test_no_odds_change_by_more_than_the_privacy_loss_allows(problem):
-    for name in ("exponential-tight", "randomized-response", "optimal", "randomized-features"):
-        table = ps.make_policy(name, epsilon=2.0).probabilities(problem)
-        for feature in problem.records.names:
-            found = ps.beliefs(problem, table, feature).dropna()
-            odds = np.log(found["after"] / (1 - found["after"])) - np.log(found["before"] / (1 - found["before"]))
-            assert odds.abs().max() <= 2.0 + 1e-9
+def hidden_axes(adjacency, n_features):
+    """The features in which records of one class may differ, by what each adjacency means."""
+    return set(adjacency.axes) if isinstance(adjacency, Sensitive) else set(range(n_features))
+
+
+def classes_by_hand(problem):
+    """The possible records of each class, by the public levels."""
+    rows = problem.records.decode(np.arange(problem.n_records))
+    hidden = hidden_axes(problem.adjacency, len(rows.columns))
+    public = [name for axis, name in enumerate(rows.columns) if axis not in hidden]
+    members = defaultdict(list)
+    for record in np.flatnonzero(problem.prior > 0).tolist():
+        members[tuple(str(rows[name].iloc[record]) for name in public)].append(record)
+    return public, members
+
+
+def loss_by_hand(table, records):
+    """The largest log ratio of what any two of some records get."""
+    loss = 0.0
+    for x in records:
+        for y in records:
+            for p, q in zip(table[x], table[y], strict=True):
+                if p > 0:
+                    loss = max(loss, math.inf if q == 0 else math.log(p / q))
+    return loss
+
+
+def largest_move(rows):
+    """The largest change of log-odds in rows of beliefs; certainty before stays what it is."""
+    found = rows.dropna()
+    found = found[(found["before"] > 0) & (found["before"] < 1)]
+    with np.errstate(divide="ignore"):
+        odds = [np.log(found[column]) - np.log1p(-found[column]) for column in ("before", "after")]
+    return float((odds[1] - odds[0]).abs().max()) if len(found) else 0.0
+
+
+def by_class(problem, table, feature):
+    """Beliefs of each class of patients, after the public levels that stand in the words of the class."""
+    found, (public, members) = ps.beliefs(problem, table, feature), classes_by_hand(problem)
+    if not public:
+        assert "class" not in found
+        return [(found, *members.values())]
+    each = len(found) // len(members)
+    starts = zip(range(0, len(found), each), sorted(members), strict=True)
+    pairs = [(found.iloc[start : start + each], key) for start, key in starts]
+    for rows, key in pairs:
+        assert rows["class"].unique().tolist() == [", ".join(f"{n} {k}" for n, k in zip(public, key, strict=True))]
+    return [(rows, members[key]) for rows, key in pairs]
+
+
+@st.composite
+def observed(draw):
+    """A problem whose records have features, some of them impossible, and a table with or without zeros."""
+    shape = tuple(draw(st.lists(st.integers(2, 3), min_size=2, max_size=3)))
+    axes = draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
+    adjacency = draw(st.sampled_from([AnyRecord(), OneFeature(shape), Sensitive(shape, tuple(axes))]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_records, n_actions = math.prod(shape), draw(st.integers(2, 4))
+    prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
+    prior[0] += 0.1
+    table = rng.dirichlet(np.full(n_actions, draw(st.sampled_from([0.3, 3.0]))), size=n_records)
+    if draw(st.booleans()):  # what is public decides alone
+        table = table[np.unique(public_classes(adjacency, n_records), return_index=True)[1]]
+        table = table[public_classes(adjacency, n_records)]
+    if draw(st.booleans()):
+        table[:, 0] = 0.0
+        table[:, 1] += 1e-3
+    # Levels such that no word for them says more than the name and the number.
+    space = record_space({f"f{axis}": range(2, 2 + levels) for axis, levels in enumerate(shape)})
+    table /= table.sum(axis=1, keepdims=True)
+    return DecisionProblem(np.zeros(table.shape), prior / prior.sum(), adjacency, records=space), table
+
+
+@given(observed())
+@settings(max_examples=120)
+def test_no_belief_moves_by_more_than_the_exact_loss_of_its_class(case):
+    problem, table = case
+    public, _ = classes_by_hand(problem)
+    for feature in (name for name in problem.records.names if name not in public):
+        for rows, records in by_class(problem, table, feature):
+            loss = loss_by_hand(table, records)
+            assert largest_move(rows) <= loss * (1 + 1e-9) + 1e-12
+            for row in rows.itertuples():
+                weights = problem.prior[records]
+                given_action = weights * table[records, problem.actions.index(row.action)]
+                levels = problem.records.decode(records)[feature].astype(str).to_numpy() == row.level
+                assert row.before == pytest.approx(weights[levels].sum() / weights.sum(), rel=1e-9)
+                after = given_action[levels].sum() / given_action.sum() if given_action.sum() > 0 else math.nan
+                assert row.after == pytest.approx(after, rel=1e-9, nan_ok=True)
+
+
+@given(observed())
+@settings(max_examples=60)
+def test_under_one_feature_the_loss_bounds_whoever_knows_every_other_feature(case):
+    problem, table = case
+    shape = problem.records.shape
+    exact = ps.privacy_loss(table, OneFeature(shape)).epsilon
+    for axis, feature in enumerate(problem.records.names):
+        informed = problem.with_adjacency(Sensitive(shape, (axis,)))
+        assert largest_move(ps.beliefs(informed, table, feature)) <= exact * (1 + 1e-9) + 1e-12
+
+
+def test_under_one_feature_whoever_knows_nothing_may_learn_more_than_the_loss():
+    shape, names = (2, 2), {"ill": [2, 3], "pale": [2, 3]}
+    table = np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5], [0.2, 0.8]])
+    # The two go together: who has one mostly has the other, so both say the same of either.
+    problem = DecisionProblem(
+        np.zeros((4, 2)), [0.49, 0.01, 0.01, 0.49], OneFeature(shape), records=record_space(names)
+    )
+    moved = largest_move(ps.beliefs(problem, table, "ill"))
+    assert ps.privacy_loss(table, problem.adjacency).epsilon < moved <= ps.privacy_loss(table, AnyRecord()).epsilon
+
+
+def test_what_is_public_is_known_before_any_treatment():
+    """The young get one treatment and the old another: that tells nothing, although the ill are mostly old."""
+    space = record_space({"age": [2, 3], "ill": [2, 3]})
+    table = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    problem = DecisionProblem(
+        np.zeros((4, 2)), [0.45, 0.05, 0.1, 0.4], Sensitive((2, 2), (1,)), ["a", "b"], records=space
+    )
+    assert ps.privacy_loss(table, problem.adjacency).epsilon == 0
+    found = ps.beliefs(problem, table, "ill").set_index(["class", "level", "action"])
+    assert found.loc[("age 2", "3", "a")].tolist() == pytest.approx([0.1, 0.1])
+    assert found.loc[("age 3", "3", "b")].tolist() == pytest.approx([0.8, 0.8])
+    assert math.isnan(found.loc[("age 2", "3", "b"), "after"])
+    with pytest.raises(ValueError, match="feature 'age' is public: whoever sees a treatment knows it before"):
+        ps.beliefs(problem, table, "age")
+
+
+PUBLIC_STUDY = """\
+scenario = "scenario.toml"
+[privacy]
+adjacency = "sensitive"
+sensitive = {}
+"""
+
+
+@given(scenario_texts(), st.sets(st.sampled_from([*FLAGS, "asthma", "age"]), min_size=1, max_size=4))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+def test_of_a_study_the_class_that_learns_most_is_told_and_no_belief_moves_beyond_epsilon(text, hidden):
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_small_study(Path(folder), scenario=text)
+        scenario = load_scenario(path.with_name("scenario.toml"))
+        hidden -= set(scenario.contraindication_features)
+        assume(hidden)
+        path.write_text(PUBLIC_STUDY.format(sorted(hidden)), encoding="utf-8")
+        study = ps.load_study(path)
+    problem = ps.build_problem(study)
+    for name in ("optimal", "randomized-response"):
+        found = hidden_beliefs(study, problem, name)
+        table = ps.make_policy(name, epsilon=study.epsilon).probabilities(problem)
+        loss = ps.privacy_loss(table, problem.adjacency).epsilon
+        assert loss <= study.epsilon + 1e-9
+        for feature in study.sensitive:
+            rows = ps.beliefs(problem, table, feature).dropna()
+            assert largest_move(rows) <= loss + 1e-9
+            for each in (each for each in found.ranges if each.feature == feature):
+                of_level = rows[rows["level"] == each.level]
+                farthest = (of_level["after"] - of_level["before"]).abs().max()
+                assert max(each.before - each.least, each.most - each.before) == pytest.approx(farthest, abs=2e-9)
+                assert bool(each.among) == (len(study.sensitive) < len(study.space.names))
+
+
+def test_classes_are_of_records_that_a_chain_of_neighbours_joins():
+    codes = np.array([[0, 0], [0, 1], [1, 1], [2, 2], [2, 3]])
+    assert public_classes(Listed.one_feature(codes), 5).tolist() == [0, 0, 0, 1, 1]
+    assert public_classes(Listed.sensitive(codes, [1]), 5).tolist() == [0, 0, 1, 2, 2]
+    assert public_classes(Sensitive((2, 2, 2), (1,)), 8).tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
 
 
 def test_an_action_that_nobody_gets_says_nothing(problem):
@@ -100,12 +272,17 @@ def test_a_mistake_that_forgets_the_prior_is_caught(problem):
 
 
 def ranges_by_hand(study, problem, policy):
-    """(before, least, most) of each level of each hidden feature."""
+    """(before, least, most) of each level of each hidden feature, in the class where the change is largest."""
     table = ps.make_policy(policy, epsilon=study.epsilon).probabilities(problem)
     expected = {}
     for feature in study.sensitive or problem.records.names:
-        for level, rows in ps.beliefs(problem, table, feature).groupby("level", sort=False):
-            expected[feature, level] = rows["before"].iloc[0], rows["after"].min(), rows["after"].max()
+        rows = ps.beliefs(problem, table, feature)
+        for (level, *_), of_class in rows.groupby(["level", *rows.columns[rows.columns == "class"]], sort=False):
+            before, after = of_class["before"].iloc[0], of_class["after"]
+            new = before, after.min(), after.max()
+            old = expected.get((feature, level))
+            if old is None or max(before - new[1], new[2] - before) > max(old[0] - old[1], old[2] - old[0]) + 1e-12:
+                expected[feature, level] = new
     return expected
 
 
@@ -124,6 +301,16 @@ def test_the_ranges_of_a_study_are_those_of_each_hidden_feature(study, sensitive
     assert (words["infected", "0"], words["infected", "1"]) == ("not infected", "infected")
     assert words["smoker", "0"] == "never smoked"
     assert found.table()["policy"].unique().tolist() == ["randomized-response"]
+    named = {each.among for each in found.ranges}
+    assert ("among" in found.table()) == bool(sensitive)
+    assert all("age" in among and "fever" in among for among in named) if sensitive else named == {""}
+
+
+def test_many_flags_that_a_class_lacks_are_counted():
+    space = RecordSpace((*(Feature(name, flag=True) for name in "abcde"), Feature("age", ("young", "old"))))
+    flags = dict.fromkeys("abcde", "0")
+    assert among(space, {"a": "0", "age": "old"}) == "not a, age old"
+    assert among(space, {**flags, "b": "1", "age": "old"}) == "b, age old, none of 4 other flags"
 
 
 def test_of_two_levels_one_is_told_and_what_does_not_move_is_named():

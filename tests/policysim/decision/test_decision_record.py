@@ -24,6 +24,7 @@ from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of, shown
 from policysim.question.words import events, of_100, percent, rounded, rounded_down, rounded_up
 from policysim.report.deliver import folder_files
+from policysim.study.basis import OUTSIDE
 from policysim.study.declared import LoggedStudy
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
@@ -143,7 +144,7 @@ def test_every_policy_has_a_row_with_its_least_epsilon_and_the_chosen_one_is_nam
         cells = page.row(row.policy)
         assert (float(cells[0]), cells[1]) == (row.epsilon, percent(row.benefit_kept))
         assert (cells[-1] == "chosen") == (row is choices.least)
-    limit, *_, remark = page.row("any mechanism at all")
+    limit, *_, remark = page.row("any private choice")
     assert (limit, remark) == (page.row(choices.rows[0].policy)[0], "none needs less, to 2 digits")
     fixed = problem.actions[problem.best_fixed_action]
     assert page.row(f"one for all ({fixed})")[-1] == "not enough"
@@ -170,12 +171,12 @@ def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, prob
 def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, problem):
     choices, text = record(study, problem, Wish(keep=0.9, max_guess=0.55))
     page = Page(text)
-    assert page.decision.startswith("No decision was made No mechanism can: that takes more than ε = ")
+    assert page.decision.startswith("No decision was made No mechanism that gives what it publishes can: that takes more than ε = ")
     assert page.row("randomized-response")[-1] == "more than allowed"
     assert "certificate.json" in page.words
     assert "chosen" not in {row[-1] for row in page.rows if row}
     found = methods(study, problem, choices, None).paragraph
-    assert "no mechanism can" in found
+    assert "no mechanism that gives what it publishes can" in found
     assert f"No mechanism that gives what it publishes does this at ε = {rounded_down(choices.limit)} or less" in found
 
 
@@ -195,7 +196,7 @@ def test_what_not_even_no_privacy_reaches_is_said(study, problem):
     assert choices.limit == math.inf
     page = Page(text)
     assert "no choice of treatments does that, even without any privacy" in page.words
-    assert page.row("any mechanism at all")[0] == "none"
+    assert page.row("any private choice")[0] == "none"
     assert page.row("best for each")[-1] == "no privacy, and not enough"
     assert page.row("optimal")[-1] == "none found"
 
@@ -292,7 +293,7 @@ def test_of_a_log_it_says_that_scores_are_fitted_and_counts_no_deaths(logged):
     assert "illustrative" not in page.words
     assert "death" not in page.words.lower()
     assert f"data trial.csv {hashlib.sha256(b'arm,success' + bytes([10])).hexdigest()}" in page.words
-    assert "Patients of the log, to which scores and prior were fitted, are not protected" in page.words
+    assert all(said in page.words for said in OUTSIDE)
     assert "(a logistic outcome model)" in methods(*logged, choices, price_of(*logged, choices)).paragraph
 
 
@@ -499,5 +500,5 @@ def test_a_record_of_no_decision_is_written_with_exit_four(capsys, tmp_path):
     code, text = command(capsys, path, *options)
     assert code == 4
     assert sorted(file.name for file in out.iterdir()) == ["certificate.json", "decision-record.html"]
-    assert "No mechanism can" in text
+    assert "No mechanism that gives what it publishes can" in text
     assert "<h1>No decision was made</h1>" in (out / "decision-record.html").read_text(encoding="utf-8")

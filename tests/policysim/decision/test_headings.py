@@ -295,8 +295,10 @@ def test_what_an_observer_learns_is_the_largest_change_of_the_table(made):
         assert "no treatment that is given moves" in said
         return
     row = rows.loc[change.round(9).idxmax()]
+    among = f"“{row['among']}” " if "among" in row else ""
     policy, seen, after, _, before = re.search(
-        r"Of 100 patients to whom (.*) gives (.*), ([\d.]+) are “(.*)”; of 100 patients overall, ([\d.]+)\. Of what",
+        rf"Of 100 {re.escape(among)}patients to whom (.*) gives (.*), ([\d.]+) are “(.*)”; "
+        rf"of 100 {'such ' if among else ''}patients overall, ([\d.]+)\. Of what",
         said,
     ).groups()
     assert policy == row["policy"]

@@ -134,11 +134,11 @@ def test_one_for_all_is_the_best_for_each_set_of_records_that_allow_the_same(pro
     assert expected_loss(problem, lot) == pytest.approx(gain.best - gain.by_lot, abs=1e-13)
 
 
-def test_what_a_treatment_tells_an_observer_is_of_those_who_get_it(problem):
-    found = beliefs(problem, make_policy("optimal", epsilon=1.0).probabilities(problem), "age")
-    syrup = found[found["action"] == "syrup"].set_index("level")["after"]
-    assert syrup["old"] == 0
-    assert syrup["young"] == 1
+def test_what_nobody_of_a_class_may_get_tells_nothing_of_it(problem):
+    found = beliefs(problem, make_policy("exponential", epsilon=1.0).probabilities(problem), "infected")
+    old = found["class"] == "age old"
+    assert old.sum() == len(found) / 2
+    assert found["after"].isna().equals(old & (found["action"] == "syrup"))
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.5])

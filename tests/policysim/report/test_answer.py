@@ -17,6 +17,7 @@ GOOD = ("optimal", 0.301, 0.0003, 0.0, 3.0)
 FAIR = ("randomized-response", -0.18, 0.00076, 1.3, 3.4)
 POOR = ("exponential", -0.65, 0.0011, 40.0, 3900.0)
 FIXED = ("best-fixed", 0.0, 0.0000016, NAN, NAN)
+NONE = "no mechanism that gives what it publishes keeps more"
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"
 PROVEN = ("optimal", "optimal-unbeatable")
 
@@ -54,7 +55,7 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
 def test_the_safest_choice_the_most_useful_one_and_what_lies_between():
     assert said(POOR, FAIR, GOOD, even=BreakEven("optimal", 199.96, 100.0)) == [
         FOR_ALL,
-        "The most useful is optimal, which keeps 30 % and costs 30 more; none can keep more.",
+        f"The most useful is optimal, which keeps 30 % and costs 30 more; {NONE}.",
         "Between the two, optimal is worth more than giving everybody a3 while a death weighs less than 199 (100 is "
         "assumed); keeping 80 % takes ε = 3.0 with optimal, 3.4 with randomized-response, and up to 3900 with "
         "exponential.",
@@ -78,7 +79,7 @@ def test_where_the_safest_is_the_most_useful_too_it_is_named_once():
     first, second, third = said(FAIR, ("optimal", 0.998, 0.0000014, 0.0, 2.9))
     assert first == (
         "At ε = 1 the safest choice is also the most useful, optimal: it costs 0.14 more deaths per 100,000 patients "
-        f"than the best treatment for each, and keeps 100 % {BEYOND}; none can keep more."
+        f"than the best treatment for each, and keeps 100 % {BEYOND}; {NONE}."
     )
     assert second == "One treatment for all, a3, costs 0.16 more and keeps 0 %."
     assert third.startswith("Keeping 80 % takes ε")
@@ -93,7 +94,7 @@ def test_the_safest_treatment_for_all_need_not_be_the_best_one():
 
 def test_the_optimum_comes_first_where_another_is_as_good_but_for_rounding():
     _, second, _ = said(("randomized-features", 1e-16, 0.0001, 0.0, 3.0), ("optimal", 0.0, 0.0001, 0.0, 2.9))
-    assert second == "Even optimal keeps 0 % and costs 10 more; none can keep more."
+    assert second == f"Even optimal keeps 0 % and costs 10 more; {NONE}."
 
 
 def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
@@ -101,7 +102,7 @@ def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
     assert first == FOR_ALL
     assert second == (
         "None of the mechanisms compared is more useful than one treatment for all: the best, randomized-response, "
-        "keeps −18 % and costs 76 more; what no mechanism can exceed was not computed."
+        "keeps −18 % and costs 76 more; what no mechanism that gives what it publishes exceeds was not computed."
     )
     assert last == (
         "Keeping 80 % takes ε = 3.4 with randomized-response, or 3900 with exponential; randomized-response is worth "
@@ -112,22 +113,20 @@ def test_where_all_are_worse_than_one_for_all_it_says_so_and_from_where_not():
 def test_where_the_limit_is_only_bounded_the_bound_is_said():
     unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
     _, second, _ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), unbeatable)
-    assert second == (
-        "The only mechanism compared, exponential, keeps 20 % and costs 10 more; none can keep more than 45 %."
-    )
+    assert second == (f"The only mechanism compared, exponential, keeps 20 % and costs 10 more; {NONE} than 45 %.")
 
 
 def test_the_optimum_is_the_best_found_where_the_proof_leaves_room():
     first, *_ = said(FAIR, GOOD, most=0.4401, deaths=False)
     found = "At ε = 1 the best mechanism found by linear programming, optimal, keeps 30 %"
-    assert first == f"{found} {BEYOND}, and none can keep more than 45 %."
+    assert first == f"{found} {BEYOND}, and {NONE} than 45 %."
     assert said(FAIR, GOOD, most=0.4401)[1] == (
         "The most useful is optimal, the best mechanism found by linear programming, which keeps 30 % and costs 30 "
-        "more; none can keep more than 45 %."
+        f"more; {NONE} than 45 %."
     )
     # As good as the proof to its rounding, and not to the digits that are printed.
-    assert said(FAIR, GOOD, most=0.301 + 1e-9)[1].endswith("; none can keep more.")
-    assert said(FAIR, GOOD, most=0.3012)[1].endswith("; none can keep more than 31 %.")
+    assert said(FAIR, GOOD, most=0.301 + 1e-9)[1].endswith(f"; {NONE}.")
+    assert said(FAIR, GOOD, most=0.3012)[1].endswith(f"; {NONE} than 31 %.")
 
 
 @pytest.mark.parametrize("most", [NAN, 0.9999, 1.0])
@@ -135,24 +134,22 @@ def test_where_nothing_is_proven_nothing_is_called_impossible(most):
     for deaths in (False, True):
         sentences = said(FAIR, GOOD, most=most, deaths=deaths)
         assert "the best mechanism found by linear programming" in sentences[deaths]
-        assert sentences[deaths].endswith("; that none can keep more is not proven.")
-        assert not any(claim in " ".join(sentences) for claim in ("none can keep more than", "No mechanism"))
+        assert sentences[deaths].endswith(f"; that {NONE} is not proven.")
+        assert not any(claim in " ".join(sentences) for claim in ("publishes keeps more than", "No mechanism"))
     _, bound = said(("optimal-achievable", 0.3, NAN, NAN, NAN), most=most)
-    assert bound == f"At ε = 1 some policy keeps 30 % {BEYOND}; that none can keep more is not proven."
+    assert bound == f"At ε = 1 some policy keeps 30 % {BEYOND}; that {NONE} is not proven."
 
 
 def test_another_mechanism_that_keeps_the_most_is_said_to():
     unbeatable = ("optimal-unbeatable", 0.45, NAN, NAN, NAN)
-    assert said(("exponential", 0.45, 0.0001, 0.5, 3.0), unbeatable, deaths=False)[0].endswith(
-        "and none can keep more."
-    )
+    assert said(("exponential", 0.45, 0.0001, 0.5, 3.0), unbeatable, deaths=False)[0].endswith(f"and {NONE}.")
 
 
 def test_where_a_value_is_known_to_be_achievable_it_is_said_too():
     bounds = [("optimal-achievable", 0.3, NAN, NAN, NAN), ("optimal-unbeatable", 0.45, NAN, NAN, NAN)]
     _, second, *_ = said(("exponential", 0.2, 0.0001, 0.5, 3.0), *bounds)
-    assert second.endswith("costs 10 more; some policy keeps 30 %, and none can keep more than 45 %.")
-    assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 % {BEYOND}, and none can keep more than 45 %."
+    assert second.endswith(f"costs 10 more; some policy keeps 30 %, and {NONE} than 45 %.")
+    assert said(*bounds)[1] == f"At ε = 1 some policy keeps 30 % {BEYOND}, and {NONE} than 45 %."
 
 
 def test_of_those_that_are_equally_good_the_first_to_beat_one_for_all_is_named():
@@ -211,7 +208,7 @@ def test_deaths_may_also_be_fewer_or_no_more(extra, words):
 
 def test_where_deaths_of_a_mechanism_are_not_known_the_cost_is_in_utility():
     first, second, _ = said(("optimal", 0.3, NAN, 0.0, 2.9))
-    assert first == f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and none can keep more."
+    assert first == f"At ε = 1 the best mechanism, optimal, keeps 30 % {BEYOND}, and {NONE}."
     assert second.startswith("Compared with the best treatment for each patient")
 
 
@@ -224,7 +221,7 @@ def test_deaths_that_nobody_could_count_make_no_choice_safer(apart):
 def test_where_one_for_all_saves_lives_the_best_is_said_to_save_fewer():
     first, second, _ = said(("optimal", 0.3, -0.0001, 0.0, 2.9), fixed=("best-fixed", 0.0, -0.0003, NAN, NAN))
     assert "it costs 30 fewer deaths per 100,000 patients than the best treatment for each" in first
-    assert second == "The most useful is optimal, which keeps 30 % and costs 10 fewer; none can keep more."
+    assert second == f"The most useful is optimal, which keeps 30 % and costs 10 fewer; {NONE}."
 
 
 def test_of_a_gain_too_small_for_shares_the_utilities_are_said():

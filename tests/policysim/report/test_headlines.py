@@ -52,7 +52,7 @@ def test_a_decision_is_headed_by_what_the_best_keeps_and_its_deaths_beside_one_f
     more = at(table, "optimal")["extra_deaths"] - at(table, "best-fixed")["extra_deaths"]
     assert ("more deaths" in said.finding) == (more > 0)
     assert said.finding.endswith(f"than giving everybody {findings.one_for_all}")
-    assert said.about.endswith("by optimal; none can keep more")
+    assert said.about.endswith("by optimal; no mechanism that gives what it publishes keeps more")
 
 
 def test_where_nothing_beats_one_for_all_that_is_the_finding(compared):

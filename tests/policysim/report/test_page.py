@@ -13,6 +13,7 @@ from report_pages import make_report, readable
 from small_studies import STUDY
 
 from policysim.question.words import level_name, percent_1_up
+from policysim.study.basis import OUTSIDE
 
 LAYERS = ["The evidence", "The appendix"]
 ORDER = [
@@ -64,6 +65,13 @@ def test_sections_come_in_the_order_of_the_questions(full):
     levels = [int(level) for level in re.findall(r"<h(\d)", full.page)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_what_the_guarantee_does_not_cover_stands_once_beside_it(full):
+    beside = readable(full.page.partition('id="observer"')[2].partition("<hgroup")[0])
+    for said in OUTSIDE:
+        assert said in beside
+        assert readable(full.page).count(said) == 1
 
 
 def test_the_finding_is_the_title_and_the_question_stands_above_it(full):
@@ -147,10 +155,15 @@ def test_a_bounded_limit_is_an_interval(bounded):
     rows = bounded.table[bounded.table["epsilon"] == 1].set_index("policy")
     low = f"{math.floor(100 * rows['benefit_kept']['optimal-achievable'])} %"
     high = f"{math.ceil(100 * rows['most_kept']['optimal-unbeatable'])} %"
-    assert f"some policy keeps {low} of the benefit. Proven, at ε = 1: no mechanism" in limit_of(bounded.page)
+    assert (
+        f"some policy keeps {low} of the benefit. Proven, at ε = 1: no mechanism that gives what it publishes, known"
+        in limit_of(bounded.page)
+    )
     tenths = readable(percent_1_up(rows["most_kept"]["optimal-unbeatable"]))
     assert f"so that none keeps more than {tenths} of the benefit" in limit_of(bounded.page)
-    assert f"some policy keeps {low}, and none can keep more than {high}" in readable(bounded.page)
+    assert f"some policy keeps {low}, and no mechanism that gives what it publishes keeps more than {high}" in readable(
+        bounded.page
+    )
 
 
 def test_the_limit_is_said_as_far_as_it_is_proven(full):
@@ -159,8 +172,8 @@ def test_the_limit_is_said_as_far_as_it_is_proven(full):
     assert f"none keeps more than {readable(percent_1_up(row['most_kept']))} of the benefit" in said
     least = float(re.search(r"loses less than ([\d.]+) in utility per patient", said)[1])
     assert row["least_loss"] * 0.9 < least <= row["least_loss"]
-    assert "the limit: none is worth more, proven" in full.page
-    assert "Shaded: what provably no mechanism can reach" in full.page
+    assert "the limit: no mechanism that gives what it publishes is worth more, proven" in full.page
+    assert "Shaded: what provably no mechanism that gives what it publishes reaches" in full.page
 
 
 def test_a_page_without_groups_and_private_policies_leaves_their_parts_out(plain):

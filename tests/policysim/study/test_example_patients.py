@@ -31,7 +31,7 @@ def described(study, problem):
 
 def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
     found = described(covid, covid_problem)
-    older = found["aged 60, every symptom and comorbidity"]
+    older = found["aged 60, covid positive, taste and 12 more"]
     # Both sexes are as common: the first stands for both.
     assert older.endswith("age 60-79, male, vaccine none")
     # Having been ill before is no comorbidity; all others are.
@@ -39,7 +39,7 @@ def test_the_patients_of_covid_are_those_of_the_question(covid, covid_problem):
     for feature in covid.space.features:
         if feature.flag and feature.name != "covid_recovered":
             assert feature.name.replace("_", " ") in older
-    (younger,) = [text for label, text in found.items() if label.startswith("aged 25, healthy")]
+    (younger,) = [text for label, text in found.items() if label.startswith("aged 25, nothing present")]
     assert younger.startswith("nothing present, age 18-39")
 
 
@@ -74,7 +74,7 @@ LEVELS = [
 @pytest.mark.parametrize(("levels", "older", "younger"), LEVELS)
 def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, levels, older, younger):
     listed = ", ".join(f'"{level}"' for level in levels)
-    shares = ", ".join(["1.0", *["0.0"] * (len(levels) - 1)])
+    shares = ", ".join([f"{1 - 0.1 * (len(levels) - 1):.1f}", *["0.1"] * (len(levels) - 1)])
     scenario = SCENARIO.replace(
         'age = { levels = ["young", "old"], shares = [0.7, 0.3] }',
         f"age = {{ levels = [{listed}], shares = [{shares}] }}",
@@ -82,9 +82,9 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
     study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
     problem = ps.build_problem(study)
     texts = [(p.label.split("; ")[0], problem.records.describe(p.record)) for p in patients_of(study, problem)]
-    assert texts[0][0] == f"{older[0]}, every symptom and comorbidity"
+    assert texts[0][0] == f"{older[0]}, infected, fever and 2 more"
     assert f"age {older[1]}" in texts[0][1]
-    assert texts[1][0] == f"{younger[0]}, healthy"
+    assert texts[1][0] == f"{younger[0]}, nothing present"
     assert f"age {younger[1]}" in texts[1][1]
 
 
@@ -103,10 +103,80 @@ def test_few_illnesses_are_named_and_no_age_or_illness_is_made_up():
     def first(illness):
         return [patient.label.split("; ")[0] for patient in example_patients(small, space, illness)][:2]
 
-    assert first(("old_scar", "fever")) == ["with old scar and fever", "without old scar or fever"]
-    assert first(("fever",)) == ["with fever", "without fever"]
+    assert first(("old_scar", "fever")) == ["old scar and fever", "nothing present"]
+    # Of flags that make nobody ill, the patient has the most common.
+    assert first(("fever",)) == ["fever", "nothing present"]
     # A flag that makes nobody ill describes nobody.
     assert not any("scar" in label or "fever" in label for label in first(()))
+
+
+def impossible(tmp_path, shares='["young", "old"], shares = [0.7, 0.3]'):
+    """A disease of levels and flags: whoever has a fever has no cough, and the pair of the sensitivity cannot be."""
+    scenario = (
+        SCENARIO.replace('["young", "old"], shares = [0.7, 0.3]', shares)
+        + """
+[[rules]]
+when = { fever = 1 }
+set = { cough = 0 }
+
+[[rules]]
+when = { smoker = 1 }
+set = { infected = 0 }
+"""
+    )
+    study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
+    return study, ps.build_problem(study)
+
+
+def test_no_patient_is_shown_who_cannot_exist(tmp_path):
+    study, problem = impossible(tmp_path)
+    witness = problem.sensitivity.witness
+    assert problem.prior[[witness.record, witness.neighbour]].min() == 0
+    patients = patients_of(study, problem)
+    assert all(problem.prior[patient.record] > 0 for patient in patients)
+    labels = "; ".join(patient.label for patient in patients).split("; ")
+    named = {record: f"the pair that sets the sensitivity: {place}" for place, record in
+             (("first", witness.record), ("second", witness.neighbour))}  # fmt: skip
+    assert all((name in labels) == (problem.prior[record] > 0) for record, name in named.items())
+    # The illest: of the old who are possible, those with most flags, by their own.
+    rows = study.space.decode(np.arange(problem.n_records)).assign(prior=problem.prior)
+    rows["flags"] = rows[["infected", "fever", "cough", "smoker"]].sum(axis=1)
+    old = rows[(rows["age"] == "old") & (rows["prior"] > 0)]
+    illest = old[old["flags"] == old["flags"].max()]["prior"].idxmax()
+    assert patients[0].record == illest
+    assert patients[0].label.startswith("age old, ")
+    present = [name for name in ("infected", "fever", "cough", "smoker") if rows.loc[illest, name] == 1]
+    assert patients[0].label.split("; ")[0] == f"age old, {' and '.join(present)}"
+
+
+def test_whatever_the_prior_holds_possible_the_examples_are_among_it():
+    space = RecordSpace((*(Feature(name, flag=True) for name in ("scar", "fever")), Feature("age", ("18-39", "60+"))))
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        prior = rng.random(8) * (rng.random(8) < 0.4)
+        prior[rng.integers(8)] += 0.1
+        small = ps.DecisionProblem(rng.random((8, 2)), prior / prior.sum(), AnyRecord(), records=space)
+        patients = example_patients(small, space, ["scar", "fever"])
+        assert all(prior[patient.record] > 0 for patient in patients)
+        for patient in patients:
+            row = space.decode([patient.record]).iloc[0]
+            told = patient.label.split("; ")[0]
+            if told.startswith(("age", "aged")):
+                words = " and ".join(name for name in ("scar", "fever") if row[name] == 1) or "nothing present"
+                assert told.endswith(f", {words}")
+                assert told.startswith({"18-39": ("aged 25", "age 18-39"), "60+": ("aged 60", "age 60+")}[row["age"]])
+
+
+def test_an_age_that_nobody_has_is_no_example(tmp_path):
+    levels = '["18-39", "40-59", "60-79", "80+"], shares = [0.0, 0.6, 0.4, 0.0]'
+    scenario = SCENARIO.replace('["young", "old"], shares = [0.7, 0.3]', levels).replace(
+        "age = [1, 4]", "age = [1, 1, 4, 4]"
+    )
+    study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
+    problem = ps.build_problem(study)
+    patients = patients_of(study, problem)
+    assert all(problem.prior[patient.record] > 0 for patient in patients)
+    assert [patient.label.partition(",")[0] for patient in patients][:2] == ["aged 60", "age 40-59"]
 
 
 def test_probabilities_are_those_of_the_policies_and_of_the_records(problem):

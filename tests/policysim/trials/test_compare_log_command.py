@@ -14,6 +14,7 @@ import policysim as ps
 from policies.optimal.certificate import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
+from policysim.study.basis import OUTSIDE, OUTSIDE_LINE
 from policysim.trials import splits
 from policysim.trials.arms import arm_means, arms_of
 from policysim.trials.held_out import compare_log
@@ -118,6 +119,7 @@ def test_a_censored_outcome_is_defined_and_its_censoring_told_on_screen_page_and
     assert f"1 {lost[1]} of 120 (" in said
     page = " ".join((folder / "out" / "report.html").read_text(encoding="utf-8").split())  # whatever kind of space
     assert "The outcome: well after a year (free of ill at days = 365)." in page
+    assert OUTSIDE_LINE in said and all(outside in page for outside in OUTSIDE)
     assert "Censored, that is followed for less than days = 365 without the event" in page
     (folder / "policy.csv").write_text("sex,p_0,p_1\n0,1,0\n1,0,1\n")
     assert main(["evaluate", str(folder / "trial.toml"), "--table", str(folder / "policy.csv")]) == 0
@@ -346,7 +348,10 @@ def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monk
         return " ".join(page.partition('<h3 class="kicker">The limit</h3>')[2].partition("<hgroup")[0].split())
 
     said = limit("--policy", "optimal")
-    assert "for the scores fitted to the whole log: by them every mechanism loses at least " in said
+    assert (
+        "for the scores fitted to the whole log: by them every mechanism that gives what it publishes loses at least "
+        in said
+    )
     problem = ps.build_problem(ps.load_study(folder / "trial.toml"))
     least = float(re.search(r"loses at least ([\d.]+) per patient", said)[1])
     optimal = problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))
@@ -354,5 +359,5 @@ def test_what_is_proven_on_a_log_is_about_the_fitted_scores(folder, capsys, monk
     assert "was not computed" in limit("--policy", "randomized-response")
     monkeypatch.setattr(Certificate, "holds", lambda *_: False)
     said = limit("--policy", "optimal")
-    assert "That none does better by these scores is not proven here." in said
+    assert "That no mechanism that gives what it publishes does better by these scores is not proven here." in said
     assert "Proven" not in said and "at least" not in said

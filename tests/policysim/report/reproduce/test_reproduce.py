@@ -321,7 +321,8 @@ def test_the_answer_of_a_course_names_what_keeps_most(course):
     assert kept <= most
     assert manifest["answer"][0] == (
         f"Over 2 days, within a total ε of 3, {kept}\u00a0% of the benefit can be kept (by {best['policy']}), and no "
-        f"mechanism keeps more than {most}\u00a0%. Compared are {', '.join(dict.fromkeys(table['policy']))}."
+        f"mechanism that gives what it publishes keeps more than {most}\u00a0%. Compared are "
+        f"{', '.join(dict.fromkeys(table['policy']))}."
     )
 
 
