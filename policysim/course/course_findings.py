@@ -187,8 +187,8 @@ def limit_words(study: ScenarioStudy) -> str:
     return (
         f"Within the total, {NO_MECHANISM} keeps more than what is said to be the most, whatever it does on which day: "
         f"its first treatment alone is as private{among} as the whole course, and what follows is worth no more than "
-        "the best choice for each on all later days. That bounds what hides the first day's record, and so what hides the "
-        "whole course. What no mechanism compared here reaches, another one may."
+        "the best choice for each on all later days. That bounds what hides the first day's record, and so what hides "
+        "the whole course. What no mechanism compared here reaches, another one may."
     )
 
 

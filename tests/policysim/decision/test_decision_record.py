@@ -171,7 +171,9 @@ def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, prob
 def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, problem):
     choices, text = record(study, problem, Wish(keep=0.9, max_guess=0.55))
     page = Page(text)
-    assert page.decision.startswith("No decision was made No mechanism that gives what it publishes can: that takes more than ε = ")
+    assert page.decision.startswith(
+        "No decision was made No mechanism that gives what it publishes can: that takes more than ε = "
+    )
     assert page.row("randomized-response")[-1] == "more than allowed"
     assert "certificate.json" in page.words
     assert "chosen" not in {row[-1] for row in page.rows if row}
