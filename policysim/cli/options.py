@@ -190,7 +190,7 @@ def rows_file(text: str) -> Path:
 def rows_folder(text: str) -> Path:
     """A folder for files of rows, whose name is not taken for a file's."""
     if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
-        raise ArgumentTypeError(f"must be a folder, as there may be many files, got {text!r}")
+        raise ArgumentTypeError(f"must be a folder, as DATA is, got {text!r}")
     return Path(text)
 
 
@@ -231,6 +231,17 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     """--seed, and what it is for."""
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
+
+
+def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
+    """--ledger, and --again with what it is for."""
+    parser.add_argument("--again", action="store_true", help=again)
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="where releases are listed, which is private (default: policysim-releases.json beside the data)",
+    )
 
 
 def add_learning(parser: argparse.ArgumentParser) -> None:

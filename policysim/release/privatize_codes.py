@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
@@ -32,6 +30,8 @@ class Codes:
     file : ColumnsFile
     levels : mapping of str to sequence of str
         As text; compared in the type of the column, so that "1" fits an integer column.
+    bad : BadRows
+        Told of the rows that hold something else, of one file or more.
 
     Raises
     ------
@@ -39,12 +39,12 @@ class Codes:
         If a column does not exist or cannot hold its levels.
     """
 
-    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]], bad: BadRows) -> None:
         """Look the columns up."""
         self._file = file
         self._must = {column: f"must be one of {_few(texts)}" for column, texts in levels.items()}
         self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
-        self._bad = BadRows()
+        self._bad = bad
         self.n_rows = 0
 
     def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
@@ -57,15 +57,6 @@ class Codes:
             codes[name] = found
         self.n_rows += batch.num_rows
         return None if self._bad.count else codes
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The private columns."""
-        return tuple(self._levels)
-
-    def told(self) -> dict[str, NDArray[Any]]:
-        """The rows outside of the levels, as `BadRows.told`."""
-        return self._bad.told()
 
     def field(self, field: pa.Field) -> pa.Field:
         """A private column as it is written: with room for all levels, and without what the file says about it."""
@@ -108,28 +99,25 @@ def levels_in(
                     f"{file.path.as_posix()}: {column}: is of type {kind}, in {first.path.name} of type {known}; "
                     "declare its levels"
                 )
-        _add_levels(found, file, SILENT if many else progress)
+        for batch in file.batches(columns, SILENT if many else progress):
+            for column in columns:
+                with _type_refused(file, column):
+                    new = _plain(batch.column(column)).unique()
+                    found[column] = pc.drop_null(pa.concat_arrays([found[column], new]).unique())
+                if len(found[column]) > MOST_LEVELS:
+                    raise DataError(
+                        f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
+                        "declare its levels, or make it coarser"
+                    )
         if many:
             progress.advance()
     result = {}
     for column, values in found.items():
         with _type_refused(first, column):
-            result[column] = _sorted_texts(values)
+            # NaN and empty text are no levels.
+            present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).sort()
+            result[column] = [text for text in present.cast(pa.string()).to_pylist() if text]
     return result
-
-
-def _add_levels(found: dict[str, pa.Array], file: ColumnsFile, progress: Progress) -> None:
-    columns = list(found)
-    for batch in file.batches(columns, progress):
-        for column in columns:
-            with _type_refused(file, column):
-                new = _plain(batch.column(column)).unique()
-                found[column] = pc.drop_null(pa.concat_arrays([found[column], new]).unique())
-            if len(found[column]) > MOST_LEVELS:
-                raise DataError(
-                    f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
-                    "declare its levels, or make it coarser"
-                )
 
 
 def _few(texts: Sequence[str]) -> str:
@@ -172,9 +160,3 @@ def _column_type(file: ColumnsFile, column: str) -> pa.DataType:
 
 def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _sorted_texts(values: pa.Array) -> list[str]:
-    """Values as text; NaN and empty text are no levels."""
-    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).sort()
-    return [text for text in present.cast(pa.string()).to_pylist() if text]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,8 @@ import numpy as np
 
 from policies.local import expected_errors
 from policysim.question.screen_lines import cells, wrap
+from policysim.release.privatize import EstimatedTable
 from policysim.release.privatize_note import Note, Part, note_document, note_path
-from policysim.release.privatize_part import EstimatedTable
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
@@ -51,11 +50,7 @@ def warnings(note: Note) -> list[str]:
     if not note.release:
         lines.append("SIMULATION, not a release: whoever has the seed can undo it.")
     if note.earlier is not None:
-        times = "once" if note.earlier.releases == 1 else f"{note.earlier.releases} times"
-        together = f"ε = {note.epsilon_in_all:g} in all with this one."
-        if note.epsilon_in_all == math.inf:
-            together = "and no ε covers a column that one of them randomises and another one leaves as it is."
-        lines.append(f"These rows were released {times} before: {together}")
+        lines.append(note.earlier.warning)
     if note.plan.from_data:
         names = ", ".join(note.plan.from_data)
         lines.append(
