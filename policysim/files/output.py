@@ -184,14 +184,17 @@ def folder_beside(target: Path) -> Iterator[Path]:
         If it cannot be made.
     """
     made = [place for place in target.parents if not place.exists()]
+    folder: Path | None = None
     with handled(INTERRUPTS[1:], signal.default_int_handler):
-        folder, handle = _own_folder(target)
         try:
+            with uninterrupted():
+                folder, handle = _own_folder(target)
             yield folder
         finally:
             with handled(INTERRUPTS, lambda *_: None):
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(handle)
+                if folder:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(handle)
                 _remove_empty(made)
 
 
@@ -245,11 +248,11 @@ INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 
 
 @contextmanager
-def uninterrupted(done: str) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP wait until this is done; then comes KeyboardInterrupt, which says so."""
+def uninterrupted(done: str = "") -> Iterator[list[int]]:
+    """Ctrl-C, SIGTERM and SIGHUP wait until this is done, in a list; then comes KeyboardInterrupt, which says so."""
     waiting: list[int] = []
     with handled(INTERRUPTS, lambda number, _: waiting.append(number)):
-        yield
+        yield waiting
     if waiting:
         raise KeyboardInterrupt(done)
 

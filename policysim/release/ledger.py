@@ -190,7 +190,7 @@ def release_once(
         If it cannot be locked or written, or something cannot take its name.
     """
     ledger = Path(os.path.realpath(ledger))  # a link to a ledger stays one
-    with _locked(ledger), uninterrupted(f"the release was counted, and {ledger.as_posix()} lists it"):
+    with uninterrupted(f"{ledger.as_posix()} lists the release") as signals, _locked(ledger, signals):
         _require_writable(ledger)
         releases = read_ledger(ledger)
         _refuse_repetition(ledger, releases, release, again=again)
@@ -363,10 +363,11 @@ def _require_writable(ledger: Path) -> None:
 
 
 @contextmanager
-def _locked(ledger: Path) -> Iterator[None]:
+def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
     """The lock of a ledger: a file beside it, which the system unlocks when its process ends, however that comes.
 
-    It is removed before it is unlocked. So whoever has locked a file that is no longer there locks another one.
+    It is removed before it is unlocked. So whoever has locked a file that is no longer there locks another one. A
+    signal ends the wait, but nothing else.
     """
     lock, start, told = ledger.with_name(f".{ledger.name}.lock"), time.monotonic(), False
     while True:
@@ -387,6 +388,8 @@ def _locked(ledger: Path) -> Iterator[None]:
         finally:
             os.close(handle)
         waited = time.monotonic() - start
+        if signals:
+            raise KeyboardInterrupt
         if waited > MOST_SECONDS:
             raise OutputError(f"another run holds the lock of {ledger.as_posix()}: let it end first")
         if waited > SILENT_SECONDS and not told:

@@ -115,7 +115,8 @@ def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) ->
     note = note_path(out)
     if note.is_dir():
         raise OutputError(f"{note.as_posix()}: is a folder")
-    if ledger and {out.absolute(), note.absolute()} & {ledger.absolute(), *ledger.absolute().parents}:
+    place = Path(os.path.realpath(ledger or source.path))
+    if ledger and {Path(os.path.realpath(each)) for each in (out, note)} & {place, *place.parents}:
         raise OutputError(f"{ledger.as_posix()}: is to be the private data or their note, not the ledger")
     check_writable(out.parent)
     if not again and out.exists() and _may_be_a_release(out):
