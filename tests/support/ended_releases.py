@@ -1,6 +1,6 @@
 """Releases that a signal ends at one of their steps, each in a process of its own, which a quiet process has forked.
 
-A step is whatever makes, opens, locks, renames, removes a file or folder, or waits until it is on the disk.
+A step is whatever makes, locks, renames or removes a file or folder, or waits until it is on the disk.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from policysim.study import checks
 
 # Loaded before the forks, once.
 LOADED = (privatize, privatize_screen, checks)
-STEPS = [(os, name) for name in ("open", "mkdir", "fsync", "replace", "rename", "unlink", "rmdir")] + [(fcntl, "flock")]
+STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")] + [(fcntl, "flock")]
 
 
 def end_at(step, number):
@@ -43,8 +43,8 @@ def end_at(step, number):
 def ends(template, folder, number, arguments):
     """End one run after another at its first step, its second and so on, until one comes to its end.
 
-    Each runs in a copy of a folder, of the name of its step; in a copy of what it left, "then" and the step, another
-    run follows that nothing ends. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
+    Each runs in a copy of a folder, of the name of its step. After a kill, in a copy of what it left, "then" and the
+    step, another run follows that nothing ends. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
     """
     command = [sys.executable, __file__, str(template), str(folder), str(int(number)), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
@@ -70,8 +70,9 @@ def end_all(template, folder, number, arguments):
         first, then = folder / str(step), folder / f"then {step}"
         shutil.copytree(template, first)
         status = fork_to(first, arguments, step, number)
-        shutil.copytree(first, then)
-        statuses.append((status, fork_to(then, arguments, None, number)))
+        if number == signal.SIGKILL:
+            shutil.copytree(first, then)
+        statuses.append((status, fork_to(then, arguments, None, number) if then.exists() else None))
         if status not in (-number, 130):
             return statuses
 
