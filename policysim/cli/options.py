@@ -255,12 +255,14 @@ def add_learning(parser: argparse.ArgumentParser) -> None:
     )
 
 
-COUNTING = "count the log in so many processes, file by file, in place of reading its rows into memory"
-
-
-def add_workers(parser: argparse.ArgumentParser, about: str = COUNTING) -> None:
-    """--workers, and what they do; --cluster and --resume."""
-    parser.add_argument("--workers", type=whole(1), metavar="N", help=about)
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """--workers, --cluster and --resume."""
+    parser.add_argument(
+        "--workers",
+        type=whole(1),
+        metavar="N",
+        help="count the log in so many processes, file by file, in place of reading its rows into memory",
+    )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",

@@ -14,7 +14,7 @@ from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, numb
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.release.privatize import EstimatedTable
+    from policysim.release.privatize import Table
     from policysim.release.privatize_note import Note
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
@@ -68,13 +68,13 @@ def run(chosen: argparse.Namespace) -> int:
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
     if chosen.json:
-        print_json(private_document(path, note, tables))
+        print_json(private_document(path, note, tables, true=chosen.true))
     else:
-        say(private_screen(path, note, tables) + "\n")
+        say(private_screen(path, note, tables, true=chosen.true) + "\n")
     return 0
 
 
-def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
+def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
     from policysim.files.output import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import read_private
@@ -84,32 +84,26 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[E
         given = getattr(chosen, name)
         if given is not None and given is not False:
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    path: Path = chosen.data
-    with progress_bar(open_source(path).files[0].unit) as progress:
-        return path, read_private(path, progress)
+    with progress_bar(open_source(chosen.data).files[0].unit) as progress:
+        return chosen.data, read_private(chosen.data, progress)
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
     from policysim.files.output import progress_bar
-    from policysim.release.ledger import check_release, counted
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_codes import levels_in
     from policysim.release.privatize_note import make_plan, note_path
-    from policysim.release.privatize_source import check_out, open_source
+    from policysim.release.privatize_source import open_source
 
     columns, declared, out = _checked(chosen)
+    undeclared = [column for column in columns if column not in declared]
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         make_plan(
             {name: declared.get(name, ["0", "1"]) for name in columns}, chosen.epsilon, separately=chosen.separately
         )
     source = open_source(chosen.data)
-    ledger = None if chosen.seed is not None else chosen.ledger or source.ledger()
-    if ledger:
-        check_release(ledger, source.release(out, columns, chosen.epsilon), again=chosen.again)
-    check_out(source, out, ledger, again=chosen.again)
     with progress_bar(source.unit) as progress:
-        undeclared = [column for column in columns if column not in declared]
         levels = declared | (levels_in(source.files, undeclared, progress) if undeclared else {})
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
         plan = make_plan(
@@ -118,22 +112,12 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
             separately=chosen.separately,
             from_data=undeclared,
         )
-        note, tables = privatize_files(
-            source,
-            out,
-            plan,
-            seed=chosen.seed,
-            keep_true=chosen.true,
-            ledger=ledger,
-            again=chosen.again,
-            progress=progress,
+        made = privatize_files(
+            source, out, plan, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
         )
-    if ledger:
-        release = source.release(out, columns, chosen.epsilon)
-        sys.stderr.write(f"policysim: {counted(ledger, release, note.earlier)}\n")
     if note_path(source.path).exists():
         sys.stderr.write(f"policysim: warning: {_randomised_before(source.path)}\n")
-    return out, (note, tables)
+    return out, made
 
 
 def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]], Path]:

@@ -84,7 +84,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.output import print_json, progress_bar
     from policysim.question import EXIT_CHECK, say
     from policysim.release.counts_file import read_counts
-    from policysim.release.ledger import counted, digests, ledger_path, release_once
+    from policysim.release.ledger import digests, ledger_path, release_once
     from policysim.release.select_private import choices
     from policysim.release.select_screen import analysis_document, release_document, select_screen
 
@@ -107,9 +107,7 @@ def run(chosen: argparse.Namespace) -> int:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
         # Nothing is shown before it is counted.
         ledger = chosen.ledger or ledger_path(chosen.counts)
-        release = _release(chosen, sha256, counts.column, found, drawn)
-        earlier = release_once(ledger, release, again=chosen.again)
-        sys.stderr.write(f"policysim: {counted(ledger, release, earlier)}\n")
+        earlier = release_once(ledger, _release(chosen, sha256, counts.column, found, drawn), again=chosen.again)
         if earlier:
             drawn |= {"earlier": vars(earlier), "warnings": [*drawn["warnings"], earlier.warning]}
     else:

@@ -74,15 +74,16 @@ def _made(folder: Path) -> Iterator[None]:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        _remove_empty(made)
+        remove_empty(made)
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
     try:
         yield
     finally:
-        _remove_empty(made)
+        remove_empty(made)
 
 
-def _remove_empty(folders: Iterable[Path]) -> None:
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, until one is not empty."""
     with suppress(OSError):  # the first that is not empty, or was never made, ends it
         for folder in folders:
             folder.rmdir()
@@ -157,7 +158,7 @@ def part_beside(target: Path) -> Iterator[Path]:
                 _remove_abandoned(path)
         handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     except BaseException:
-        _remove_empty(made)
+        remove_empty(made)
         raise
     part = Path(name)
     try:
@@ -168,7 +169,7 @@ def part_beside(target: Path) -> Iterator[Path]:
     finally:
         part.unlink(missing_ok=True)
         os.close(handle)
-        _remove_empty(made)
+        remove_empty(made)
 
 
 @contextmanager
@@ -195,7 +196,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
                 if folder:
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(handle)
-                _remove_empty(made)
+                remove_empty(made)
 
 
 def _own_folder(target: Path) -> tuple[Path, int]:

@@ -36,7 +36,7 @@ from typing import Any
 from envs.toml_reader import is_number, shown
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import file_digest
-from policysim.files.output import LOCKS, check_writable, json_text, uninterrupted
+from policysim.files.output import LOCKS, json_text, remove_empty, uninterrupted
 from policysim.question import EXIT_CHECK, OutputError
 
 with suppress(ImportError):
@@ -48,6 +48,7 @@ PRIVATE = (
     "PRIVATE, as the data: a digest confirms a guess of the rows. Keep this file beside them, so that each release of "
     "the same rows is counted; publish it with nothing."
 )
+SHARED = "for rows that both hold, their epsilon add up too, which is not counted here"
 DIGEST = re.compile("[0-9a-f]{64}")
 
 # What one person may change: the values of a row, whose presence is public; or whether the row is there.
@@ -151,8 +152,8 @@ def digests(files: Sequence[Path]) -> tuple[str, ...]:
 
 def check_release(ledger: Path, release: Release, *, again: bool) -> None:
     """Refuse what `release_once` would refuse, before anything is computed; the same errors."""
-    _require_writable(ledger)
-    _refuse_repetition(ledger, read_ledger(ledger), release, again=again)
+    with uninterrupted() as signals, _locked(ledger, signals):
+        _refuse_repetition(ledger, read_ledger(ledger), release, again=again)
 
 
 def release_once(
@@ -162,7 +163,7 @@ def release_once(
     again: bool,
     prepare: Callable[[Earlier | None], Sequence[tuple[Path, Path]]] = lambda _: (),
 ) -> Earlier | None:
-    """Count a release, and let it appear: the ledger is on the disk before anything has its name.
+    """Count a release, let it appear, and say on stderr where it is listed: the ledger is on the disk before that.
 
     Parameters
     ----------
@@ -191,13 +192,18 @@ def release_once(
     """
     ledger = Path(os.path.realpath(ledger))  # a link to a ledger stays one
     with uninterrupted(f"{ledger.as_posix()} lists the release") as signals, _locked(ledger, signals):
-        _require_writable(ledger)
         releases = read_ledger(ledger)
         _refuse_repetition(ledger, releases, release, again=again)
         earlier = _earlier(_same(releases, release), release)
         moves = prepare(earlier)
         _write(ledger, [*releases, release])
         appear(moves)
+    others = 0 if earlier else sum(each.data == release.data for each in releases)
+    sys.stderr.write(
+        f"policysim: {ledger.as_posix()} lists this release and is private: keep it with the data, and publish "
+        "neither. A further release of the same rows adds its epsilon"
+        + (f". It lists {others} of other content of {release.data}: {SHARED}\n" if others else "\n")
+    )
     return earlier
 
 
@@ -215,25 +221,6 @@ def appear(moves: Sequence[tuple[Path, Path]]) -> None:
         if isinstance(error, OSError):
             raise OutputError(f"cannot write {moves[-1][1].as_posix()}: {error.strerror or error}") from None
         raise
-
-
-def counted(ledger: Path, release: Release, earlier: Earlier | None) -> str:
-    """What to tell of the ledger after a release, in one line."""
-    others = "" if earlier else _other_content(ledger, release)
-    return (
-        f"{ledger.as_posix()} lists this release and is private: keep it with the data, and publish neither. A further "
-        f"release of the same rows adds its epsilon{others}"
-    )
-
-
-def _other_content(ledger: Path, release: Release) -> str:
-    n = sum(each.data == release.data for each in read_ledger(ledger)) - 1
-    if n < 1:
-        return ""
-    return (
-        f". It lists {n} of other content of {release.data}: for rows that both hold, their epsilon add up too, which "
-        "is not counted here"
-    )
 
 
 # Which releases are of the same rows.
@@ -349,16 +336,6 @@ def is_list(value: object, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
 
 
-def _require_writable(ledger: Path) -> None:
-    """OutputError if nothing can be written where the ledger is: a release that is not counted is not made."""
-    try:
-        check_writable(ledger.parent)
-        if ledger.is_file() and not ledger.stat().st_mode & 0o222:
-            raise OutputError(f"cannot write {ledger.as_posix()}: it is read-only")
-    except OutputError as error:
-        raise OutputError(f"{error}; releases are listed there, --ledger names another place") from None
-
-
 # The steps of the transaction: what may fail, or be the last that a process does.
 
 
@@ -370,9 +347,12 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
     signal ends the wait, but nothing else.
     """
     lock, start, told = ledger.with_name(f".{ledger.name}.lock"), time.monotonic(), False
+    made = [place for place in lock.parents if not place.exists()]
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
+            if ledger.exists() and not ledger.stat().st_mode & 0o222:  # which would not keep it from being replaced
+                raise PermissionError(errno.EACCES, "it is read-only")
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             continue  # another run, which ends, has removed the folder that it had made
@@ -384,6 +364,7 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
                     yield
                 finally:
                     lock.unlink(missing_ok=True)
+                    remove_empty(made)
                 return
         finally:
             os.close(handle)
@@ -421,11 +402,10 @@ def _is_still(path: Path, handle: int) -> bool:
 
 def _write(ledger: Path, releases: Sequence[Release]) -> None:
     """Write the ledger, for its owner only, and let it take its name; OutputError if that fails."""
-    part = ledger.with_name(f".{ledger.name}.part-new")
+    part = ledger.with_name(f".{ledger.name}.new")
     document = {"private": PRIVATE, "format": FORMAT, "releases": [asdict(each) for each in releases]}
     try:
-        with suppress(FileNotFoundError):
-            part.unlink()  # of a run that was killed: under the lock there is no other
+        part.unlink(missing_ok=True)  # of a run that was killed: under the lock there is no other
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
             stream.write(json_text(document))
         sync(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
@@ -26,36 +26,23 @@ with optional():
     import pyarrow as pa
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatedTable:
-    """The estimated counts of the values of one part.
+@dataclass(eq=False)
+class Table:
+    """How many rows hold each value of one part of a plan.
 
     Attributes
     ----------
     part : Part
-    labels : tuple of tuple of str, (k,)
-        The level of each column, for each value.
+    levels : tuple of tuple of str
+        What each of its columns may hold.
     reports : array, (k,)
         Rows of the private file per value.
-    estimate : Estimate
-        Unbiased shares of the true values with 95 % intervals.
-    truth : array, (k,), or None
-        The true counts: private, only if they were asked for.
+    truth : array, (k,)
+        Rows with true values: private. 0 where only the private file was read.
     """
 
     part: Part
-    labels: tuple[tuple[str, ...], ...]
-    reports: IntArray
-    estimate: Estimate
-    truth: IntArray | None = None
-
-
-@dataclass
-class Tally:
-    """Counts of the reports of one part of the plan, and of its true values."""
-
-    part: Part
-    sizes: tuple[int, ...]
+    levels: tuple[tuple[str, ...], ...]
     reports: IntArray = field(init=False)
     truth: IntArray = field(init=False)
 
@@ -65,26 +52,38 @@ class Tally:
         self.truth = self.reports.copy()
 
     def draw(self, codes: dict[str, IntArray], rng: np.random.Generator | None) -> dict[str, IntArray]:
-        """Private codes in place of the true ones."""
+        """Private codes in place of the true ones, counted."""
         values = self._joined(codes)
         reports = privatize(values, self.part.channel, rng=rng)
         self.truth += np.bincount(values, minlength=len(self.truth))
         self.reports += np.bincount(reports, minlength=len(self.reports))
-        return dict(zip(self.part.columns, np.unravel_index(reports, self.sizes), strict=True))
+        return dict(zip(self.part.columns, np.unravel_index(reports, self._sizes), strict=True))
 
     def count(self, codes: dict[str, IntArray]) -> None:
         """Add reports that were drawn before."""
         self.reports += np.bincount(self._joined(codes), minlength=len(self.reports))
 
-    def table(self, plan: Randomization, *, keep_true: bool = False) -> EstimatedTable:
-        """The estimate from all reports so far."""
-        labels = tuple(product(*(plan.levels[column] for column in self.part.columns)))
-        found = estimate(self.reports, self.part.channel)
-        return EstimatedTable(self.part, labels, self.reports, found, self.truth if keep_true else None)
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """The level of each column, for each value, (k,)."""
+        return list(product(*self.levels))
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Unbiased shares of the true values with 95 % intervals, when all reports are counted."""
+        return estimate(self.reports, self.part.channel)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(map(len, self.levels))
 
     def _joined(self, codes: dict[str, IntArray]) -> IntArray:
-        joined: IntArray = np.ravel_multi_index([codes[column] for column in self.part.columns], self.sizes)
+        joined: IntArray = np.ravel_multi_index([codes[column] for column in self.part.columns], self._sizes)
         return joined
+
+
+def _tables(plan: Randomization) -> tuple[Table, ...]:
+    return tuple(Table(part, tuple(plan.levels[column] for column in part.columns)) for part in plan.parts)
 
 
 def privatize_files(
@@ -93,11 +92,10 @@ def privatize_files(
     plan: Randomization,
     *,
     seed: int | None = None,
-    keep_true: bool = False,
     ledger: Path | None = None,
     again: bool = False,
     progress: Progress = SILENT,
-) -> tuple[Note, tuple[EstimatedTable, ...]]:
+) -> tuple[Note, tuple[Table, ...]]:
     """Write a copy of a file, or of a folder, whose private columns hold reports, and a note beside it.
 
     All files are one release: one note, one entry in the ledger, one epsilon for a row. Until the end, what is drawn
@@ -114,8 +112,6 @@ def privatize_files(
         From `make_plan`.
     seed : int, optional
         For simulation only, and the note says so. By default the operating system's randomness, for a release.
-    keep_true : bool
-        Also return the true counts, which are private; they are never in what is released.
     ledger : Path, optional
         Where a release is counted; by default in the folder of the files. A simulation is not counted.
     again : bool
@@ -126,8 +122,8 @@ def privatize_files(
     Returns
     -------
     note : Note
-    tables : tuple of EstimatedTable
-        One for each part of the plan, of all files together.
+    tables : tuple of Table
+        One for each part of the plan, of all files together; also with the true counts, which are private.
 
     Raises
     ------
@@ -142,11 +138,12 @@ def privatize_files(
     if seed is None:
         ledger = ledger or source.ledger()
         release = source.release(out, columns, plan.epsilon)
-        check_release(ledger, release, again=again)
     check_out(source, out, ledger, again=again)
+    if release and ledger:
+        check_release(ledger, release, again=again)
     try:
         with folder_beside(out) as stage:
-            tallies, n_rows = _draw(source, stage / out.name, plan, seed, progress)
+            tables, n_rows = _draw(source, stage / out.name, plan, seed, progress)
             source.require_unchanged()
             note = partial(Note, plan, source.unchanged(columns), n_rows, release is not None)
 
@@ -163,14 +160,14 @@ def privatize_files(
         raise
     except OSError as error:
         raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
-    return note(earlier), tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
+    return note(earlier), tables
 
 
 def _draw(
     source: Source, out: Path, plan: Randomization, seed: int | None, progress: Progress
-) -> tuple[list[Tally], int]:
-    """Draw all files into one, or into a folder, and wait until they are on the disk: their counts and rows."""
-    tallies, bad, n_rows = [Tally(part, plan.sizes(part)) for part in plan.parts], BadRows(), 0
+) -> tuple[tuple[Table, ...], int]:
+    """Draw all files into one, or into a folder, and wait until they are on the disk: their tables and rows."""
+    tables, bad, n_rows = _tables(plan), BadRows(), 0
     rng = None if seed is None else np.random.default_rng(seed)
     if source.several:
         out.mkdir()
@@ -186,8 +183,8 @@ def _draw(
                 if true_codes is None:
                     continue  # Nothing will be released; what is wrong is counted to the end.
                 private: dict[str, IntArray] = {}
-                for tally in tallies:
-                    private |= tally.draw(true_codes, rng)
+                for table in tables:
+                    private |= table.draw(true_codes, rng)
                 cells = [
                     codes.values(name, private[name], schema.field(name).type)
                     if name in private
@@ -204,7 +201,7 @@ def _draw(
         raise DataError(f"{source.path.as_posix()}: has no rows")
     if source.several:
         sync(out)
-    return tallies, n_rows
+    return tables, n_rows
 
 
 def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
@@ -217,7 +214,7 @@ def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
     return [*old, (part, place), (stage / out.name, out)]
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[EstimatedTable, ...]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[Table, ...]]:
     """Estimate the true counts from a private file, or a folder of them, and the note beside it.
 
     Raises
@@ -226,7 +223,7 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[E
         If the note is missing or does not fit: a column that is not in the file, other levels, another number of rows.
     """
     note = read_note(path)
-    tallies, bad, n_rows = [Tally(part, note.plan.sizes(part)) for part in note.plan.parts], BadRows(), 0
+    tables, bad, n_rows = _tables(note.plan), BadRows(), 0
     for file in open_source(path).files:
         for column in note.plan.levels:
             if column not in file.schema.names:
@@ -235,8 +232,8 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[E
         for batch in file.batches(list(note.plan.levels), progress):
             reported = codes.read(batch)
             if reported is not None:
-                for tally in tallies:
-                    tally.count(reported)
+                for table in tables:
+                    table.count(reported)
         n_rows += codes.n_rows
     if not n_rows:
         raise DataError(f"{path.as_posix()}: has no rows")
@@ -245,4 +242,4 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[E
         raise DataError(
             f"{path.as_posix()}: does not fit its note: it has {n_rows:,} rows, the note says {note.n_rows:,}"
         )
-    return note, tuple(tally.table(note.plan) for tally in tallies)
+    return note, tables

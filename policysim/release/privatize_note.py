@@ -62,10 +62,6 @@ class Randomization:
     parts: tuple[Part, ...]
     from_data: tuple[str, ...] = ()
 
-    def sizes(self, part: Part) -> tuple[int, ...]:
-        """The number of levels of each column of a part."""
-        return tuple(len(self.levels[column]) for column in part.columns)
-
 
 @dataclass(frozen=True)
 class Note:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from policies.local import expected_errors
 from policysim.question.screen_lines import cells, wrap
-from policysim.release.privatize import EstimatedTable
+from policysim.release.privatize import Table
 from policysim.release.privatize_note import Note, Part, note_document, note_path
 
 COLUMNS = (44, 12, 12, 26)
@@ -24,24 +23,16 @@ READING = (
 )
 
 
-@dataclass(frozen=True)
-class TrueErrors:
-    """How far the estimates of one table are from its true counts, in rows; l1 and l2 over all values."""
-
-    l1: float
-    l2: float
-    expected_l1: float
-    expected_l2: float
-
-
-def true_errors(table: EstimatedTable) -> TrueErrors:
-    """The errors of a table that was made with `keep_true`, beside what is expected of such estimates."""
-    assert table.truth is not None
+def true_errors(table: Table) -> dict[str, float]:
+    """How far the estimates are from the true counts, in rows over all values, and how far is expected."""
     errors = table.estimate.shares * table.estimate.n - table.truth
     expected = expected_errors(table.truth, table.part.channel)
-    return TrueErrors(
-        float(np.abs(errors).sum()), float(np.sqrt(np.square(errors).sum())), float(expected.l1), float(expected.l2)
-    )
+    return {
+        "l1": float(np.abs(errors).sum()),
+        "l2": float(np.sqrt(np.square(errors).sum())),
+        "expected_l1": float(expected.l1),
+        "expected_l2": float(expected.l2),
+    }
 
 
 def warnings(note: Note) -> list[str]:
@@ -64,7 +55,7 @@ def warnings(note: Note) -> list[str]:
     return lines
 
 
-def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> str:
+def private_screen(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> str:
     """The screen: what the file is, what to beware of, and the estimated tables; at most 100 columns wide.
 
     Parameters
@@ -73,8 +64,10 @@ def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> 
         The private file, or the folder of many.
     note : Note
         Its note.
-    tables : sequence of EstimatedTable
+    tables : sequence of Table
         From `privatize_files` or `read_private`.
+    true : bool
+        Also show the true counts, which are private.
     """
     lines = wrap(f"{path.as_posix()}: {note.n_rows:,} rows, {_done(note)}.")
     for warning in warnings(note):
@@ -82,13 +75,12 @@ def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> 
     for table in tables:
         lines += ["", *_estimates(table)]
     lines += wrap(READING)
-    known = [table for table in tables if table.truth is not None]
-    if known:
-        lines += ["", *wrap(NOT_PRIVATE), *(line for table in known for line in _truth(table))]
+    if true:
+        lines += ["", *wrap(NOT_PRIVATE), *(line for table in tables for line in _truth(table))]
     return "\n".join([*lines, f"Note: {note_path(path).as_posix()}"])
 
 
-def private_document(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> dict[str, Any]:
+def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> dict[str, Any]:
     """The same for --json; what is not private is below the key "not_private"."""
     document: dict[str, Any] = {
         "file": path.as_posix(),
@@ -113,13 +105,12 @@ def private_document(path: Path, note: Note, tables: Sequence[EstimatedTable]) -
             for n in (table.estimate.n,)
         ],
     }
-    if any(table.truth is not None for table in tables):
+    if true:
         document["not_private"] = {
             "warning": NOT_PRIVATE,
             "tables": [
-                {"columns": list(table.part.columns), "true": table.truth.tolist(), **vars(true_errors(table))}
+                {"columns": list(table.part.columns), "true": table.truth.tolist(), **true_errors(table)}
                 for table in tables
-                if table.truth is not None
             ],
         }
     return document
@@ -140,7 +131,7 @@ def _response(part: Part) -> str:
     return f"{part.channel.name} response over {part.channel.n_values:,} values"
 
 
-def _rows(table: EstimatedTable) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
+def _rows(table: Table) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
     found = table.estimate
     ends = [(low, high) for low, high in found.interval.tolist()]
     return list(
@@ -155,7 +146,7 @@ def _rows(table: EstimatedTable) -> list[tuple[tuple[str, ...], int, float, floa
     )
 
 
-def _estimates(table: EstimatedTable) -> list[str]:
+def _estimates(table: Table) -> list[str]:
     n = table.estimate.n
     heading = cells(["Estimated from the private file", "reports", "estimate", "95 % interval"], COLUMNS)
     rows = [
@@ -165,21 +156,20 @@ def _estimates(table: EstimatedTable) -> list[str]:
     return [heading, *_few(rows)]
 
 
-def _truth(table: EstimatedTable) -> list[str]:
-    assert table.truth is not None
+def _truth(table: Table) -> list[str]:
     n, errors = table.estimate.n, true_errors(table)
     rows = [
         cells([_label(table, label), _count(true), _count(share * n), _count(share * n - true)], COLUMNS)
         for (label, _, share, _, _), true in zip(_rows(table), table.truth.tolist(), strict=True)
     ]
     total = (
-        f"Errors in all: L1 {_count(errors.l1)}, L2 {_count(errors.l2)}; "
-        f"expected: L1 {_count(errors.expected_l1)}, L2 {_count(errors.expected_l2)}."
+        f"Errors in all: L1 {_count(errors['l1'])}, L2 {_count(errors['l2'])}; "
+        f"expected: L1 {_count(errors['expected_l1'])}, L2 {_count(errors['expected_l2'])}."
     )
     return [cells(["", "true", "estimate", "error"], COLUMNS), *_few(rows), total]
 
 
-def _label(table: EstimatedTable, label: Sequence[str]) -> str:
+def _label(table: Table, label: Sequence[str]) -> str:
     text = ", ".join(f"{column} {level}" for column, level in zip(table.part.columns, label, strict=True))
     return text if len(text) < COLUMNS[0] else f"{text[: COLUMNS[0] - 2]}…"
 

@@ -93,12 +93,10 @@ def open_source(path: Path) -> Source:
         files.append(open_columns(part))
     first = files[0]
     for file in files[1:]:
-        own, others = file.schema.names, first.schema.names
-        for name in others:
-            if name not in own:
+        for name in dict.fromkeys([*first.schema.names, *file.schema.names]):
+            if name not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: has no column {name!r}, which {first.path.name} has")
-        for name in own:
-            if name not in others:
+            if name not in first.schema.names:
                 raise DataError(f"{file.path.as_posix()}: has a column {name!r}, which {first.path.name} has not")
     return Source(path, tuple(files), tuple(stamps))
 

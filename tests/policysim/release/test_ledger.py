@@ -1,5 +1,6 @@
 """The ledger and its transaction: nothing is out that is not counted, no entry is lost, whatever ends a run."""
 
+import errno
 import json
 import math
 import os
@@ -17,7 +18,6 @@ from private_files import COLUMNS, DECLARED, counted, run, write_people
 from release_rounds import play, wrong
 
 from policysim.files.bad_rows import DataError
-from policysim.question import OutputError
 from policysim.release import ledger as module
 from policysim.release.ledger import Release, RepeatedReleaseError, ledger_path, read_ledger, release_once, total
 from policysim.release.privatize import read_private
@@ -183,25 +183,80 @@ def test_a_clock_that_goes_back_loses_no_release(tmp_path):
 def test_a_read_only_ledger_or_folder_stops_the_release_in_one_line(capsys, data, out, monkeypatch):
     ledger_path(data).write_text(json.dumps({"format": 2, "releases": []}))
     ledger_path(data).chmod(0o400)
-    said = "releases are listed there, --ledger names another place"
+    said = f"policysim: cannot lock {ledger_path(data)}, which lists the releases: {{}}; --ledger names another place\n"
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    assert (code, err) == (2, f"policysim: cannot write {ledger_path(data)}: it is read-only; {said}\n")
+    assert (code, err) == (2, said.format("it is read-only"))
     ledger_path(data).unlink()
+    opened = os.open
 
-    def refuse(folder):
-        raise OutputError(f"cannot write to {folder}: Read-only file system")
+    def refuse(path, *arguments, **options):
+        if Path(path).parent == data.parent:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(module, "check_writable", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    assert (code, err) == (2, f"policysim: cannot write to {data.parent}: Read-only file system; {said}\n")
+    assert (code, err) == (2, said.format("Read-only file system"))
     assert names(out.parent) == set()
     assert names(data.parent) == {data.name}
+
+
+@pytest.mark.parametrize("step", ["lock", "write"])
+def test_a_ledger_that_cannot_be_written_in_the_end_stops_the_release(capsys, data, out, monkeypatch, step):
+    fsync, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == 3:  # the data, the note, the ledger
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(handle)
+
+    def unlockable(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    if step == "write":
+        monkeypatch.setattr(os, "fsync", full)
+    else:
+        monkeypatch.setattr(module.fcntl, "flock", unlockable)
+    code, _, err = run(capsys, data, *OPTIONS, "--out", out)
+    reason = "No space left on device" if step == "write" else "No locks available"
+    assert (code, err) == (
+        2,
+        f"policysim: cannot {step} {ledger_path(data)}, which lists the releases: {reason}; "
+        "--ledger names another place\n",
+    )
+    assert names(out.parent) == set()
+    assert {name for name in names(data.parent) if not name.endswith(".lock")} == {data.name}
+
+
+@pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left on device")])
+def test_what_cannot_take_its_name_leaves_what_was_there_but_is_counted(capsys, data, out, monkeypatch, broken):
+    assert run(capsys, data, *OPTIONS, "--out", out)[0] == 0
+    before = {path: path.read_bytes() for path in out.parent.iterdir()}
+    replace = Path.replace
+
+    def fail(path, target):
+        if target == out:  # the last of four: the old ones have left, and the new note is there
+            raise broken
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        code, _, err = run(capsys, data, *OPTIONS, "--out", out, "--again")
+    assert code == (130 if broken is KeyboardInterrupt else 2)
+    assert len(err.splitlines()) == 1
+    assert {path: path.read_bytes() for path in out.parent.iterdir()} == before
+    assert listed(data) == ["private.csv"] * 2
 
 
 @pytest.mark.parametrize(
     ("name", "code", "reason"),
     [
-        ("data.csv/ledger.json", 2, "cannot write to {folder}/data.csv: File exists; releases are listed there"),
+        (
+            "data.csv/ledger.json",
+            2,
+            "cannot lock {folder}/data.csv/ledger.json, which lists the releases: File exists;",
+        ),
         ("", 3, "{folder}: cannot be read: Is a directory"),
         ("../published/private.csv", 2, "{folder}/../published/private.csv: is to be the private data or their note"),
         ("../published/private.csv.privacy.json", 2, "{folder}/../published/private.csv.privacy.json: is to be the pr"),
@@ -260,17 +315,6 @@ def test_who_waits_for_a_lock_says_so_and_then_gives_up(capsys, data, out, held,
     assert f".{ledger_path(data).name}.lock" in names(data.parent)
     assert run(capsys, data, *OPTIONS, "--out", out)[::2] == (0, counted(data))
     assert names(data.parent) == {data.name, ledger_path(data).name}
-
-
-def test_where_nothing_can_be_locked_nothing_is_released(capsys, data, out, monkeypatch):
-    monkeypatch.setattr(module, "LOCKS", False)
-    code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    assert code == 2
-    assert err == (
-        f"policysim: cannot lock {ledger_path(data)}, which lists the releases: No locks available; "
-        "--ledger names another place\n"
-    )
-    assert names(out.parent) == set()
 
 
 # Whatever ends a run.

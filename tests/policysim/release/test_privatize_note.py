@@ -70,7 +70,7 @@ def test_the_note_does_not_depend_on_the_private_values(tmp_path):
         data.write_text("id,sex\n" + f"7,{cells}\n" * 30)
         out = tmp_path / name / "out.csv"
         out.parent.mkdir()
-        privatize_files(open_source(data), out, make_plan({"sex": ("0", "1")}, 1.0), keep_true=True)
+        privatize_files(open_source(data), out, make_plan({"sex": ("0", "1")}, 1.0))
         notes.append(note_path(out).read_bytes())
     assert notes[0] == notes[1]
 

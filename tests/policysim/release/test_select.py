@@ -5,6 +5,7 @@ import math
 import secrets
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def files(tmp_path, monkeypatch):
 
 def run(capsys, *arguments):
     """Exit code, stdout and stderr of `policysim select`; a release goes to a ledger of its own, and says so first."""
-    ledger = [] if "--seed" in arguments else ["--ledger", f"ledgers/{secrets.token_hex(8)}.json"]
+    own = Path("ledgers", f"{secrets.token_hex(8)}.json").absolute()
+    ledger = [] if "--seed" in arguments else ["--ledger", str(own)]
     try:
         code = main(["select", *arguments, *ledger])
     except SystemExit as stop:  # argparse's own way to end
@@ -43,7 +45,7 @@ def run(capsys, *arguments):
     captured = capsys.readouterr()
     lines = captured.err.splitlines(keepends=True)
     if ledger and captured.out:
-        assert lines.pop(0).startswith(f"policysim: {ledger[1]} lists this release and is private: ")
+        assert lines.pop(0).startswith(f"policysim: {own} lists this release and is private: ")
     return code, captured.out, "".join(lines)
 
 
