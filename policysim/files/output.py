@@ -193,7 +193,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
             yield folder
         finally:
             with handled(INTERRUPTS, lambda *_: None):
-                if folder:
+                if folder is not None:
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(handle)
                 remove_empty(made)
@@ -209,10 +209,10 @@ def _own_folder(target: Path) -> tuple[Path, int]:
                 _remove_abandoned(path)
         try:
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-            handle = os.open(folder, os.O_RDONLY)
+            handle = os.open(folder if LOCKS else os.devnull, os.O_RDONLY)
         except FileNotFoundError:
             continue  # another run took it, or the folder above it, for one that nobody needs
-        if (not LOCKS or _locked(handle)) and folder.exists():
+        if not LOCKS or (_locked(handle) and folder.exists()):
             return folder, handle
         os.close(handle)
 

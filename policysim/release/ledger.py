@@ -152,6 +152,7 @@ def digests(files: Sequence[Path]) -> tuple[str, ...]:
 
 def check_release(ledger: Path, release: Release, *, again: bool) -> None:
     """Refuse what `release_once` would refuse, before anything is computed; the same errors."""
+    ledger = Path(os.path.realpath(ledger))
     with uninterrupted() as signals, _locked(ledger, signals):
         _refuse_repetition(ledger, read_ledger(ledger), release, again=again)
 
@@ -212,8 +213,9 @@ def appear(moves: Sequence[tuple[Path, Path]]) -> None:
     done: list[tuple[Path, Path]] = []
     try:
         for path, name in moves:
+            path.replace(name)
             done.append((path, name))
-            rename(path, name)
+            sync(name.parent)
     except BaseException as error:
         for path, name in reversed(done):
             with suppress(OSError):
@@ -353,21 +355,17 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
             lock.parent.mkdir(parents=True, exist_ok=True)
             if ledger.exists() and not ledger.stat().st_mode & 0o222:  # which would not keep it from being replaced
                 raise PermissionError(errno.EACCES, "it is read-only")
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:
-            continue  # another run, which ends, has removed the folder that it had made
+            handle = _lock(lock)
         except OSError as error:
             raise _refusal("lock", ledger, error) from None
-        try:
-            if _lock(handle, ledger) and _is_still(lock, handle):
-                try:
-                    yield
-                finally:
-                    lock.unlink(missing_ok=True)
-                    remove_empty(made)
-                return
-        finally:
-            os.close(handle)
+        if handle is not None:
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+                os.close(handle)
+                remove_empty(made)
+            return
         waited = time.monotonic() - start
         if signals:
             raise KeyboardInterrupt
@@ -379,25 +377,26 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
         time.sleep(PAUSE_SECONDS)
 
 
-def _lock(handle: int, ledger: Path) -> bool:
-    """Whether an open file could be locked; OutputError where there are no locks, and so no safe release."""
+def _lock(lock: Path) -> int | None:
+    """The lock's file, open and locked; None if it is another run's now; OSError where nothing can be locked."""
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except FileNotFoundError:
+        return None  # another run, which ends, has removed the folder that it had made
     try:
         if not LOCKS:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise _refusal("lock", ledger, error) from None
-    return True
-
-
-def _is_still(path: Path, handle: int) -> bool:
-    """Whether a name still stands for an open file."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
+        if os.path.samestat(lock.stat(), os.fstat(handle)):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:
+        os.close(handle)
+        lock.unlink(missing_ok=True)
+        raise
+    os.close(handle)
+    return None
 
 
 def _write(ledger: Path, releases: Sequence[Release]) -> None:
@@ -406,10 +405,12 @@ def _write(ledger: Path, releases: Sequence[Release]) -> None:
     document = {"private": PRIVATE, "format": FORMAT, "releases": [asdict(each) for each in releases]}
     try:
         part.unlink(missing_ok=True)  # of a run that was killed: under the lock there is no other
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            stream.write(json_text(document))
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            # The escapes of names that are no text are those of JSON.
+            stream.write(json_text(document).encode(errors="backslashreplace"))
         sync(part)
-        rename(part, ledger)
+        part.replace(ledger)
+        sync(ledger.parent)
     except OSError as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -422,15 +423,11 @@ def _refusal(what: str, ledger: Path, error: OSError) -> OutputError:
     )
 
 
-def rename(path: Path, name: Path) -> None:
-    """Give a file or folder that is on the disk another name, in place of an old file, also on the disk: OSError."""
-    path.replace(name)
-    sync(name.parent)
-
-
 def sync(path: Path) -> None:
     """Wait until a file's bytes, or the names in a folder, are on the disk: OSError if they cannot be."""
-    handle = os.open(path, os.O_RDONLY)
+    if path.is_dir() and not LOCKS:
+        return  # of such a system, too, which opens no folders
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
     except OSError as error:

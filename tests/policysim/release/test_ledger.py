@@ -18,6 +18,7 @@ from private_files import COLUMNS, DECLARED, counted, run, write_people
 from release_rounds import play, wrong
 
 from policysim.files.bad_rows import DataError
+from policysim.question import OutputError
 from policysim.release import ledger as module
 from policysim.release.ledger import Release, RepeatedReleaseError, ledger_path, read_ledger, release_once, total
 from policysim.release.privatize import read_private
@@ -167,6 +168,18 @@ def test_sums_of_epsilon_are_never_rounded_down(epsilons):
     assert total([*epsilons, math.inf]) == total([*epsilons, 1e308, 1e308]) == math.inf
 
 
+def test_what_another_run_put_in_the_place_meanwhile_stays(tmp_path):
+    """Of names that are taken in turn, one of another run stands in the way of the second."""
+    for name in ("one", "two"):
+        (tmp_path / f"new {name}").mkdir()
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "others.csv").write_text("theirs")
+    with pytest.raises(OutputError, match=r"cannot write .*two: Directory not empty"):
+        module.appear([(tmp_path / f"new {name}", tmp_path / name) for name in ("one", "two")])
+    assert names(tmp_path) == {"new one", "new two", "two"}
+    assert (tmp_path / "two" / "others.csv").read_text() == "theirs"
+
+
 def test_a_clock_that_goes_back_loses_no_release(tmp_path):
     path = tmp_path / "ledger.json"
     first, second = (Release(**ENTRY | {"sha256": ("0" * 64,), "date": date}) for date in ("2999", "1970"))
@@ -226,7 +239,7 @@ def test_a_ledger_that_cannot_be_written_in_the_end_stops_the_release(capsys, da
         "--ledger names another place\n",
     )
     assert names(out.parent) == set()
-    assert {name for name in names(data.parent) if not name.endswith(".lock")} == {data.name}
+    assert names(data.parent) == {data.name}
 
 
 @pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left on device")])
@@ -273,11 +286,21 @@ def test_a_ledger_that_cannot_be_there_is_one_line(capsys, data, name, code, rea
     assert names(data.parent) == {data.name}
 
 
+def test_a_name_that_is_no_text_can_be_listed(capsys, data, out):
+    strange = Path(os.fsdecode(os.fsencode(out.parent) + b"/\xff.csv"))
+    assert run(capsys, data, *OPTIONS, "--out", strange)[0] == 0
+    assert listed(data) == [strange.name]
+    assert run(capsys, data, *OPTIONS, "--out", out)[0] == 4
+
+
 def test_a_new_folder_for_the_ledger_is_made(capsys, data, out, tmp_path):
     ledger = tmp_path / "new" / "er" / "ledger.json"
     assert run(capsys, data, *OPTIONS, "--out", out, "--ledger", ledger)[0] == 0
     assert [entry.released for entry in read_ledger(ledger)] == [out.name]
     assert names(data.parent) == {data.name}
+    data.write_text("age_band,sex\nold,7\n")
+    assert run(capsys, data, *OPTIONS, "--out", out, "--ledger", tmp_path / "other" / "ledger.json", "--again")[0] == 3
+    assert not (tmp_path / "other").exists()
 
 
 # One at a time.

@@ -1,6 +1,7 @@
 """A museum of real defects of the ledger: each is planted here and caught, beside the right version."""
 
 import math
+import os
 import threading
 
 import pytest
@@ -97,7 +98,7 @@ def releases_of_two_at_once(path):
 def test_a_ledger_without_a_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_SECONDS", 0.0)
     assert releases_of_two_at_once(tmp_path / "right.json") == (1, 1)
-    monkeypatch.setattr(module, "_lock", lambda *_: True)
+    monkeypatch.setattr(module, "_lock", lambda lock: os.open(lock, os.O_RDWR | os.O_CREAT))
     # Both are released, and the entry of one is lost.
     assert releases_of_two_at_once(tmp_path / "unlocked.json") == (2, 1)
 

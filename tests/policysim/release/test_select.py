@@ -80,6 +80,19 @@ def test_the_common_disease_is_that_of_the_source(capsys):
     assert group["expected_rank"] == pytest.approx(0.39948116 + 2 * 0.32706751 + 3 * 0.14696091 + 4 * 0.12649042)
 
 
+def test_the_command_flips_by_default_and_the_function_weighs(capsys):
+    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    assert found["release"]["mechanism"] == "permute-and-flip"
+    counts = {"Diabetes": 24, "HIV": 5, "Hepatitis": 8, "Influenza": 28}
+    (row,) = probabilities(found)
+    expected = select(list(counts.values()), epsilon=0.1, mechanism="permute-and-flip").probabilities.round(8).tolist()
+    assert [row[name] for name in counts] == expected
+    assert select(list(counts.values()), epsilon=0.1).mechanism == "exponential"
+    # It finds the right one more often.
+    by_weight = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1", *TEXTBOOK)
+    assert row["Influenza"] > probabilities(by_weight)[0]["Influenza"]
+
+
 def test_the_socks_are_those_of_the_source_with_its_declared_sensitivity(capsys):
     declared = ("--column", "behaviour", "--proportions", "--sensitivity", "1", "--candidates", "Violent,NonViolent")
     declared = (*declared, *TEXTBOOK)
