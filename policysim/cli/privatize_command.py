@@ -84,7 +84,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[T
         given = getattr(chosen, name)
         if given is not None and given is not False:
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    with progress_bar(open_source(chosen.data).files[0].unit) as progress:
+    with progress_bar(open_source(chosen.data).unit) as progress:
         return chosen.data, read_private(chosen.data, progress)
 
 
@@ -104,7 +104,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
         )
     source = open_source(chosen.data)
     with progress_bar(source.unit) as progress:
-        levels = declared | (levels_in(source.files, undeclared, progress) if undeclared else {})
+        levels = declared | (levels_in(source, undeclared, progress) if undeclared else {})
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
         plan = make_plan(
             {column: levels[column] for column in columns},

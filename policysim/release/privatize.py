@@ -171,14 +171,13 @@ def _draw(
     rng = None if seed is None else np.random.default_rng(seed)
     if source.several:
         out.mkdir()
-        progress.expect(len(source.files))
-    for file in source.files:
+    for file, steps in source.in_turn(progress):
         codes = Codes(file, plan.levels, bad)
         # Without what the file says about itself, which may tell of the true rows.
         schema = pa.schema([codes.field(column) if column.name in plan.levels else column for column in file.schema])
         target = out / file.path.name if source.several else out
         with open_writer(target, schema, check_ending(file.path)) as writer:
-            for batch in file.batches(progress=SILENT if source.several else progress):
+            for batch in file.batches(progress=steps):
                 true_codes = codes.read(batch)
                 if true_codes is None:
                     continue  # Nothing will be released; what is wrong is counted to the end.
@@ -194,8 +193,6 @@ def _draw(
                 writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
         sync(target)
         n_rows += codes.n_rows
-        if source.several:
-            progress.advance()
     bad.raise_if_any()
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
@@ -224,12 +221,12 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[T
     """
     note = read_note(path)
     tables, bad, n_rows = _tables(note.plan), BadRows(), 0
-    for file in open_source(path).files:
+    for file, steps in open_source(path).in_turn(progress):
         for column in note.plan.levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
         codes = Codes(file, note.plan.levels, bad)
-        for batch in file.batches(list(note.plan.levels), progress):
+        for batch in file.batches(list(note.plan.levels), steps):
             reported = codes.read(batch)
             if reported is not None:
                 for table in tables:

@@ -13,6 +13,7 @@ from policysim.files.bad_rows import BadRows, DataError, got
 from policysim.files.columns_file import ColumnsFile
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
+from policysim.release.privatize_source import Source
 
 with optional():
     import pyarrow as pa
@@ -75,10 +76,8 @@ class Codes:
         return lambda row: f"{self._must[name]}, {got(column[row].as_py())}"
 
 
-def levels_in(
-    files: Sequence[ColumnsFile], columns: Sequence[str], progress: Progress = SILENT
-) -> dict[str, list[str]]:
-    """The different values of some columns of one or more files, sorted, as text; those that are missing are left out.
+def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:
+    """The different values of some columns, in all files, sorted, as text; those that are missing are left out.
 
     They are read from the private rows: which values occur is then public without being covered by any epsilon.
 
@@ -87,11 +86,9 @@ def levels_in(
     DataError
         For a column that is not there, is of another type in another file, or is no category.
     """
-    first, many = files[0], len(files) > 1
-    if many:
-        progress.expect(len(files))
+    first = source.files[0]
     found = {column: pa.array([], _column_type(first, column)) for column in columns}
-    for file in files:
+    for file, steps in source.in_turn(progress):
         for column in columns:
             kind, known = _column_type(file, column), found[column].type
             if kind != known:
@@ -99,7 +96,7 @@ def levels_in(
                     f"{file.path.as_posix()}: {column}: is of type {kind}, in {first.path.name} of type {known}; "
                     "declare its levels"
                 )
-        for batch in file.batches(columns, SILENT if many else progress):
+        for batch in file.batches(columns, steps):
             for column in columns:
                 with _type_refused(file, column):
                     new = _plain(batch.column(column)).unique()
@@ -109,8 +106,6 @@ def levels_in(
                         f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
                         "declare its levels, or make it coarser"
                     )
-        if many:
-            progress.advance()
     result = {}
     for column, values in found.items():
         with _type_refused(first, column):

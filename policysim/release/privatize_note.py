@@ -174,11 +174,7 @@ def note_document(note: Note) -> dict[str, Any]:
         "guarantee": GUARANTEE,
     }
     if note.earlier is not None:
-        document["earlier"] = {
-            "releases": note.earlier.releases,
-            "epsilon": note.earlier.epsilon,
-            "epsilon_in_all": note.earlier.epsilon_in_all,
-        }
+        document["earlier"] = vars(note.earlier)
     return document
 
 

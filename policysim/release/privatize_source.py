@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import ENDINGS, parts_of, stamp
 from policysim.files.output import check_writable
 from policysim.question import OutputError
+from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import REPLACE, Release, RepeatedReleaseError, digests, ledger_path
 from policysim.release.privatize_note import note_path, read_note
 
@@ -44,6 +45,15 @@ class Source:
     def unit(self) -> str:
         """What a step of progress is."""
         return "file" if self.several else self.files[0].unit
+
+    def in_turn(self, progress: Progress) -> Iterator[tuple[ColumnsFile, Progress]]:
+        """Each file, and who is told of the rows that are read of it; of a folder, a step is a file."""
+        if self.several:
+            progress.expect(len(self.files))
+        for file in self.files:
+            yield file, SILENT if self.several else progress
+            if self.several:
+                progress.advance()
 
     def unchanged(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The columns that pass through as they are if these ones are randomised."""

@@ -111,7 +111,7 @@ def test_private_columns_of_parquet_keep_their_type(tmp_path, values, levels):
     out = privatized(data, {"secret": levels})
     assert pq.read_schema(out).field("secret").type == values.type
     assert read_private(out)[0].n_rows == 3
-    found = set(levels_in([open_columns(data)], ["secret"])["secret"])
+    found = set(levels_in(open_source(data), ["secret"])["secret"])
     assert found <= set(levels) | {"1.0"}
     privatized(data, {"secret": tuple(found)}, name="again")
 
@@ -145,7 +145,7 @@ def test_levels_from_the_rows_are_sorted_so_that_their_order_tells_nothing(tmp_p
     data = tmp_path / "data.parquet"
     columns = {"number": [10, None, 9, 10], "real": [2.5, float("nan"), None, -1.0], "text": ["b", "", None, "a"]}
     pq.write_table(pa.table(columns), data)
-    found = levels_in([open_columns(data)], list(columns))
+    found = levels_in(open_source(data), list(columns))
     assert found == {"number": ["9", "10"], "real": ["-1", "2.5"], "text": ["a", "b"]}
 
 
