@@ -1,14 +1,18 @@
 """Releases of the same rows add up: they are counted, privately, and not repeated unasked."""
 
+import functools
 import hashlib
 import json
 import math
 import os
 import shutil
+from itertools import permutations, product
 
+import numpy as np
 import pytest
 from private_files import COLUMNS, DECLARED, counted, run, write_part, write_people
 
+from policies.selection import select as choose
 from policysim.cli.main import main
 from policysim.release import counts_file
 from policysim.release.ledger import Earlier, ledger_path
@@ -269,6 +273,23 @@ def test_a_choice_and_private_columns_of_the_same_rows_add_up(capsys, data, out)
     code, _, err = select(capsys, data, "--epsilon", "0.5", "--adjacency", "add-or-remove-one", "--again")
     assert code == 0
     assert "These rows were released 2 times before: ε = 2.5 in all with this one." in err
+
+
+def test_what_hides_whether_a_row_is_there_hides_another_value_up_to_twice_that_and_no_less():
+    """So it counts twice beside private columns; the exact losses of all small data sets of three candidates."""
+    epsilon, worst = 0.5, 0.0
+
+    @functools.cache
+    def logs(counts):
+        chosen = choose(counts, epsilon=epsilon, mechanism="permute-and-flip", monotone=True)
+        return np.log(chosen.probabilities)
+
+    for counts in product(range(5), repeat=3):
+        for a, b in permutations(range(3), 2):
+            if counts[a]:
+                other = tuple(count - (j == a) + (j == b) for j, count in enumerate(counts))
+                worst = max(worst, float(np.abs(logs(counts) - logs(other)).max()))
+    assert 1.9 * epsilon < worst <= 2 * epsilon + 1e-12
 
 
 def test_a_choice_from_a_column_that_is_published_has_no_privacy_left(capsys, data, out):
