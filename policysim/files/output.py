@@ -153,9 +153,7 @@ def part_beside(target: Path) -> Iterator[Path]:
     prefix = f".{target.name}.part-"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for path in target.parent.iterdir() if LOCKS else ():
-            if path.name.startswith(prefix):
-                _remove_abandoned(path)
+        _remove_abandoned(target.parent, prefix)
         handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     except BaseException:
         remove_empty(made)
@@ -204,10 +202,8 @@ def _own_folder(target: Path) -> tuple[Path, int]:
     prefix = f".{target.name}.part-"
     while True:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for path in target.parent.iterdir() if LOCKS else ():
-            if path.name.startswith(prefix):
-                _remove_abandoned(path)
         try:
+            _remove_abandoned(target.parent, prefix)
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
             handle = os.open(folder if LOCKS else os.devnull, os.O_RDONLY)
         except FileNotFoundError:
@@ -217,18 +213,20 @@ def _own_folder(target: Path) -> tuple[Path, int]:
         os.close(handle)
 
 
-def _remove_abandoned(part: Path) -> None:
-    """Remove a part of a file, or a folder of parts, unless its writer is still alive."""
-    with suppress(OSError):
-        handle = os.open(part, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if part.is_dir():
-                shutil.rmtree(part)
-            else:
-                part.unlink()
-        finally:
-            os.close(handle)
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove parts of a file, and folders of parts, but those whose writer is still alive."""
+    for part in folder.iterdir() if LOCKS else ():
+        if part.name.startswith(prefix):
+            with suppress(OSError):
+                handle = os.open(part, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if part.is_dir():
+                        shutil.rmtree(part)
+                    else:
+                        part.unlink()
+                finally:
+                    os.close(handle)
 
 
 def _write(path: Path, content: bytes) -> None:
