@@ -28,7 +28,7 @@ def people(start, rng):
 
 
 def make(folder):
-    """The same people as CSV, as Parquet, and as Parquet in many files."""
+    """The same people as CSV, as Parquet, and as a folder of Parquet files."""
     (folder / PARTS).mkdir()
     rng = np.random.default_rng(0)
     schema = pa.schema([(name, pa.string()) for name in NAMES])
@@ -74,11 +74,9 @@ def main():
             measure("  levels declared, separately", *options, *declared, "--separately")
             measure("  levels from the rows, two passes", *options)
             measure("  estimate from the private file", "--estimate", out)
-        print(f"Parquet, {ROWS // STEP} files")
+        print(f"Parquet, a folder of {ROWS // STEP} files")
         options = (*columns, *declared, "--epsilon=1", f"--out={folder / 'private'}", "--again")
-        measure("  one process", folder / PARTS, *options)
-        measure("  two processes", folder / PARTS, *options, "--workers=2")
-        measure("  two of the files, one process", folder / PARTS / "000[01].parquet", *options)
+        measure("  levels declared, jointly", folder / PARTS, *options)
 
 
 if __name__ == "__main__":

@@ -79,9 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     try:
         return _run(chosen)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         counts = any(getattr(chosen, name, None) for name in ("workers", "cluster"))
-        sys.stderr.write(f"policysim: interrupted; {KEPT if counts else 'nothing was written'}\n")
+        sys.stderr.write(f"policysim: interrupted; {str(stop) or (KEPT if counts else 'nothing was written')}\n")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output is gone; end quietly, as other tools do, and leave nothing to flush at exit.
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OutputError as error:
         sys.stderr.write(_prefixed(str(error)))
-        return EXIT_USAGE
+        return error.exit_code
 
 
 def _run(chosen: argparse.Namespace) -> int:

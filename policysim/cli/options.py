@@ -190,7 +190,7 @@ def rows_file(text: str) -> Path:
 def rows_folder(text: str) -> Path:
     """A folder for files of rows, whose name is not taken for a file's."""
     if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
-        raise ArgumentTypeError(f"must be a folder, as there may be many files, got {text!r}")
+        raise ArgumentTypeError(f"must be a folder, as DATA is, got {text!r}")
     return Path(text)
 
 
@@ -233,6 +233,17 @@ def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
 
 
+def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
+    """--ledger, and --again with what it is for."""
+    parser.add_argument("--again", action="store_true", help=again)
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="where releases are listed, which is private (default: policysim-releases.json beside the data)",
+    )
+
+
 def add_learning(parser: argparse.ArgumentParser) -> None:
     """--learn-epsilon."""
     parser.add_argument(
@@ -244,12 +255,14 @@ def add_learning(parser: argparse.ArgumentParser) -> None:
     )
 
 
-COUNTING = "count the log in so many processes, file by file, in place of reading its rows into memory"
-
-
-def add_workers(parser: argparse.ArgumentParser, about: str = COUNTING) -> None:
-    """--workers, and what they do; --cluster and --resume."""
-    parser.add_argument("--workers", type=whole(1), metavar="N", help=about)
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """--workers, --cluster and --resume."""
+    parser.add_argument(
+        "--workers",
+        type=whole(1),
+        metavar="N",
+        help="count the log in so many processes, file by file, in place of reading its rows into memory",
+    )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",

@@ -1,4 +1,4 @@
-"""`policysim privatize`: randomised response on columns of a file, or of many."""
+"""`policysim privatize`: randomised response on columns of a file, or of the files of a folder."""
 
 from __future__ import annotations
 
@@ -10,29 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.cli.options import (
-    add_json,
-    add_seed,
-    add_workers,
-    as_usage,
-    chosen_workers,
-    number,
-    rows_file,
-    rows_folder,
-)
+from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, number, rows_file, rows_folder
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.question.protocol import Progress
-    from policysim.release.privatize_ledger import Ledger
-    from policysim.release.privatize_note import Note, Randomization
-    from policysim.release.privatize_part import EstimatedTable
-    from policysim.release.privatize_source import Source
+    from policysim.release.privatize import Table
+    from policysim.release.privatize_note import Note
 
-NOT_WITH_ESTIMATE = (
-    *("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again"),
-    *("workers", "cluster", "resume"),
-)
+NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
 
 def add(commands: Commands) -> None:
@@ -40,17 +25,13 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "privatize",
         help="randomise columns of a file so that no row reveals them; estimate from such a file",
-        description="Write a copy of a CSV or Parquet file in which k-ary randomised response replaces some columns, "
-        "with a note of the mechanism beside it, and print the table that can be estimated from it. A second release "
-        "of the same rows adds its ε: DATA.releases.json, which is private, lists the releases of DATA, and the same "
-        "content is released a second time only with --again.",
+        description="Write a copy of a CSV or Parquet file, or of a folder of them, in which k-ary randomised response "
+        "replaces some columns, with a note of the mechanism beside it, and print the table that can be estimated from "
+        "it. A second release of the same rows adds its ε: policysim-releases.json beside them, which is private, "
+        "lists the releases, and the same content is released a second time only with --again (else exit code 4).",
     )
     parser.add_argument(
-        "data",
-        type=Path,
-        nargs="+",
-        metavar="DATA",
-        help="a .csv or .parquet file with one row per person; or many in one folder: the folder, a pattern, or a list",
+        "data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person; or a folder of such"
     )
     parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
     parser.add_argument(
@@ -71,19 +52,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--true", action="store_true", help="also print the true counts and the errors, which are not private"
     )
-    parser.add_argument(
-        "--again", action="store_true", help="release the same rows once more, or replace a release; the ε add up"
-    )
-    parser.add_argument(
-        "--ledger",
-        type=Path,
-        metavar="FILE",
-        help="where releases are listed, which is private (default: DATA.releases.json)",
-    )
+    add_ledger(parser, "release the same rows once more, or replace a release; the ε add up")
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
-    add_workers(parser, "work on many files in so many processes")
     add_seed(parser, "simulate, repeatably; such a file is not a release (default: a release)")
     add_json(parser)
 
@@ -96,13 +68,13 @@ def run(chosen: argparse.Namespace) -> int:
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
     if chosen.json:
-        print_json(private_document(path, note, tables))
+        print_json(private_document(path, note, tables, true=chosen.true))
     else:
-        say(private_screen(path, note, tables) + "\n")
+        say(private_screen(path, note, tables, true=chosen.true) + "\n")
     return 0
 
 
-def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
+def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
     from policysim.files.output import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import read_private
@@ -112,45 +84,37 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[E
         given = getattr(chosen, name)
         if given is not None and given is not False:
             raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    if len(chosen.data) > 1:
-        raise UsageError(f"--estimate needs one private file or folder, got {len(chosen.data)}")
-    path = chosen.data[0]
-    with progress_bar(open_source([path]).files[0].unit) as progress:
-        return path, read_private(path, progress)
+    with progress_bar(open_source(chosen.data).unit) as progress:
+        return chosen.data, read_private(chosen.data, progress)
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
     from policysim.files.output import progress_bar
     from policysim.release.privatize import privatize_files
+    from policysim.release.privatize_codes import levels_in
     from policysim.release.privatize_note import make_plan, note_path
     from policysim.release.privatize_source import open_source
-    from policysim.release.privatize_stage import check_out, stage_path
 
     columns, declared, out = _checked(chosen)
-    workers = chosen_workers(chosen, stage_path(out))
+    undeclared = [column for column in columns if column not in declared]
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         make_plan(
             {name: declared.get(name, ["0", "1"]) for name in columns}, chosen.epsilon, separately=chosen.separately
         )
     source = open_source(chosen.data)
-    check_out(source, out, again=chosen.again)
-    ledger = None if chosen.seed is not None else _ledger(chosen, source, out, tuple(columns))
     with progress_bar(source.unit) as progress:
-        plan = _plan(source, columns, declared, chosen.epsilon, separately=chosen.separately, progress=progress)
-        made = privatize_files(
-            source,
-            out,
-            plan,
-            seed=chosen.seed,
-            keep_true=chosen.true,
-            ledger=ledger,
-            again=chosen.again,
-            workers=workers,
-            progress=progress,
+        levels = declared | (levels_in(source, undeclared, progress) if undeclared else {})
+        # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
+        plan = make_plan(
+            {column: levels[column] for column in columns},
+            chosen.epsilon,
+            separately=chosen.separately,
+            from_data=undeclared,
         )
-    if ledger:
-        sys.stderr.write(f"policysim: {_counted(ledger, source.path)}\n")
+        made = privatize_files(
+            source, out, plan, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
+        )
     if note_path(source.path).exists():
         sys.stderr.write(f"policysim: warning: {_randomised_before(source.path)}\n")
     return out, made
@@ -159,9 +123,8 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
 def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]], Path]:
     """The private columns, the levels of those that are declared, and --out; UsageError for what does not go together.
 
-    --out is a file's name for one file, and a folder's for a folder, a pattern or a list.
+    --out is a file's name for a file, and a folder's for a folder.
     """
-    from policysim.files.many_files import is_many
     from policysim.question.protocol import UsageError
 
     columns: list[str] = chosen.column or []
@@ -176,38 +139,11 @@ def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]
     if chosen.seed is not None and chosen.ledger is not None:
         raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
     if chosen.out is None:
-        raise UsageError("privatize needs --out FILE, or --out FOLDER for many files")
-    read = rows_folder if len(chosen.data) > 1 or is_many(chosen.data[0]) else rows_file
+        raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
     try:
-        return columns, declared, read(chosen.out)
+        return columns, declared, (rows_folder if chosen.data.is_dir() else rows_file)(chosen.out)
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--out {error}") from None
-
-
-def _ledger(chosen: argparse.Namespace, source: Source, out: Path, columns: tuple[str, ...]) -> Ledger:
-    """Where the release is counted; what was released before is refused now, before the rows are read."""
-    from policysim.release.privatize import check_ledger
-    from policysim.release.privatize_ledger import open_ledger
-
-    ledger = open_ledger(source.path, chosen.ledger, source.parts)
-    check_ledger(ledger, source, out, columns, chosen.epsilon, again=chosen.again)
-    return ledger
-
-
-def _counted(ledger: Ledger, data: Path) -> str:
-    """What a second release would cost, and where this one is listed."""
-    changed = "" if ledger.same or not ledger.releases else _changed(ledger, data)
-    return (
-        f"a second release of the same columns adds its epsilon to this one's; {ledger.path.as_posix()} lists the "
-        f"releases and is private: keep it with the data, and publish neither{changed}"
-    )
-
-
-def _changed(ledger: Ledger, data: Path) -> str:
-    return (
-        f". {ledger.path.name} lists {len(ledger.releases)} of other content: where {data.name} shares rows with it, "
-        "their epsilon adds up too, which is not counted here"
-    )
 
 
 def _randomised_before(path: Path) -> str:
@@ -225,25 +161,6 @@ def _randomised_before(path: Path) -> str:
         f"{path.name} has an earlier note, {note_path(path).name}, which is not carried over: {what}, "
         "and nothing here corrects for that or adds its epsilon"
     )
-
-
-def _plan(
-    source: Source,
-    columns: Sequence[str],
-    declared: dict[str, list[str]],
-    epsilon: float,
-    *,
-    separately: bool,
-    progress: Progress,
-) -> Randomization:
-    from policysim.release.privatize_codes import levels_in
-    from policysim.release.privatize_note import make_plan
-
-    undeclared = [column for column in columns if column not in declared]
-    found = levels_in(source.files, undeclared, progress) if undeclared else {}
-    levels = {column: declared[column] if column in declared else found[column] for column in columns}
-    # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
-    return make_plan(levels, epsilon, separately=separately, from_data=undeclared)
 
 
 def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list[str]]:

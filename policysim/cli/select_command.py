@@ -6,13 +6,14 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json, add_seed, as_usage, names, number
+from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, names, number
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.release.select_private import Terms
+    from policysim.release.ledger import Release
+    from policysim.release.select_private import GroupChoice, Terms
 
 
 def add(commands: Commands) -> None:
@@ -21,8 +22,10 @@ def add(commands: Commands) -> None:
         "select",
         help="one private choice: the candidate that most people have",
         description="Choose one candidate of a table of people or of counts, privately, and print what may be "
-        "published. What the choice is worth is private: --analysis shows it. Exit code 4 if the claim of ε does not "
-        "hold.",
+        "published. What the choice is worth is private: --analysis shows it. Each release of the same rows adds its "
+        "ε: policysim-releases.json beside them, which is private, lists the releases, and the same question is "
+        "answered a second time only with --again. Exit code 4 if it is asked again without, or if the claim of ε does "
+        "not hold.",
     )
     parser.add_argument(
         "counts",
@@ -47,9 +50,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--mechanism",
-        default="exponential",
+        default="permute-and-flip",
         metavar="NAME",
-        help="exponential (default), exponential-monotone, permute-and-flip or report-noisy-max",
+        help="permute-and-flip (default), exponential, exponential-monotone or report-noisy-max",
     )
     parser.add_argument(
         "--adjacency",
@@ -67,21 +70,26 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
     )
+    add_ledger(parser, "answer the same question about the same rows once more; the ε add up")
     add_seed(parser, "simulate, repeatably; this is not a release")
     add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Choose; exit code 4 if the declared sensitivity is too small for the claim."""
+    """Choose; exit code 4 if the declared sensitivity is too small for the claim, or for a repetition."""
     import numpy as np
 
+    from policysim.files.bad_rows import DataError
+    from policysim.files.many_files import stamp
     from policysim.files.output import print_json, progress_bar
     from policysim.question import EXIT_CHECK, say
     from policysim.release.counts_file import read_counts
+    from policysim.release.ledger import digests, ledger_path, release_once
     from policysim.release.select_private import choices
     from policysim.release.select_screen import analysis_document, release_document, select_screen
 
-    terms = _terms(chosen)
+    terms, before = _terms(chosen), stamp(chosen.counts)
+    sha256 = digests([chosen.counts])
     with progress_bar("B") as progress:
         counts = read_counts(
             chosen.counts,
@@ -92,9 +100,16 @@ def run(chosen: argparse.Namespace) -> int:
             groups=chosen.groups,
             progress=progress,
         )
+    if stamp(chosen.counts) != before:
+        raise DataError(f"{chosen.counts.as_posix()}: was changed while it was read")
     found = choices(counts, terms)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
+        # Nothing is shown before it is counted.
+        ledger = chosen.ledger or ledger_path(chosen.counts)
+        earlier = release_once(ledger, _release(chosen, sha256, counts.column, found, drawn), again=chosen.again)
+        if earlier:
+            drawn |= {"earlier": vars(earlier), "warnings": [*drawn["warnings"], earlier.warning]}
     else:
         rng = np.random.default_rng(chosen.seed)
         drawn = release_document(counts, terms, found, lambda selection: selection.sample(rng))
@@ -112,11 +127,33 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
 
 
+def _release(
+    chosen: argparse.Namespace, sha256: tuple[str, ...], column: str, found: list[GroupChoice], drawn: dict[str, Any]
+) -> Release:
+    """The entry in the ledger. Asked again with another epsilon, mechanism or adjacency, it is the same question."""
+    from policysim.release.ledger import Release
+
+    answers = [(choice["group"], str(choice["candidate"])) for choice in drawn["choices"]]
+    return Release(
+        what="select",
+        data=chosen.counts.name,
+        sha256=sha256,
+        columns=(column,),
+        unchanged=(),
+        epsilon=max(max(choice.epsilon, choice.loss) for choice in found),  # each person is in one group
+        adjacency=chosen.adjacency,
+        released=", ".join(name if group is None else f"{group}: {name}" for group, name in answers),
+        question={"column": column, "score": chosen.score or "", "by": chosen.by or ""},
+    )
+
+
 def _terms(chosen: argparse.Namespace) -> Terms:
     """How to choose; UsageError for options that do not go together."""
     from policysim.question.protocol import UsageError
     from policysim.release.select_private import Terms
 
+    if chosen.seed is not None and chosen.ledger is not None:
+        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
     if chosen.split_by_share and chosen.by is None:
         raise UsageError("--split-by-share only goes with --by")
     if chosen.groups is not None and chosen.by is None:

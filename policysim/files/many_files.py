@@ -1,4 +1,4 @@
-"""The files of a table in many files: those of a folder, or of a pattern; digests of files. Imports nothing heavy."""
+"""The files of a table in many files: those of a folder, or of a pattern; by what a file is known again."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ def parts_of(name: str | Path) -> tuple[Path, ...]:
         where = "in this folder" if path.is_dir() else "of this pattern"
         raise DataError(f"{path.as_posix()}: there is no file {where} that ends in {' or '.join(ENDINGS)}")
     return tuple(parts)
+
+
+def stamp(part: Path) -> tuple[str, int, int]:
+    """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
+    try:
+        found = part.stat()
+    except OSError as error:
+        raise DataError(f"{part.as_posix()}: cannot be read: {error.strerror}") from None
+    return part.absolute().as_posix(), found.st_size, found.st_mtime_ns
 
 
 def file_digest(path: Path) -> str:

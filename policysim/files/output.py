@@ -1,4 +1,4 @@
-"""Results on disk and screen: a folder written whole or not at all, a progress bar, one JSON document, TOML values.
+"""Results on disk and screen: written whole or not at all, however a run ends; a progress bar, JSON, TOML values.
 
 Locks are `flock`'s, which the system lets go when a process ends, however it ends; where there is none (Windows),
 nothing is locked and leftovers stay.
@@ -10,10 +10,12 @@ import json
 import math
 import os
 import re
+import shutil
+import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,15 +74,16 @@ def _made(folder: Path) -> Iterator[None]:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        _remove_empty(made)
+        remove_empty(made)
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
     try:
         yield
     finally:
-        _remove_empty(made)
+        remove_empty(made)
 
 
-def _remove_empty(folders: Iterable[Path]) -> None:
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, until one is not empty."""
     with suppress(OSError):  # the first that is not empty, or was never made, ends it
         for folder in folders:
             folder.rmdir()
@@ -150,12 +153,10 @@ def part_beside(target: Path) -> Iterator[Path]:
     prefix = f".{target.name}.part-"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for path in target.parent.iterdir() if LOCKS else ():
-            if path.name.startswith(prefix):
-                _remove_abandoned(path)
+        _remove_abandoned(target.parent, prefix)
         handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     except BaseException:
-        _remove_empty(made)
+        remove_empty(made)
         raise
     part = Path(name)
     try:
@@ -166,14 +167,66 @@ def part_beside(target: Path) -> Iterator[Path]:
     finally:
         part.unlink(missing_ok=True)
         os.close(handle)
-        _remove_empty(made)
+        remove_empty(made)
 
 
-def _remove_abandoned(part: Path) -> None:
-    """Remove a part of a file unless its writer is still alive."""
-    with suppress(OSError), part.open("rb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        part.unlink()
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """An empty folder beside a file or folder, that only its owner may enter; removed with all that is in it.
+
+    It is removed whether the process ends by itself, by Ctrl-C, SIGTERM or SIGHUP; what runs that were killed outright
+    left there is removed first. Folders that are missing are made, and removed again if nothing came to be in them.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    made = [place for place in target.parents if not place.exists()]
+    folder: Path | None = None
+    with handled(INTERRUPTS[1:], signal.default_int_handler):
+        try:
+            with uninterrupted():
+                folder, handle = _own_folder(target)
+            yield folder
+        finally:
+            with handled(INTERRUPTS, lambda *_: None):
+                if folder is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(handle)
+                remove_empty(made)
+
+
+def _own_folder(target: Path) -> tuple[Path, int]:
+    """A new folder beside a target, and it opened and locked, by which others see that its owner is alive."""
+    prefix = f".{target.name}.part-"
+    while True:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _remove_abandoned(target.parent, prefix)
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+            handle = os.open(folder if LOCKS else os.devnull, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # another run took it, or the folder above it, for one that nobody needs
+        if not LOCKS or (_locked(handle) and folder.exists()):
+            return folder, handle
+        os.close(handle)
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove parts of a file, and folders of parts, but those whose writer is still alive."""
+    for part in folder.iterdir() if LOCKS else ():
+        if part.name.startswith(prefix):
+            with suppress(OSError):
+                handle = os.open(part, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if part.is_dir():
+                        shutil.rmtree(part)
+                    else:
+                        part.unlink()
+                finally:
+                    os.close(handle)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -187,6 +240,35 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# What ends a process unless it is handled; Ctrl-C first, which Python handles itself.
+INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@contextmanager
+def uninterrupted(done: str = "") -> Iterator[list[int]]:
+    """Ctrl-C, SIGTERM and SIGHUP wait until this is done, in a list; then comes KeyboardInterrupt, which says so."""
+    waiting: list[int] = []
+    with handled(INTERRUPTS, lambda number, _: waiting.append(number)):
+        yield waiting
+    if waiting:
+        raise KeyboardInterrupt(done)
+
+
+@contextmanager
+def handled(signals: Sequence[int], handler: Callable[[int, Any], Any]) -> Iterator[None]:
+    """Handle signals in this way, but those that are ignored (nohup); only Python's first thread is told of any."""
+    known = signals if threading.current_thread() is threading.main_thread() else ()
+    before = {each: signal.getsignal(each) for each in known}
+    ours = {each: old for each, old in before.items() if old not in (signal.SIG_IGN, None)}
+    try:
+        for each in ours:
+            signal.signal(each, handler)
+        yield
+    finally:
+        for each, old in ours.items():
+            signal.signal(each, old)
 
 
 # Work that is done sooner shows no progress bar.

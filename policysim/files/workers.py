@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import on_cluster
+from policysim.files.many_files import stamp
 from policysim.files.output import write_files
 from policysim.question.protocol import SILENT, Progress
 
@@ -122,15 +123,6 @@ def unchanged(work: Work, part: Path) -> Arrays:
     return arrays
 
 
-def stamp(part: Path) -> tuple[str, int, int]:
-    """By what a part is known again: its name, size in bytes, time of change in ns; DataError if it is not there."""
-    try:
-        found = part.stat()
-    except OSError as error:
-        raise DataError(f"{part.as_posix()}: cannot be read: {error.strerror}") from None
-    return part.absolute().as_posix(), found.st_size, found.st_mtime_ns
-
-
 def in_processes(n_processes: int, work: Work, parts: Sequence[Path]) -> Iterator[tuple[Path, Arrays]]:
     """Work in so many processes. If one dies, all are replaced, and only what is missing is done again."""
     missing, attempts = list(parts), 0
@@ -154,7 +146,7 @@ def _pool(n_processes: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
     # Not a fork: of a process with threads, whose locks nobody would open.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "policysim.logs.counted_log", "policysim.release.privatize_part"])
+    context.set_forkserver_preload([__name__, "policysim.logs.counted_log"])
     _start_server()
     pool = ProcessPoolExecutor(n_processes, mp_context=context, initializer=_end_with_parent)
     try:

@@ -21,6 +21,8 @@ EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 class OutputError(OSError):
     """Output that cannot be written; str() is one line for the user."""
 
+    exit_code = EXIT_USAGE
+
 
 def say(text: str) -> None:
     """Print a text; OutputError if standard output cannot be written. That its reader is gone is no such error."""

@@ -1,22 +1,89 @@
-"""Privatise columns of a file, or of many, row by row; estimate the table of true counts from what came out."""
+"""Privatise columns of a file, or of a folder of files, row by row; estimate the true counts from what came out."""
 
 from __future__ import annotations
 
-import functools
-from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 
-from policysim.files.bad_rows import DataError, raise_bad_parts
-from policysim.files.workers import Arrays, Workers
+import numpy as np
+
+from policies.arrays import IntArray
+from policies.local import Estimate, estimate, privatize
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.output import folder_beside
 from policysim.question import OutputError
+from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
+from policysim.release.ledger import Earlier, appear, check_release, release_once, sync
 from policysim.release.privatize_codes import Codes
-from policysim.release.privatize_ledger import Ledger, open_ledger
-from policysim.release.privatize_note import Note, Randomization, note_path, note_text, read_note
-from policysim.release.privatize_part import Drawing, EstimatedTable, Tally, privatize_part, tallies_of
-from policysim.release.privatize_source import Source, open_source
-from policysim.release.privatize_stage import KNOWN, Stage, appear, check_out, staged
+from policysim.release.privatize_note import Note, Part, Randomization, note_path, note_text, read_note
+from policysim.release.privatize_source import Source, check_out, open_source
+
+with optional():
+    import pyarrow as pa
+
+
+@dataclass(eq=False)
+class Table:
+    """How many rows hold each value of one part of a plan.
+
+    Attributes
+    ----------
+    part : Part
+    levels : tuple of tuple of str
+        What each of its columns may hold.
+    reports : array, (k,)
+        Rows of the private file per value.
+    truth : array, (k,)
+        Rows with true values: private. 0 where only the private file was read.
+    """
+
+    part: Part
+    levels: tuple[tuple[str, ...], ...]
+    reports: IntArray = field(init=False)
+    truth: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin at 0."""
+        self.reports = np.zeros(self.part.channel.n_values, dtype=np.intp)
+        self.truth = self.reports.copy()
+
+    def draw(self, codes: dict[str, IntArray], rng: np.random.Generator | None) -> dict[str, IntArray]:
+        """Private codes in place of the true ones, counted."""
+        values = self._joined(codes)
+        reports = privatize(values, self.part.channel, rng=rng)
+        self.truth += np.bincount(values, minlength=len(self.truth))
+        self.reports += np.bincount(reports, minlength=len(self.reports))
+        return dict(zip(self.part.columns, np.unravel_index(reports, self._sizes), strict=True))
+
+    def count(self, codes: dict[str, IntArray]) -> None:
+        """Add reports that were drawn before."""
+        self.reports += np.bincount(self._joined(codes), minlength=len(self.reports))
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """The level of each column, for each value, (k,)."""
+        return list(product(*self.levels))
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Unbiased shares of the true values with 95 % intervals, when all reports are counted."""
+        return estimate(self.reports, self.part.channel)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(map(len, self.levels))
+
+    def _joined(self, codes: dict[str, IntArray]) -> IntArray:
+        joined: IntArray = np.ravel_multi_index([codes[column] for column in self.part.columns], self._sizes)
+        return joined
+
+
+def _tables(plan: Randomization) -> tuple[Table, ...]:
+    return tuple(Table(part, tuple(plan.levels[column] for column in part.columns)) for part in plan.parts)
 
 
 def privatize_files(
@@ -25,122 +92,126 @@ def privatize_files(
     plan: Randomization,
     *,
     seed: int | None = None,
-    keep_true: bool = False,
-    ledger: Ledger | None = None,
+    ledger: Path | None = None,
     again: bool = False,
-    workers: Workers | None = None,
     progress: Progress = SILENT,
-) -> tuple[Note, tuple[EstimatedTable, ...]]:
-    """Write a copy of a file, or of many, whose private columns hold reports, and a note beside it.
+) -> tuple[Note, tuple[Table, ...]]:
+    """Write a copy of a file, or of a folder, whose private columns hold reports, and a note beside it.
 
-    All files are one release: one note, one entry in the ledger, one ε for a row. Whoever works on them and however
-    often a file is worked on, one draw of each file is released. A file whose worker died is drawn again, and what the
-    dead one left is removed before anything appears. A run that is taken up (`workers.resume`) releases what was drawn
-    before, and draws only what is missing. Until the end all is in `OUT.unreleased`, which only its owner may enter;
-    the ledger is written once, when all files are drawn, before they appear.
+    All files are one release: one note, one entry in the ledger, one epsilon for a row. Until the end, what is drawn
+    stands in a folder beside OUT that only its owner may enter; true values of private columns are written nowhere.
 
     Parameters
     ----------
     source : Source
         From `open_source`; each file is read once, a batch at a time.
     out : Path
-        Of one file: ends as it does, and is not it. Of many: a folder, in which each keeps its name. It and its note
-        appear together, or nothing does.
+        Of one file: ends as it does, and is not it. Of a folder: a folder, in which each file keeps its name. It and
+        its note appear together, or nothing does.
     plan : Randomization
         From `make_plan`.
     seed : int, optional
-        For simulation only, and the note says so. By default the operating system's randomness, for a release. Each of
-        many files has a stream of its own, from the seed and its name.
-    keep_true : bool
-        Also return the true counts, which are private; they are never in what is released.
-    ledger : Ledger, optional
-        Counts a release, and is written before the private files appear; from `open_ledger`, by default beside the
-        source. A simulation is not counted.
+        For simulation only, and the note says so. By default the operating system's randomness, for a release.
+    ledger : Path, optional
+        Where a release is counted; by default in the folder of the files. A simulation is not counted.
     again : bool
         Make a release of rows that were released before, or in the place of one.
-    workers : Workers, optional
-        Who works on the files; by default this process, and nothing is kept of a run that ends early. What is to be
-        kept stands in `OUT.unreleased`, whatever `workers.kept` says.
     progress : Progress, optional
         Told how much is to be read, and how much was.
 
     Returns
     -------
     note : Note
-    tables : tuple of EstimatedTable
-        One for each part of the plan, of all files together.
+    tables : tuple of Table
+        One for each part of the plan, of all files together; also with the true counts, which are private.
 
     Raises
     ------
     DataError
         If a file cannot be read, or changes on the way; if there are no rows, or rows outside of the levels.
+    RepeatedReleaseError
+        For a repetition without `again`.
     OutputError
-        If nothing can be written, or for a repetition without `again`.
-    UsageError
-        For a cluster that cannot be used.
+        If nothing can be written.
     """
-    check_out(source, out, again=again)
-    columns, unchanged = tuple(plan.levels), source.unchanged(tuple(plan.levels))
+    columns, release = tuple(plan.levels), None
     if seed is None:
-        ledger = ledger or open_ledger(source.path, parts=source.parts)
-        check_ledger(ledger, source, out, columns, plan.epsilon, again=again)
-    workers = workers or Workers()
-    with staged(out, resume=workers.resume) as stage:
-        if workers.kept:
-            workers, stage.keep = replace(workers, kept=stage.path / KNOWN), True
-        alone = not source.several and not workers.cluster
-        drawing = Drawing(plan, stage.path, seed, source.several, keep_true, progress if alone else SILENT)
-        tallies, n_rows, drawn = _drawn(source, drawing, stage, workers, SILENT if alone else progress)
-        # What was known of the files is used up: now all of them are released, or all are drawn anew.
-        stage.keep = False
-        source.require_unchanged()
-        counted = ledger if seed is None else None
-        earlier = counted.earlier(columns, unchanged) if counted else None
-        note = Note(plan, unchanged, n_rows, release=seed is None, earlier=earlier)
-        appear(
-            stage,
-            stage.whole(drawn) if source.several else stage.path.joinpath(*drawn[0]),
-            out,
-            note_text(note),
-            (lambda: (counted.with_release(columns, unchanged, plan.epsilon, out), counted.path)) if counted else None,
-        )
-    return note, tuple(tally.table(plan, keep_true=keep_true) for tally in tallies)
-
-
-def _drawn(
-    source: Source, drawing: Drawing, stage: Stage, workers: Workers, progress: Progress
-) -> tuple[list[Tally], int, list[tuple[str, str]]]:
-    """The counts of all files, their rows, and what was drawn of each: (file, draw)."""
-    tallies, n_rows, drawn = tallies_of(drawing.plan), 0, []
-    bad: dict[str, Arrays] = {}
-    work = functools.partial(privatize_part, drawing)
+        ledger = ledger or source.ledger()
+        release = source.release(out, columns, plan.epsilon)
+    check_out(source, out, ledger, again=again)
+    if release and ledger:
+        check_release(ledger, release, again=again)
     try:
-        with closing(workers.map(work, source.parts, drawing.key, progress)) as answers:
-            for found in answers:
-                part = str(found["part"][0])
-                if found["n_bad"][0]:
-                    bad[part] = found
-                    continue
-                stage.accept(part, str(found["drawn"][0]))
-                drawn.append((part, str(found["drawn"][0])))
-                n_rows += int(found["n_rows"][0])
-                for place, tally in enumerate(tallies):
-                    tally.reports += found[f"reports {place}"]
-                    if drawing.keep_true:
-                        tally.truth += found[f"truth {place}"]
+        with folder_beside(out) as stage:
+            tables, n_rows = _draw(source, stage / out.name, plan, seed, progress)
+            source.require_unchanged()
+            note = partial(Note, plan, source.unchanged(columns), n_rows, release is not None)
+
+            def moves(earlier: Earlier | None) -> list[tuple[Path, Path]]:
+                check_out(source, out, ledger, again=again)  # once more: another run may have ended since
+                return _moves(stage, out, note(earlier))
+
+            earlier = None
+            if release and ledger:
+                earlier = release_once(ledger, release, again=again, prepare=moves)
+            else:
+                appear(moves(None))
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"cannot write to {stage.path.as_posix()}: {error.strerror or error}") from None
-    if bad or not n_rows:
-        stage.keep = False
-    raise_bad_parts([bad[part] for part in sorted(bad)])
+        raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
+    return note(earlier), tables
+
+
+def _draw(
+    source: Source, out: Path, plan: Randomization, seed: int | None, progress: Progress
+) -> tuple[tuple[Table, ...], int]:
+    """Draw all files into one, or into a folder, and wait until they are on the disk: their tables and rows."""
+    tables, bad, n_rows = _tables(plan), BadRows(), 0
+    rng = None if seed is None else np.random.default_rng(seed)
+    if source.several:
+        out.mkdir()
+    for file, steps in source.in_turn(progress):
+        codes = Codes(file, plan.levels, bad)
+        # Without what the file says about itself, which may tell of the true rows.
+        schema = pa.schema([codes.field(column) if column.name in plan.levels else column for column in file.schema])
+        target = out / file.path.name if source.several else out
+        with open_writer(target, schema, check_ending(file.path)) as writer:
+            for batch in file.batches(progress=steps):
+                true_codes = codes.read(batch)
+                if true_codes is None:
+                    continue  # Nothing will be released; what is wrong is counted to the end.
+                private: dict[str, IntArray] = {}
+                for table in tables:
+                    private |= table.draw(true_codes, rng)
+                cells = [
+                    codes.values(name, private[name], schema.field(name).type)
+                    if name in private
+                    else batch.column(name)
+                    for name in schema.names
+                ]
+                writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
+        sync(target)
+        n_rows += codes.n_rows
+    bad.raise_if_any()
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    return tallies, n_rows, drawn
+    if source.several:
+        sync(out)
+    return tables, n_rows
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[EstimatedTable, ...]]:
+def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
+    """Write the note; what is to take which name. An old release leaves first: no data stand beside another's note."""
+    place = note_path(out)
+    part = stage / place.name
+    part.write_text(note_text(note), encoding="utf-8")
+    sync(part)
+    old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
+    return [*old, (part, place), (stage / out.name, out)]
+
+
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[Table, ...]]:
     """Estimate the true counts from a private file, or a folder of them, and the note beside it.
 
     Raises
@@ -149,36 +220,23 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, tuple[E
         If the note is missing or does not fit: a column that is not in the file, other levels, another number of rows.
     """
     note = read_note(path)
-    plan, n_rows, bad = note.plan, 0, []
-    tallies = tallies_of(plan)
-    for file in open_source([path]).files:
-        for column in plan.levels:
+    tables, bad, n_rows = _tables(note.plan), BadRows(), 0
+    for file, steps in open_source(path).in_turn(progress):
+        for column in note.plan.levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
-        codes = Codes(file, plan.levels)
-        for batch in file.batches(list(plan.levels), progress):
+        codes = Codes(file, note.plan.levels, bad)
+        for batch in file.batches(list(note.plan.levels), steps):
             reported = codes.read(batch)
             if reported is not None:
-                for tally in tallies:
-                    tally.count(reported)
+                for table in tables:
+                    table.count(reported)
         n_rows += codes.n_rows
-        bad.append(codes.told())
     if not n_rows:
         raise DataError(f"{path.as_posix()}: has no rows")
-    raise_bad_parts(bad)
+    bad.raise_if_any()
     if n_rows != note.n_rows:
         raise DataError(
             f"{path.as_posix()}: does not fit its note: it has {n_rows:,} rows, the note says {note.n_rows:,}"
         )
-    return note, tuple(tally.table(plan) for tally in tallies)
-
-
-def check_ledger(
-    ledger: Ledger, source: Source, out: Path, columns: tuple[str, ...], epsilon: float, *, again: bool
-) -> None:
-    """Refuse a release that was made before, or a ledger that would be written over: OutputError."""
-    if {out.absolute(), note_path(out).absolute()} & {ledger.path.absolute(), ledger.path.absolute().parent}:
-        raise OutputError(f"{ledger.path.as_posix()}: is to be the private file or its note, not the ledger")
-    ledger.require_writable()
-    if not again:
-        ledger.refuse_repetition(source.path, columns, source.unchanged(columns), epsilon)
+    return note, tables

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
@@ -15,6 +13,7 @@ from policysim.files.bad_rows import BadRows, DataError, got
 from policysim.files.columns_file import ColumnsFile
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
+from policysim.release.privatize_source import Source
 
 with optional():
     import pyarrow as pa
@@ -32,6 +31,8 @@ class Codes:
     file : ColumnsFile
     levels : mapping of str to sequence of str
         As text; compared in the type of the column, so that "1" fits an integer column.
+    bad : BadRows
+        Told of the rows that hold something else, of one file or more.
 
     Raises
     ------
@@ -39,12 +40,12 @@ class Codes:
         If a column does not exist or cannot hold its levels.
     """
 
-    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]], bad: BadRows) -> None:
         """Look the columns up."""
         self._file = file
         self._must = {column: f"must be one of {_few(texts)}" for column, texts in levels.items()}
         self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
-        self._bad = BadRows()
+        self._bad = bad
         self.n_rows = 0
 
     def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
@@ -57,15 +58,6 @@ class Codes:
             codes[name] = found
         self.n_rows += batch.num_rows
         return None if self._bad.count else codes
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The private columns."""
-        return tuple(self._levels)
-
-    def told(self) -> dict[str, NDArray[Any]]:
-        """The rows outside of the levels, as `BadRows.told`."""
-        return self._bad.told()
 
     def field(self, field: pa.Field) -> pa.Field:
         """A private column as it is written: with room for all levels, and without what the file says about it."""
@@ -84,10 +76,8 @@ class Codes:
         return lambda row: f"{self._must[name]}, {got(column[row].as_py())}"
 
 
-def levels_in(
-    files: Sequence[ColumnsFile], columns: Sequence[str], progress: Progress = SILENT
-) -> dict[str, list[str]]:
-    """The different values of some columns of one or more files, sorted, as text; those that are missing are left out.
+def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:
+    """The different values of some columns, in all files, sorted, as text; those that are missing are left out.
 
     They are read from the private rows: which values occur is then public without being covered by any epsilon.
 
@@ -96,11 +86,9 @@ def levels_in(
     DataError
         For a column that is not there, is of another type in another file, or is no category.
     """
-    first, many = files[0], len(files) > 1
-    if many:
-        progress.expect(len(files))
+    first = source.files[0]
     found = {column: pa.array([], _column_type(first, column)) for column in columns}
-    for file in files:
+    for file, steps in source.in_turn(progress):
         for column in columns:
             kind, known = _column_type(file, column), found[column].type
             if kind != known:
@@ -108,28 +96,23 @@ def levels_in(
                     f"{file.path.as_posix()}: {column}: is of type {kind}, in {first.path.name} of type {known}; "
                     "declare its levels"
                 )
-        _add_levels(found, file, SILENT if many else progress)
-        if many:
-            progress.advance()
+        for batch in file.batches(columns, steps):
+            for column in columns:
+                with _type_refused(file, column):
+                    new = _plain(batch.column(column)).unique()
+                    found[column] = pc.drop_null(pa.concat_arrays([found[column], new]).unique())
+                if len(found[column]) > MOST_LEVELS:
+                    raise DataError(
+                        f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
+                        "declare its levels, or make it coarser"
+                    )
     result = {}
     for column, values in found.items():
         with _type_refused(first, column):
-            result[column] = _sorted_texts(values)
+            # NaN and empty text are no levels.
+            present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).sort()
+            result[column] = [text for text in present.cast(pa.string()).to_pylist() if text]
     return result
-
-
-def _add_levels(found: dict[str, pa.Array], file: ColumnsFile, progress: Progress) -> None:
-    columns = list(found)
-    for batch in file.batches(columns, progress):
-        for column in columns:
-            with _type_refused(file, column):
-                new = _plain(batch.column(column)).unique()
-                found[column] = pc.drop_null(pa.concat_arrays([found[column], new]).unique())
-            if len(found[column]) > MOST_LEVELS:
-                raise DataError(
-                    f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
-                    "declare its levels, or make it coarser"
-                )
 
 
 def _few(texts: Sequence[str]) -> str:
@@ -172,9 +155,3 @@ def _column_type(file: ColumnsFile, column: str) -> pa.DataType:
 
 def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _sorted_texts(values: pa.Array) -> list[str]:
-    """Values as text; NaN and empty text are no levels."""
-    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).sort()
-    return [text for text in present.cast(pa.string()).to_pylist() if text]

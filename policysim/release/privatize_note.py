@@ -14,7 +14,7 @@ from envs.toml_reader import is_number, shown
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.output import json_text
-from policysim.release.privatize_ledger import Earlier, is_list
+from policysim.release.ledger import Earlier, is_list, require, total
 
 SUFFIX = ".privacy.json"
 FORMAT = 1
@@ -62,10 +62,6 @@ class Randomization:
     parts: tuple[Part, ...]
     from_data: tuple[str, ...] = ()
 
-    def sizes(self, part: Part) -> tuple[int, ...]:
-        """The number of levels of each column of a part."""
-        return tuple(len(self.levels[column]) for column in part.columns)
-
 
 @dataclass(frozen=True)
 class Note:
@@ -76,11 +72,6 @@ class Note:
     n_rows: int
     release: bool
     earlier: Earlier | None = None
-
-    @property
-    def epsilon_in_all(self) -> float:
-        """The loss of a row by this release and the earlier ones that are known; inf if they hide nothing together."""
-        return self.plan.epsilon if self.earlier is None else self.earlier.with_this(self.plan.epsilon)
 
 
 def make_plan(
@@ -153,8 +144,9 @@ def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
 
 
 def note_path(private: Path) -> Path:
-    """Where the note of a private file is: beside it."""
-    return private.with_name(private.name + SUFFIX)
+    """Where the note of a private file, or folder, is: beside it."""
+    named = private.resolve() if private.name in ("", "..") else private  # the current folder, and those above it
+    return named.with_name(named.name + SUFFIX)
 
 
 def note_document(note: Note) -> dict[str, Any]:
@@ -182,11 +174,7 @@ def note_document(note: Note) -> dict[str, Any]:
         "guarantee": GUARANTEE,
     }
     if note.earlier is not None:
-        document["earlier"] = {
-            "releases": note.earlier.releases,
-            "epsilon": note.earlier.epsilon,
-            "epsilon_in_all": note.epsilon_in_all,
-        }
+        document["earlier"] = vars(note.earlier)
     return document
 
 
@@ -214,16 +202,16 @@ def read_note(private: Path) -> Note:
 
 def _note(document: Any) -> Note:
     """The note that is written as this document; ValueError or KeyError if there is none."""
-    _require(isinstance(document, dict), "must be an object")
-    _require(document["format"] == FORMAT, f"format must be {FORMAT}, got {shown(document['format'])}")
+    require(isinstance(document, dict), "must be an object")
+    require(document["format"] == FORMAT, f"format must be {FORMAT}, got {shown(document['format'])}")
     epsilon, rows = document["epsilon"], document["rows"]
-    _require(is_number(epsilon), f"epsilon must be a number, got {shown(epsilon)}")
-    _require(type(rows) is int and rows > 0, f"rows must be a whole number > 0, got {shown(rows)}")
+    require(is_number(epsilon), f"epsilon must be a number, got {shown(epsilon)}")
+    require(type(rows) is int and rows > 0, f"rows must be a whole number > 0, got {shown(rows)}")
     columns, channels, unchanged = document["columns"], document["channels"], document["unchanged"]
-    _require(is_list(columns, dict) and is_list(channels, dict), "columns and channels must be lists of objects")
-    _require(is_list(unchanged, str), "unchanged must be a list of names")
+    require(is_list(columns, dict) and is_list(channels, dict), "columns and channels must be lists of objects")
+    require(is_list(unchanged, str), "unchanged must be a list of names")
     for column in columns:
-        _require(
+        require(
             isinstance(column["name"], str) and is_list(column["levels"], str),
             "each column must have a name and a list of levels, all text",
         )
@@ -233,32 +221,24 @@ def _note(document: Any) -> Note:
         separately=len(channels) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    note = Note(
-        plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, earlier=_earlier(document.get("earlier"))
-    )
+    earlier = _earlier(document["earlier"], float(epsilon)) if "earlier" in document else None
+    note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, earlier=earlier)
     # Whatever else is in the document must follow from that.
     for key, value in json.loads(note_text(note)).items():
-        _require(
+        require(
             key == "guarantee" or document[key] == value, f"{key} must be {shown(value)}, got {shown(document[key])}"
         )
     return note
 
 
-def _earlier(entry: Any) -> Earlier | None:
+def _earlier(entry: Any, epsilon: float) -> Earlier:
     """What the note says of earlier releases; infinity is text."""
-    if entry is None:
-        return None
-    _require(isinstance(entry, dict), f"earlier must be an object, got {shown(entry)}")
-    releases, epsilon = entry["releases"], entry["epsilon"]
-    _require(
+    require(isinstance(entry, dict), f"earlier must be an object, got {shown(entry)}")
+    releases, before = entry["releases"], entry["epsilon"]
+    require(
         type(releases) is int and releases > 0, f"earlier releases must be a whole number > 0, got {shown(releases)}"
     )
-    _require(
-        epsilon == "inf" or is_number(epsilon, 0), f"the epsilon of earlier releases must be >= 0, got {shown(epsilon)}"
+    require(
+        before == "inf" or is_number(before, 0), f"the epsilon of earlier releases must be >= 0, got {shown(before)}"
     )
-    return Earlier(releases, float(epsilon))
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise ValueError(message)
+    return Earlier(releases, float(before), total([float(before), epsilon]))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import numpy as np
 
 from policies.local import expected_errors
 from policysim.question.screen_lines import cells, wrap
-from policysim.release.privatize_note import Note, Part, note_document, note_path
-from policysim.release.privatize_part import EstimatedTable
+from policysim.release.privatize import Table
+from policysim.release.privatize_note import Note, note_document, note_path
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
@@ -25,24 +23,16 @@ READING = (
 )
 
 
-@dataclass(frozen=True)
-class TrueErrors:
-    """How far the estimates of one table are from its true counts, in rows; l1 and l2 over all values."""
-
-    l1: float
-    l2: float
-    expected_l1: float
-    expected_l2: float
-
-
-def true_errors(table: EstimatedTable) -> TrueErrors:
-    """The errors of a table that was made with `keep_true`, beside what is expected of such estimates."""
-    assert table.truth is not None
+def true_errors(table: Table) -> dict[str, float]:
+    """How far the estimates are from the true counts, in rows over all values, and how far is expected."""
     errors = table.estimate.shares * table.estimate.n - table.truth
     expected = expected_errors(table.truth, table.part.channel)
-    return TrueErrors(
-        float(np.abs(errors).sum()), float(np.sqrt(np.square(errors).sum())), float(expected.l1), float(expected.l2)
-    )
+    return {
+        "l1": float(np.abs(errors).sum()),
+        "l2": float(np.sqrt(np.square(errors).sum())),
+        "expected_l1": float(expected.l1),
+        "expected_l2": float(expected.l2),
+    }
 
 
 def warnings(note: Note) -> list[str]:
@@ -51,11 +41,7 @@ def warnings(note: Note) -> list[str]:
     if not note.release:
         lines.append("SIMULATION, not a release: whoever has the seed can undo it.")
     if note.earlier is not None:
-        times = "once" if note.earlier.releases == 1 else f"{note.earlier.releases} times"
-        together = f"ε = {note.epsilon_in_all:g} in all with this one."
-        if note.epsilon_in_all == math.inf:
-            together = "and no ε covers a column that one of them randomises and another one leaves as it is."
-        lines.append(f"These rows were released {times} before: {together}")
+        lines.append(note.earlier.warning)
     if note.plan.from_data:
         names = ", ".join(note.plan.from_data)
         lines.append(
@@ -69,62 +55,57 @@ def warnings(note: Note) -> list[str]:
     return lines
 
 
-def private_screen(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> str:
-    """The screen: what the file is, what to beware of, and the estimated tables; at most 100 columns wide.
+def private_screen(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> str:
+    """What the file is, what to beware of, and the estimated tables; at most 100 columns wide.
 
-    Parameters
-    ----------
-    path : Path
-        The private file, or the folder of many.
-    note : Note
-        Its note.
-    tables : sequence of EstimatedTable
-        From `privatize_files` or `read_private`.
+    With `true`, also the true counts, which are private.
     """
     lines = wrap(f"{path.as_posix()}: {note.n_rows:,} rows, {_done(note)}.")
     for warning in warnings(note):
         lines += wrap(f"! {warning}")
     for table in tables:
-        lines += ["", *_estimates(table)]
+        rows = [
+            [
+                _label(table, row),
+                _count(row["reports"]),
+                _count(row["estimate"]),
+                " to ".join(map(_count, row["interval"])),
+            ]
+            for row in _rows(table)
+        ]
+        lines += ["", *_lines(["Estimated from the private file", "reports", "estimate", "95 % interval"], rows)]
     lines += wrap(READING)
-    known = [table for table in tables if table.truth is not None]
-    if known:
-        lines += ["", *wrap(NOT_PRIVATE), *(line for table in known for line in _truth(table))]
+    if true:
+        lines += ["", *wrap(NOT_PRIVATE)]
+    for table in tables if true else ():
+        rows = [
+            [_label(table, row), _count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
+            for row, count in zip(_rows(table), table.truth.tolist(), strict=True)
+        ]
+        errors = {name: _count(value) for name, value in true_errors(table).items()}
+        lines += [
+            *_lines(["", "true", "estimate", "error"], rows),
+            f"Errors in all: L1 {errors['l1']}, L2 {errors['l2']}; "
+            f"expected: L1 {errors['expected_l1']}, L2 {errors['expected_l2']}.",
+        ]
     return "\n".join([*lines, f"Note: {note_path(path).as_posix()}"])
 
 
-def private_document(path: Path, note: Note, tables: Sequence[EstimatedTable]) -> dict[str, Any]:
+def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> dict[str, Any]:
     """The same for --json; what is not private is below the key "not_private"."""
     document: dict[str, Any] = {
         "file": path.as_posix(),
         "note_file": note_path(path).as_posix(),
         "note": note_document(note),
         "warnings": warnings(note),
-        "estimates": [
-            {
-                "columns": list(table.part.columns),
-                "rows": [
-                    {
-                        "levels": list(label),
-                        "reports": int(reports),
-                        "estimate": share * n,
-                        "standard_error": error * n,
-                        "interval": [low * n, high * n],
-                    }
-                    for label, reports, share, error, (low, high) in _rows(table)
-                ],
-            }
-            for table in tables
-            for n in (table.estimate.n,)
-        ],
+        "estimates": [{"columns": list(table.part.columns), "rows": _rows(table)} for table in tables],
     }
-    if any(table.truth is not None for table in tables):
+    if true:
         document["not_private"] = {
             "warning": NOT_PRIVATE,
             "tables": [
-                {"columns": list(table.part.columns), "true": table.truth.tolist(), **vars(true_errors(table))}
+                {"columns": list(table.part.columns), "true": table.truth.tolist(), **true_errors(table)}
                 for table in tables
-                if table.truth is not None
             ],
         }
     return document
@@ -133,72 +114,47 @@ def private_document(path: Path, note: Note, tables: Sequence[EstimatedTable]) -
 def _done(note: Note) -> str:
     """What was done, in words."""
     plan = note.plan
+    each = [
+        f"at ε = {part.channel.epsilon:g}, {part.channel.name} response over {part.channel.n_values:,} values"
+        for part in plan.parts
+    ]
     if len(plan.parts) == 1:
-        part = plan.parts[0]
-        how = " jointly" if len(part.columns) > 1 else ""
-        return f"{' and '.join(part.columns)} privatised{how} at ε = {plan.epsilon:g}, {_response(part)}"
-    each = "; ".join(f"{part.columns[0]} at ε = {part.channel.epsilon:g}, {_response(part)}" for part in plan.parts)
-    return f"privatised separately at ε = {plan.epsilon:g} in all: {each}"
+        columns = plan.parts[0].columns
+        return f"{' and '.join(columns)} privatised{' jointly' if len(columns) > 1 else ''} {each[0]}"
+    named = "; ".join(f"{part.columns[0]} {how}" for part, how in zip(plan.parts, each, strict=True))
+    return f"privatised separately at ε = {plan.epsilon:g} in all: {named}"
 
 
-def _response(part: Part) -> str:
-    return f"{part.channel.name} response over {part.channel.n_values:,} values"
-
-
-def _rows(table: EstimatedTable) -> list[tuple[tuple[str, ...], int, float, float, tuple[float, float]]]:
-    found = table.estimate
-    ends = [(low, high) for low, high in found.interval.tolist()]
-    return list(
-        zip(
-            table.labels,
-            table.reports.tolist(),
-            found.shares.tolist(),
-            found.standard_errors.tolist(),
-            ends,
-            strict=True,
+def _rows(table: Table) -> list[dict[str, Any]]:
+    """What is known of each value, in rows of the file."""
+    found, n = table.estimate, table.estimate.n
+    numbers = zip(found.shares.tolist(), found.standard_errors.tolist(), found.interval.tolist(), strict=True)
+    return [
+        {
+            "levels": list(label),
+            "reports": reports,
+            "estimate": share * n,
+            "standard_error": error * n,
+            "interval": [low * n, high * n],
+        }
+        for label, reports, (share, error, (low, high)) in zip(
+            table.labels, table.reports.tolist(), numbers, strict=True
         )
-    )
-
-
-def _estimates(table: EstimatedTable) -> list[str]:
-    n = table.estimate.n
-    heading = cells(["Estimated from the private file", "reports", "estimate", "95 % interval"], COLUMNS)
-    rows = [
-        cells([_label(table, label), _count(reports), _count(share * n), _range(low * n, high * n)], COLUMNS)
-        for label, reports, share, _, (low, high) in _rows(table)
     ]
-    return [heading, *_few(rows)]
 
 
-def _truth(table: EstimatedTable) -> list[str]:
-    assert table.truth is not None
-    n, errors = table.estimate.n, true_errors(table)
-    rows = [
-        cells([_label(table, label), _count(true), _count(share * n), _count(share * n - true)], COLUMNS)
-        for (label, _, share, _, _), true in zip(_rows(table), table.truth.tolist(), strict=True)
-    ]
-    total = (
-        f"Errors in all: L1 {_count(errors.l1)}, L2 {_count(errors.l2)}; "
-        f"expected: L1 {_count(errors.expected_l1)}, L2 {_count(errors.expected_l2)}."
-    )
-    return [cells(["", "true", "estimate", "error"], COLUMNS), *_few(rows), total]
+def _lines(heading: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [cells(row, COLUMNS) for row in [heading, *rows[:ROWS_SHOWN]]]
+    if len(rows) > ROWS_SHOWN:
+        lines.append(f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists all")
+    return lines
 
 
-def _label(table: EstimatedTable, label: Sequence[str]) -> str:
-    text = ", ".join(f"{column} {level}" for column, level in zip(table.part.columns, label, strict=True))
+def _label(table: Table, row: dict[str, Any]) -> str:
+    text = ", ".join(f"{column} {level}" for column, level in zip(table.part.columns, row["levels"], strict=True))
     return text if len(text) < COLUMNS[0] else f"{text[: COLUMNS[0] - 2]}…"
-
-
-def _few(rows: list[str]) -> list[str]:
-    if len(rows) <= ROWS_SHOWN:
-        return rows
-    return [*rows[:ROWS_SHOWN], f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists all"]
 
 
 def _count(value: float) -> str:
     # Adding 0 makes -0 of a rounded -0.3 plain 0.
     return f"{round(value) + 0:,}".replace("-", "−")
-
-
-def _range(low: float, high: float) -> str:
-    return f"{_count(low)} to {_count(high)}"

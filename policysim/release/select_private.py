@@ -11,12 +11,11 @@ from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential
+from policies.noisy_max import PermuteAndFlip
 from policies.selection import MECHANISMS, Selection, select
 from policysim.files.bad_rows import DataError
 from policysim.release.counts_file import Counts
-
-REPLACE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"
-ADJACENCIES = (REPLACE, ADD_OR_REMOVE)
+from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9
@@ -49,7 +48,7 @@ class Terms:
     """
 
     epsilon: float
-    mechanism: str = Exponential.name
+    mechanism: str = PermuteAndFlip.name
     adjacency: str = REPLACE
     sensitivity: float | None = None
     proportions: bool = False

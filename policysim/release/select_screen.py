@@ -9,7 +9,8 @@ from policies.exponential import Exponential
 from policies.selection import MOST_CANDIDATES, Selection
 from policysim.question.screen_lines import cells, line_width, wrap
 from policysim.release.counts_file import Counts
-from policysim.release.select_private import REPLACE, GroupChoice, Terms
+from policysim.release.ledger import REPLACE
+from policysim.release.select_private import GroupChoice, Terms
 
 COLUMNS = (40, 14, 8, 16)
 MOST_ROWS = 20

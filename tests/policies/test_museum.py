@@ -6,6 +6,8 @@ Beside each stands the right version, which passes the same check.
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
 from policysim.course.composition import distribution_epsilon
+from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.decision.audit import audit, exceeds
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -459,6 +462,44 @@ def test_candidates_taken_from_the_private_rows():
     assert passes("exponential", problem)
     # Where all records have the same candidates, they tell nothing.
     assert passes(OwnCandidates(), problem_of([[3.0, 2.0, 1.0, 0.0], [2.0, 3.0, 0.0, 1.0]]))
+
+
+# The release in whole numbers.
+
+
+def lowered_by_rounding(monotone):
+    """Two neighbouring vectors of scores of sensitivity 1: rounded to floats, they differ by more than their truth.
+
+    Each true score lies a bit of a step of the grid below a place. One float that stands for it is rounded up to the
+    place, and one beyond a power of 2, where floats are finer, down: a change by 1 moves it by K + 1 steps.
+    """
+    low, high = 2**17 + Fraction(1, 2) - Fraction(3, 256 * K), 2**19 - Fraction(1, 2) - Fraction(3, 64 * K)
+    here, there = (low, high), (low if monotone else low - 1, high + 1)
+    return [list(map(float, here)), list(map(float, there))]
+
+
+def flips_exceed(weights, epsilon, monotone):
+    """Whether permute-and-flip with these weights tells the two vectors apart by more than epsilon, exactly.
+
+    The lower of two candidates is chosen with half the probability that its own coin shows heads.
+    """
+    first, second = (
+        weights(max(places) - min(places)) for places in (places_on_grid(v, 1.0) for v in lowered_by_rounding(monotone))
+    )
+    exact = Context(prec=60)
+    ceiling = exact.exp(Decimal(epsilon))
+    return exact.divide(Decimal(first), Decimal(second)) > ceiling
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_the_slack_of_the_grid_of_a_choice_left_out(monotone):
+    epsilon, moved = 2.0**-17, K + 1 if monotone else 2 * K + 2
+    first, second = (places_on_grid(v, 1.0) for v in lowered_by_rounding(monotone))
+    assert (second[1] - second[0]) - (first[1] - first[0]) == moved
+    assert not flips_exceed(release_weights(epsilon, monotone), epsilon, monotone)
+    for slack in range(moved - (1 if monotone else 2) * K):
+        steps = (1 if monotone else 2) * K + slack
+        assert flips_exceed(WholeWeights(Fraction(epsilon) / steps), epsilon, monotone)
 
 
 # Samplers.

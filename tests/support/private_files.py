@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from policysim.cli.main import main
+from policysim.release.ledger import ledger_path
 
+NAMES = ["person", "age_band", "sex", "note"]
 LEVELS = {"age_band": ("young", "old"), "sex": ("0", "1")}
 COLUMNS = ("--column", "age_band", "--column", "sex")
 DECLARED = ("--levels", "age_band=young,old", "--levels", "sex=0,1")
@@ -20,13 +22,32 @@ def people(n):
 
 def write_people(path, n=60):
     """A file of this many people, CSV or Parquet by its ending; returns its path."""
-    names = ["person", "age_band", "sex", "note"]
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([names, *people(n)])
+            csv.writer(stream).writerows([NAMES, *people(n)])
     else:
-        pq.write_table(pa.table(list(map(list, zip(*people(n), strict=True))), names=names), path)
+        write_part(path, people(n))
     return path
+
+
+def write_parts(folder, n_parts, n=140, ending=".csv"):
+    """So many people in so many files of a folder, whose parents are made; returns the folder."""
+    folder.mkdir(parents=True)
+    rows = people(n)
+    for number in range(n_parts):
+        own = rows[n * number // n_parts : n * (number + 1) // n_parts]
+        write_part(folder / f"{number:04}{ending}", own)
+    return folder
+
+
+def write_part(path, rows, names=NAMES):
+    """One file of these rows; cells of CSV without breaks and quotes."""
+    if path.suffix == ".csv":
+        clean = [[cell.replace("\n", " ").replace('"', "").replace(",", ";") for cell in row] for row in rows]
+        path.write_text("".join(f"{','.join(row)}\n" for row in [names, *clean]))
+    else:
+        columns = list(map(list, zip(*rows, strict=True))) or [pa.array([], pa.string())] * len(names)
+        pq.write_table(pa.table(columns, names=names), path)
 
 
 def read_rows(path):
@@ -50,10 +71,10 @@ def run(capsys, *arguments):
 
 
 def counted(data):
-    """What stderr says of a first release."""
+    """What stderr says of a first release of what lies in the folder of these data."""
     return (
-        "policysim: a second release of the same columns adds its epsilon to this one's; "
-        f"{data}.releases.json lists the releases and is private: keep it with the data, and publish neither\n"
+        f"policysim: {ledger_path(data)} lists this release and is private: keep it with the data, and publish "
+        "neither. A further release of the same rows adds its epsilon\n"
     )
 
 

@@ -3,13 +3,14 @@
 import errno
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from policysim.files.output import alone_in, check_writable, progress_bar, write_files
+from policysim.files.output import INTERRUPTS, alone_in, check_writable, folder_beside, progress_bar, write_files
 from policysim.question import OutputError
 
 
@@ -129,6 +130,57 @@ def test_folders_in_which_nothing_is_written_vanish(tmp_path):
     with alone_in(tmp_path / "deep" / "deeper"):
         write_files(tmp_path / "deep" / "deeper", {"a.txt": b"A"})
     assert (tmp_path / "deep" / "deeper" / "a.txt").read_bytes() == b"A"
+
+
+def test_a_folder_beside_is_for_its_owner_and_goes_with_all_that_is_in_it(tmp_path):
+    target = tmp_path / "deep" / "a.csv"
+    with folder_beside(target) as folder:
+        assert folder.parent == target.parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "below").mkdir()
+        (folder / "below" / "half.csv").write_text("half")
+    assert list(tmp_path.iterdir()) == []
+    with folder_beside(target) as folder:
+        (folder / "a.csv").write_text("whole")
+        (folder / "a.csv").replace(target)
+    assert [path.name for path in target.parent.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_a_folder_beside_goes_whatever_signal_ends_the_run(tmp_path, number):
+    before = [signal.getsignal(each) for each in INTERRUPTS]
+    with pytest.raises(KeyboardInterrupt), folder_beside(tmp_path / "a.csv") as folder:
+        (folder / "half.csv").write_text("half")
+        os.kill(os.getpid(), number)
+    assert list(tmp_path.iterdir()) == []
+    assert [signal.getsignal(each) for each in INTERRUPTS] == before
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path):
+    """As under nohup, when a terminal is closed."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with folder_beside(tmp_path / "a.csv"):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_folder_beside_of_a_run_that_lives_stays_and_of_a_killed_one_goes(tmp_path):
+    code = KILLED.replace("alone_in(Path(sys.argv[1])), part_beside(", "folder_beside(").replace(
+        "alone_in, part_beside", "folder_beside"
+    )
+    code = code.replace("part.write_text", "(part / 'half.csv').write_text")
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        for left in (1, 0):
+            with folder_beside(tmp_path / "a.txt"):
+                assert len(list(tmp_path.iterdir())) == left + 1
+            if left:
+                child.kill()
+                child.wait()
+    assert list(tmp_path.iterdir()) == []
 
 
 class Terminal(io.StringIO):

@@ -1,7 +1,6 @@
 """Files of any kind go in and come out, whole or not at all."""
 
 import csv
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -27,7 +26,7 @@ CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 def privatized(path, levels, name="private", **options):
     """The private file of a file, in a simulation."""
     out = path.with_name(name + path.suffix)
-    privatize_files(open_source([path]), out, make_plan(levels, 1.0), seed=1, **options)
+    privatize_files(open_source(path), out, make_plan(levels, 1.0), seed=1, **options)
     return out
 
 
@@ -112,7 +111,7 @@ def test_private_columns_of_parquet_keep_their_type(tmp_path, values, levels):
     out = privatized(data, {"secret": levels})
     assert pq.read_schema(out).field("secret").type == values.type
     assert read_private(out)[0].n_rows == 3
-    found = set(levels_in([open_columns(data)], ["secret"])["secret"])
+    found = set(levels_in(open_source(data), ["secret"])["secret"])
     assert found <= set(levels) | {"1.0"}
     privatized(data, {"secret": tuple(found)}, name="again")
 
@@ -146,7 +145,7 @@ def test_levels_from_the_rows_are_sorted_so_that_their_order_tells_nothing(tmp_p
     data = tmp_path / "data.parquet"
     columns = {"number": [10, None, 9, 10], "real": [2.5, float("nan"), None, -1.0], "text": ["b", "", None, "a"]}
     pq.write_table(pa.table(columns), data)
-    found = levels_in([open_columns(data)], list(columns))
+    found = levels_in(open_source(data), list(columns))
     assert found == {"number": ["9", "10"], "real": ["-1", "2.5"], "text": ["a", "b"]}
 
 
@@ -189,9 +188,7 @@ def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys,
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize(
-    "place", ["policysim.release.privatize_part.privatize", "policysim.release.privatize_stage.os.fsync"]
-)
+@pytest.mark.parametrize("place", ["policysim.release.privatize.privatize", "policysim.release.ledger.os.fsync"])
 def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending, place):
     monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
@@ -208,29 +205,6 @@ def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch,
         patch.setattr(place, _interrupt_at_the_second())
         assert run(capsys, data, *options, "--again")[0] == 130
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])
-def test_a_private_file_never_stands_without_its_own_note(capsys, tmp_path, monkeypatch, broken):
-    data, out = write_people(tmp_path / "data.csv"), tmp_path / "out.csv"
-    options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
-    assert run(capsys, data, *options)[0] == 0
-    note, ledger, replace, calls = Path(f"{out}.privacy.json"), Path(f"{data}.releases.json"), Path.replace, []
-
-    def fail_at_the_note(part, target):
-        calls.append((target, note.exists()))
-        if target == note:
-            raise broken
-        return replace(part, target)
-
-    monkeypatch.setattr("pathlib.Path.replace", fail_at_the_note)
-    code, _, err = run(capsys, data, *options, "--again")
-    assert code == (130 if broken is KeyboardInterrupt else 2)
-    assert len(err.splitlines()) == 1
-    assert calls == [(ledger, True), (out, False), (note, False)]
-    assert set(tmp_path.iterdir()) == {data, ledger}
-    # For a moment the private file was there for all to read: that counts.
-    assert len(json.loads(ledger.read_text())["releases"]) == 2
 
 
 def test_reading_may_stop_early(tmp_path, monkeypatch):

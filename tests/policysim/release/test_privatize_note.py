@@ -70,7 +70,7 @@ def test_the_note_does_not_depend_on_the_private_values(tmp_path):
         data.write_text("id,sex\n" + f"7,{cells}\n" * 30)
         out = tmp_path / name / "out.csv"
         out.parent.mkdir()
-        privatize_files(open_source([data]), out, make_plan({"sex": ("0", "1")}, 1.0), keep_true=True)
+        privatize_files(open_source(data), out, make_plan({"sex": ("0", "1")}, 1.0))
         notes.append(note_path(out).read_bytes())
     assert notes[0] == notes[1]
 
@@ -97,7 +97,7 @@ def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(
     schema = pa.schema([field], metadata={"summary": "40-times-rare", "pandas": '{"num_categories": 1}'})
     pq.write_table(pa.table([values], schema=schema), data)
     levels = ("rare", "common", "usual")
-    privatize_files(open_source([data]), out, make_plan({"secret": levels}, 0.1), seed=1)
+    privatize_files(open_source(data), out, make_plan({"secret": levels}, 0.1), seed=1)
     found = pq.read_table(out)
     assert found.column("secret").chunk(0).dictionary.to_pylist() == list(levels)
     said = {**(pq.read_schema(out).metadata or {}), **(pq.read_schema(out).field("secret").metadata or {})}
@@ -108,7 +108,7 @@ def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(
 def private(tmp_path):
     data = write_people(tmp_path / "data.csv", 60)
     out = tmp_path / "private.csv"
-    privatize_files(open_source([data]), out, make_plan(LEVELS, 1.0), seed=1)
+    privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=1)
     return out
 
 

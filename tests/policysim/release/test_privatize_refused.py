@@ -112,7 +112,7 @@ def test_a_file_that_is_none_is_one_line(capsys, tmp_path):
         (tmp_path / name).mkdir()
         code, _, err = run(capsys, tmp_path / name, *options)
         out = tmp_path / "out.csv"
-        assert (code, err) == (2, f"policysim: --out must be a folder, as there may be many files, got '{out}'\n")
+        assert (code, err) == (2, f"policysim: --out must be a folder, as DATA is, got '{out}'\n")
         code, _, err = run(capsys, tmp_path / name, *options[:-1], tmp_path / "out")
         must = "there is no file in this folder that ends in .csv or .parquet"
         assert (code, err) == (3, f"policysim: {tmp_path / name}: {must}\n")

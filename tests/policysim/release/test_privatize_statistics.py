@@ -46,7 +46,7 @@ def z_scores(table, true, k, epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_joint_estimates_are_within_four_standard_errors(data, tmp_path, epsilon):
     out = tmp_path / "out.csv"
-    _, (table,) = privatize_files(open_source([data]), out, make_plan(LEVELS, epsilon), seed=11)
+    _, (table,) = privatize_files(open_source(data), out, make_plan(LEVELS, epsilon), seed=11)
     # Six values: beyond 4 in one of 2,600 seeds; this one is fixed.
     assert np.abs(z_scores(table, COUNTS, 6, epsilon)).max() < 4
     assert (read_private(out)[1][0].estimate.shares == table.estimate.shares).all()
@@ -55,7 +55,7 @@ def test_joint_estimates_are_within_four_standard_errors(data, tmp_path, epsilon
 def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
     out = tmp_path / "out.csv"
     plan = make_plan(LEVELS, 2.0, separately=True)
-    _, tables = privatize_files(open_source([data]), out, plan, seed=12)
+    _, tables = privatize_files(open_source(data), out, plan, seed=12)
     for axis, (table, k) in enumerate(zip(tables, (3, 2), strict=True)):
         true = {}
         for pair, count in COUNTS.items():
@@ -64,14 +64,14 @@ def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
 
 
 def test_a_release_is_right_too(data, tmp_path):
-    _, (table,) = privatize_files(open_source([data]), tmp_path / "out.csv", make_plan(LEVELS, 1.0))
+    _, (table,) = privatize_files(open_source(data), tmp_path / "out.csv", make_plan(LEVELS, 1.0))
     # The operating system's randomness has no seed: beyond 7 in one of 6e10 runs.
     assert np.abs(z_scores(table, COUNTS, 6, 1.0)).max() < 7
 
 
 def test_rows_hold_reports_of_their_own_values(data, tmp_path):
     out = tmp_path / "out.csv"
-    privatize_files(open_source([data]), out, make_plan(LEVELS, 1.0), seed=13)
+    privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=13)
     p, q = probabilities(6, 1.0)
     values = [(age, sex) for age in LEVELS["age"] for sex in LEVELS["sex"]]
     true, found = pairs(data), pairs(out)

@@ -2,8 +2,10 @@
 
 import json
 import math
+import secrets
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ SOCKS = "\n".join(
     ["sock,behaviour", "Blue,Violent"] + ["Blue,NonViolent"] * 29 + ["Red,Violent"] * 9 + ["Red,NonViolent"] * 61 + [""]
 )
 MARITAL = "status,people\nMarried,14976\nNever,10683\nDivorced,4443\nSeparated,1025\nWidowed,993\nAbsent,418\nAF,23\n"
+TEXTBOOK = ("--mechanism", "exponential")
 LINE = "not a release: publish nothing below this line"
 
 
@@ -32,13 +35,18 @@ def files(tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    """Exit code, stdout and stderr of `policysim select`."""
+    """Exit code, stdout and stderr of `policysim select`; a release goes to a ledger of its own, and says so first."""
+    own = Path("ledgers", f"{secrets.token_hex(8)}.json").absolute()
+    ledger = [] if "--seed" in arguments else ["--ledger", str(own)]
     try:
-        code = main(["select", *arguments])
+        code = main(["select", *arguments, *ledger])
     except SystemExit as stop:  # argparse's own way to end
         code = stop.code
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    lines = captured.err.splitlines(keepends=True)
+    if ledger and captured.out:
+        assert lines.pop(0).startswith(f"policysim: {own} lists this release and is private: ")
+    return code, captured.out, "".join(lines)
 
 
 def document(capsys, *arguments):
@@ -63,7 +71,7 @@ def probabilities(document):
 
 
 def test_the_common_disease_is_that_of_the_source(capsys):
-    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1", *TEXTBOOK)
     assert probabilities(found) == [
         {"Diabetes": 0.32706751, "Hepatitis": 0.14696091, "Influenza": 0.39948116, "HIV": 0.12649042}
     ]
@@ -72,8 +80,22 @@ def test_the_common_disease_is_that_of_the_source(capsys):
     assert group["expected_rank"] == pytest.approx(0.39948116 + 2 * 0.32706751 + 3 * 0.14696091 + 4 * 0.12649042)
 
 
+def test_the_command_flips_by_default_and_the_function_weighs(capsys):
+    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
+    assert found["release"]["mechanism"] == "permute-and-flip"
+    counts = {"Diabetes": 24, "HIV": 5, "Hepatitis": 8, "Influenza": 28}
+    (row,) = probabilities(found)
+    expected = select(list(counts.values()), epsilon=0.1, mechanism="permute-and-flip").probabilities.round(8).tolist()
+    assert [row[name] for name in counts] == expected
+    assert select(list(counts.values()), epsilon=0.1).mechanism == "exponential"
+    # It finds the right one more often.
+    by_weight = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1", *TEXTBOOK)
+    assert row["Influenza"] > probabilities(by_weight)[0]["Influenza"]
+
+
 def test_the_socks_are_those_of_the_source_with_its_declared_sensitivity(capsys):
     declared = ("--column", "behaviour", "--proportions", "--sensitivity", "1", "--candidates", "Violent,NonViolent")
+    declared = (*declared, *TEXTBOOK)
     whole = analysed(capsys, "socks.csv", *declared, "--epsilon", "5.5")
     assert probabilities(whole) == [{"Violent": 0.09975049, "NonViolent": 0.90024951}]
     split = analysed(capsys, "socks.csv", *declared, "--epsilon", "10", "--by", "sock", "--split-by-share")
@@ -97,6 +119,7 @@ def test_proportions_with_their_true_sensitivity_are_counts(capsys):
 @pytest.mark.parametrize(("adjacency", "spent"), [("replace-one", 0.001), ("add-or-remove-one", 0.0005)])
 def test_counts_with_a_declared_sensitivity_of_1000_spend_a_thousandth_or_half_of_that(capsys, adjacency, spent):
     options = ("marital.csv", "--score", "people", "--epsilon", "1", "--sensitivity", "1000", "--adjacency", adjacency)
+    options = (*options, *TEXTBOOK)
     found = analysed(capsys, *options)
     assert found["release"]["choices"][0]["privacy_loss"] == pytest.approx(spent, rel=1e-12)
     # Candidates are sorted: AF, Absent, Divorced, Married, Never, Separated, Widowed.
@@ -115,7 +138,7 @@ def test_the_release_stands_alone_unless_the_analysis_is_asked_for(capsys):
     options = ("diseases.csv", "--score", "people", "--epsilon", "200")
     code, alone, err = run(capsys, *options)
     assert (code, err) == (0, "")
-    assert alone.splitlines()[0] == "Release (ε = 200, exponential): disease = Influenza"
+    assert alone.splitlines()[0] == "Release (ε = 200, permute-and-flip): disease = Influenza"
     for word in ("Diabetes", "Hepatitis", "HIV", "28", "65", "probability"):
         assert word not in alone
     code, out, err = run(capsys, *options, "--analysis")
@@ -158,7 +181,8 @@ def outputs(folder, rows, adjacency, *, declared):
     path.write_text("ward,name\n" + "".join(f"{ward},{name}\n" for ward, name in rows), encoding="utf-8")
     groups = ("y", "x") if declared else None
     counts = read_counts(path, column="name", by="ward", candidates=LETTERS, groups=groups)
-    found = choices(counts, Terms(2.0, adjacency=adjacency))
+    terms = Terms(2.0, "exponential", adjacency)
+    found = choices(counts, terms)
     laws = []
     for choice in found:
         weights = release_weights(choice.epsilon, monotone=False)
@@ -167,7 +191,7 @@ def outputs(folder, rows, adjacency, *, declared):
         laws.append([Fraction(weight, sum(mine)) for weight in mine])
     chosen = {}
     for picks in product(range(len(LETTERS)), repeat=len(found)):
-        document = release_document(counts, Terms(2.0, adjacency=adjacency), found, str)
+        document = release_document(counts, terms, found, str)
         form = tuple((c["group"], LETTERS[p]) for c, p in zip(document["choices"], picks, strict=True))
         chosen[form] = math.prod(law[p] for law, p in zip(laws, picks, strict=True))
     return chosen
@@ -239,7 +263,7 @@ def test_a_simulation_is_no_release_and_repeats_itself(capsys):
     assert first["simulation"]["seed"] == 3
     assert document(capsys, *options) == first
     out = run(capsys, *options)[1]
-    assert out.startswith("Simulation with seed 3, not a release (ε = 0.1, exponential): disease = ")
+    assert out.startswith("Simulation with seed 3, not a release (ε = 0.1, permute-and-flip): disease = ")
     drawn = {document(capsys, *options[:-1], str(n))["simulation"]["choices"][0]["candidate"] for n in range(30)}
     assert drawn == {"Diabetes", "Hepatitis", "Influenza", "HIV"}
 
@@ -334,7 +358,7 @@ def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with
     assert code == 4
     assert err.startswith("policysim: warning: the claim of ε = 1 does not hold: the declared sensitivity 0.5 ")
     assert err.count("\n") == 1
-    assert out.startswith("Release (claimed ε = 1 does NOT hold: loss up to 2, exponential): disease = ")
+    assert out.startswith("Release (claimed ε = 1 does NOT hold: loss up to 2, permute-and-flip): disease = ")
     assert "(ε = 1" not in out
     assert "✗ Declared sensitivity: 0.5" in out
     assert "the privacy loss is up to 2" in out.replace("\n", " ")
@@ -343,7 +367,8 @@ def test_a_sensitivity_that_is_too_small_is_honoured_warned_about_and_exits_with
     assert (code, released["privacy_loss"], released["choices"][0]["claim_holds"]) == (4, 2, False)
     assert len(released["warnings"]) == 1
     # Under add-or-remove-one the textbook's factor 2 is not needed, and the same declaration is enough.
-    assert run(capsys, *options, "--adjacency", "add-or-remove-one")[0] == 0
+    assert run(capsys, *options, *TEXTBOOK, "--adjacency", "add-or-remove-one")[0] == 0
+    assert run(capsys, *options, "--adjacency", "add-or-remove-one")[0] == 4
 
 
 def test_groups_each_have_the_whole_epsilon_and_the_screen_says_when_that_costs_twice(capsys):
@@ -378,7 +403,7 @@ def test_a_person_who_moves_between_groups_costs_at_most_twice_epsilon(proportio
 
 def test_add_or_remove_one_says_that_the_textbook_spends_half(capsys):
     options = ("diseases.csv", "--score", "people", "--epsilon", "1", "--adjacency", "add-or-remove-one")
-    assert "Privacy loss: 0.5, 50 % of ε." in run(capsys, *options)[1]
+    assert "Privacy loss: 0.5, 50 % of ε." in run(capsys, *options, *TEXTBOOK)[1]
     for mechanism in ("exponential-monotone", "permute-and-flip", "report-noisy-max"):
         found = document(capsys, *options, "--mechanism", mechanism)
         assert found["release"]["privacy_loss"] == 1

@@ -1,0 +1,82 @@
+"""Releases that a signal ends at one of their steps, each in a process of its own, which a quiet process has forked.
+
+A step is whatever makes, locks, renames or removes a file or folder, or waits until it is on the disk.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from policysim.cli.main import main
+from policysim.release import privatize, privatize_screen
+from policysim.study import checks
+
+# Loaded before the forks, once.
+LOADED = (privatize, privatize_screen, checks)
+STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")] + [(fcntl, "flock")]
+
+
+def end_at(step, number):
+    """From now on, this process gets a signal just before the step of this number."""
+    count = 0
+
+    def counting(function):
+        def counted(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count == step:
+                os.kill(os.getpid(), number)
+            return function(*arguments, **options)
+
+        return counted
+
+    for module, name in STEPS:
+        setattr(module, name, counting(getattr(module, name)))
+
+
+def ends(template, folder, number, arguments):
+    """End one run after another at its first step, its second and so on, until one comes to its end.
+
+    Each runs in a copy of a folder, of the name of its step. After a kill, in a copy of what it left, "then" and the
+    step, another run follows that nothing ends. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
+    """
+    command = [sys.executable, __file__, str(template), str(folder), str(int(number)), *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def fork_to(folder, arguments, step, number):
+    """The exit status of a forked process that asks this in a folder, and that a signal may end at a step."""
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        with Path(os.devnull).open("w") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            end_at(step, number)
+            os._exit(main(arguments))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def end_all(template, folder, number, arguments):
+    """As `ends` says, in the process that forks the others: it reads and computes nothing itself."""
+    statuses = []
+    while True:
+        step = len(statuses) + 1
+        first, then = folder / str(step), folder / f"then {step}"
+        shutil.copytree(template, first)
+        status = fork_to(first, arguments, step, number)
+        if number == signal.SIGKILL:
+            shutil.copytree(first, then)
+        statuses.append((status, fork_to(then, arguments, None, number) if then.exists() else None))
+        if status not in (-number, 130):
+            return statuses
+
+
+if __name__ == "__main__":
+    place, target, which, *asked = sys.argv[1:]
+    json.dump(end_all(Path(place), Path(target), signal.Signals(int(which)), asked), sys.stdout)
