@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
     add_json,
-    add_learning,
     add_seed,
     add_workers,
     as_usage,
@@ -96,7 +95,6 @@ def add(commands: Commands) -> None:
         metavar="W",
         help="the largest importance weight allowed (default: no limit)",
     )
-    add_learning(parser)
     add_workers(parser)
     add_seed(parser, "decides which rows share a fold (default: 0)")
     add_json(parser)
@@ -104,14 +102,11 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
-    from policysim.question.protocol import ONLY_OF_A_LOG, refuse_options
     from policysim.report.deliver import deliver
     from policysim.trials.evaluation_question import EvaluationQuestion
 
     _check_together(chosen)
     study = _logged_study(chosen.log)
-    if study is None:
-        refuse_options(ONLY_OF_A_LOG, vars(chosen))
     question = EvaluationQuestion(
         study or Path(chosen.log),
         _target(chosen, study),
@@ -119,7 +114,6 @@ def run(chosen: argparse.Namespace) -> int:
         model=chosen.model,
         clip=chosen.clip,
         seed=chosen.seed,
-        learn_epsilon=chosen.learn_epsilon,
         workers=chosen_workers(chosen, Path(f"{study.name if study else Path(chosen.log).name}.counts")),
     )
     return deliver(question, as_json=chosen.json)

@@ -233,17 +233,6 @@ def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
 
 
-def add_learning(parser: argparse.ArgumentParser) -> None:
-    """--learn-epsilon."""
-    parser.add_argument(
-        "--learn-epsilon",
-        type=number("a finite number > 0", lambda value: 0 < value < math.inf),
-        metavar="E",
-        help="for a study of a log: also choose one arm for everybody from the log by an ε-private choice, which "
-        "protects the log's own patients",
-    )
-
-
 COUNTING = "count the log in so many processes, file by file, in place of reading its rows into memory"
 
 

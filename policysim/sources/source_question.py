@@ -106,7 +106,7 @@ class SourceQuestion(Question):
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
-            *("horizon", "total_epsilon", "delta", "length_public", "learn_epsilon"),
+            *("horizon", "total_epsilon", "delta", "length_public"),
             *("workers", "cluster", "resume"),
         ),
         REASON,

@@ -36,7 +36,6 @@ from policysim.trials.evaluated_log import (
     read_log_file,
     read_study_log,
 )
-from policysim.trials.private_arm import learn_arm, private_arm_document, private_arm_lines
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)
@@ -186,8 +185,6 @@ class EvaluationQuestion(Question):
         The most that an importance weight may be.
     seed : int or None
         Decides which rows share a fold, in place of the study's.
-    learn_epsilon : float or None
-        With a study: with how much privacy for the log's patients one arm for everybody is learned, besides.
     workers : Workers or None
         Who counts the log; None: it is read, unless it is in many files.
     """
@@ -198,7 +195,6 @@ class EvaluationQuestion(Question):
     model: str | None = None
     clip: float | None = None
     seed: int | None = None
-    learn_epsilon: float | None = None
     workers: Workers | None = None
     unit: ClassVar[str] = "fold"
 
@@ -225,16 +221,9 @@ class EvaluationQuestion(Question):
             progress=progress,
         )
         agrees = found.agreement is None or found.agreement.agrees
-        private = None
-        if study and self.learn_epsilon is not None:
-            private = learn_arm(log.data, study.log, self.learn_epsilon)
-        document = evaluation_document(log, self.target, found, model)
         return Answer(
-            screen=[
-                *evaluation_screen(log, self.target, found, model),
-                *(private_arm_lines(private) if private else []),
-            ],
-            document={**document, "private_arm": private_arm_document(private)} if private else document,
+            screen=evaluation_screen(log, self.target, found, model),
+            document=evaluation_document(log, self.target, found, model),
             exit_code=0 if agrees else EXIT_CHECK,
         )
 
