@@ -293,7 +293,6 @@ def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
         "sensitivity": {
             "value": float(in_digits(found.value)),
             "range": float(in_digits(found.range)),
-            "monotone": found.monotone,
             "neighbours": neighbours,
             "action": problem.actions[found.witness.action],
         },

@@ -118,15 +118,14 @@ def test_a_formula_needs_no_table(name, monkeypatch):
     if name == ExponentialTight.name:
         assert 0.5 <= eta <= 1.0
     elif name in FAMILY:
-        expected = {"exponential": 0.5 / 4, "exponential-monotone": 0.5 / 2}
-        assert eta == pytest.approx(expected.get(name, 0.5), rel=1e-12)
+        assert eta == pytest.approx(0.5 / 4 if name == "exponential" else 0.5, rel=1e-12)
     else:
         assert eta == 0.0
 
 
 def test_what_a_policy_refuses_is_refused():
-    with pytest.raises(NotApplicableError, match="not monotone"):
-        log_range(make_policy("exponential-monotone", epsilon=1.0), DISAGREE)
+    with pytest.raises(NotApplicableError, match='bounds the outcome "deaths"'):
+        log_range(make_policy("optimal-safe", epsilon=1.0), DISAGREE)
     with pytest.raises(ValueError, match="base_measure must have 2 weights, got 3"):
         log_range(make_policy("exponential", epsilon=1.0, base_measure=[1, 1, 1]), DISAGREE)
 
