@@ -73,7 +73,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="with --policy: the study of a scenario (default: the one that simulate made the log from, or covid)",
+        help="the study of a scenario whose contraindications hold, and on whose records --policy is (default: the one "
+        "that simulate made the log from; for --policy, covid if there is none)",
     )
     parser.add_argument(
         "--estimator",
@@ -126,10 +127,8 @@ def _check_together(chosen: argparse.Namespace) -> None:
 
     if (chosen.table is None) == (chosen.policy is None):
         raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
-    if chosen.table is not None:
-        for name in ("epsilon", "study"):
-            if getattr(chosen, name) is not None:
-                raise UsageError(f"--{name} only goes with --policy")
+    if chosen.table is not None and chosen.epsilon is not None:
+        raise UsageError("--epsilon only goes with --policy")
     if chosen.model is not None and chosen.estimator not in NEED_MODEL:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
 
@@ -164,7 +163,10 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:
-        return TablePolicy(read_probability_table(chosen.table))
+        table = read_probability_table(chosen.table)
+        with as_usage():
+            known = load_study(chosen.study) if chosen.study else None if logged else study_of(Path(chosen.log))
+            return TablePolicy(table, None if known is None else require_scenario(known))
     with as_usage():
         policy = make_policy(chosen.policy)
     if policy.uses_epsilon and chosen.epsilon is None:

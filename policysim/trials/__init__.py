@@ -14,6 +14,7 @@ power            the least gain that a log shows, the patients it takes, and the
 trial_findings   what a comparison found
 trial_headline, trial_brief, trial_screen, trial_drawings   what people see of it
 trial_question   the same as a question
+contraindicated  which treatments the patients of a log may get
 evaluated_log, evaluated_policy   a log and a policy made elsewhere, and what the one says about the other
 evaluation_question   the same as a question, and what it prints
 """

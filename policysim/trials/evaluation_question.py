@@ -51,7 +51,8 @@ PRIVATE = (
 
 def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
-    lines = [*wrap(rows_words(log)), *wrap(log.outcome), "", *_arm_lines(found), *wrap(log.censoring), ""]
+    lines = [*wrap(rows_words(log)), *wrap(log.outcome), *wrap(_contraindicated_words(found, target)), ""]
+    lines += [*_arm_lines(found), *wrap(log.censoring), ""]
     lines += wrap(f"Policy: {target.title}.")
     if ESTIMATORS[found.estimate.estimator].needs_model:
         lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
@@ -74,6 +75,13 @@ def rows_words(log: EvaluatedLog) -> str:
     )
     known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
+
+
+def _contraindicated_words(found: Evaluation, target: Target) -> str:
+    if target.study is None or not found.contraindicated:
+        return ""
+    numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
+    return f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}."
 
 
 def _arm_lines(found: Evaluation) -> list[str]:
@@ -151,6 +159,7 @@ def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, ou
         "censoring": log.censoring,
         "arms": found.arms.to_dict(orient="records"),
         "policy": target.title,
+        "contraindicated": dict(found.contraindicated),
         "outcome_model": outcome_model if models else None,
         "predictors": list(log.predictors) if models else None,
         "estimate": asdict(found.estimate),
