@@ -153,8 +153,9 @@ def _section(part: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Sectio
 
 
 def _card(words: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Curves:
-    """Some lines of one of the drawings, under other names."""
+    """Some lines of one of the drawings, under other names, as a share of a number if there is one."""
     table = _rows(tables[words.pop("of")], words.pop("only", {}))
+    table = table.assign(value=table["value"] / float(words.pop("share_of", 1)))
     lines = {label: _rows(table, {"line": line})[["epsilon", "value"]] for line, label in words.pop("lines").items()}
     points = {label: list(part.itertuples(index=False, name=None)) for label, part in lines.items()}
     return Curves(points, **{**words, "dots": frozenset(words.get("dots", ()))})
