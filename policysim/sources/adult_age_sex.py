@@ -108,7 +108,7 @@ class AdultAgeSex(Document):
 
     def facts(self, seed: int) -> dict[str, object]:
         """The errors that are expected, what estimates sum to, and what the coins tell and cost."""
-        least = min((quote.epsilon for quote in self.quotes["errors"]), default=0.1)
+        least = min(quote.epsilon for quote in self.quotes["errors"])
         found, channel, n = self.simulated(least, runs=RUNS, seed=seed), self.channel(1.0), self.counts.n
         l1, rarest = expected_errors(self.counts.table, channel).l1, self._rarest
         seen = np.array([int(text) for text in self.quotes["reports"][0].printed.values()])

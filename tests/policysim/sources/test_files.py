@@ -98,6 +98,7 @@ def test_a_file_with_nothing_but_its_analysis_names_all_that_is_missing(tmp_path
     with pytest.raises(InputFileError) as caught:
         load_source_study(path)
     assert "source is missing" in str(caught.value)
+    assert "is missing: it must be one or more tables of figures" in str(caught.value)
     assert len(str(caught.value).splitlines()) > 2
 
 
