@@ -99,8 +99,6 @@ class AdultAgeSex(Document):
         """Of each claim."""
         truth, slope, shift = self._coins
         return {
-            "estimates clipped to [0, 1]": True,
-            "ε of the cut of age": False,
             "two coins: probability of the truth": bool(np.isclose(truth, 0.75)),
             "two coins: true rate, p the rate of positive responses": bool(np.isclose([slope, shift], [2, 0.5]).all()),
             "two coins: ε": self.coins.epsilon == 0,
@@ -116,7 +114,6 @@ class AdultAgeSex(Document):
         truth, slope, shift = self._coins
         log = "ln 3 = " if np.isclose(self.coins.epsilon, np.log(3)) else ""
         return {
-            "n": n,
             "categories": channel.n_values,
             "truth": channel.truth,
             "lie": channel.lie[0],

@@ -11,7 +11,7 @@ import pandas as pd
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
 from policysim.figures.described import grid
-from policysim.question.words import guesses
+from policysim.question.words import guesses, of_100
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, SingleRun, choice, largest_loss, loss_at
 from policysim.sources.document import Document, curves
 from policysim.sources.largest_industry import gaps_by_candidates, read_larger
@@ -61,17 +61,14 @@ class CommonDisease(Document):
         name, once = self.counts.commonest, choice(1.0, self.sensitivity)
         of_all = self.counts.n, len(self.counts.people)
         return {
-            "name": name,
-            "n": self.counts.n,
             "k": of_all[1],
             "any": 1 / of_all[1],
-            "larger": self.larger,
             "tenth": self._probability(name)(0.1),
             "one": self._probability(name)(1.0),
             **dict(zip(("used_once", "used_twice"), self._repeated(), strict=True)),
             "replace": largest_loss(*of_all, once, REPLACE_ONE),
             "add": largest_loss(*of_all, once, ADD_OR_REMOVE),
-            "ten_uses": 100 * guesses(10 * self.larger.epsilon),
+            "ten_uses": of_100(guesses(10 * self.larger.epsilon)),
             "cost": self.larger.runs * self.larger.epsilon,
         }
 

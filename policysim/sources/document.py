@@ -1,7 +1,8 @@
 """A source document: constants read from a study file, ours computed by a class, and the words of a text file.
 
 The words of a document are in `texts/NAME.toml`, of which each name in braces is a fact of the class, as `str.format`
-has it. Of its formats, "r" is a number to two digits, "+r" the same with its sign, "n" a count or an error in people.
+has it. Of its formats, "r" is a number to two digits, "+r" the same with its sign, "u" an upper bound, rounded up, and
+"n" a count or an error in people.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from envs.toml_reader import Table
 from policysim.figures.card import Curves
 from policysim.figures.described import EPSILON, Described, Intervals, Lines
 from policysim.question.answer import Headline
-from policysim.question.words import rounded
+from policysim.question.words import rounded, rounded_up
 from policysim.sources.chances import SingleRun
 from policysim.sources.engine import INSIDE, Judgement, Row, Section, SourceFindings, number
 from policysim.sources.printed import Quote, read_claims
@@ -56,11 +57,11 @@ class Document(ABC):
 
     @abstractmethod
     def holds(self) -> dict[str, bool | None]:
-        """Whether each claim is right; None for one that is possible."""
+        """Whether each claim is right of which the texts do not say it; None for one that is possible."""
 
     @abstractmethod
     def facts(self, seed: int) -> dict[str, object]:
-        """What the words name."""
+        """What the words name beside the attributes."""
 
     @abstractmethod
     def drawn(self, seed: int) -> dict[str, pd.DataFrame]:
@@ -78,12 +79,12 @@ class Document(ABC):
         """
         rows = self._figures(seed)
         verdicts = [row.agreement for row in rows if row.run]
-        fill = Filling({**self.facts(seed), "random": len(verdicts), "inside": verdicts.count(INSIDE), "axis": EPSILON})
-        tables = self.drawn(seed)
-        holds = self.holds()
+        counted = {"random": len(verdicts), "inside": verdicts.count(INSIDE), "axis": EPSILON}
+        fill, tables, holds = Filling({**vars(self), **self.facts(seed), **counted}), self.drawn(seed), self.holds()
         for claim in self.claims:
             words = fill.each(self.texts["claims"][claim.about])
-            ours = Judgement(words["right"], holds[claim.about], words.get("why", ""), words.get("drawing", ""))
+            right = words["holds"] if "holds" in words else holds[claim.about]
+            ours = Judgement(words["right"], right, words.get("why", ""), words.get("drawing", ""))
             rows.append(Row(fill(claim.about), claim.where, claim.says, ours))
         found = SourceFindings(
             lead=tuple(map(fill, self.texts["findings"])),
@@ -113,8 +114,8 @@ class Filling(string.Formatter):
 
     Examples
     --------
-    >>> Filling({"loss": 0.0321})("at most {loss:r}, {loss:.1%}")
-    'at most 0.032, 3.2\xa0%'
+    >>> Filling({"loss": 0.0321})("about {loss:r}, at most {loss:u}, {loss:.1%}")
+    'about 0.032, at most 0.033, 3.2\xa0%'
     """
 
     def __init__(self, facts: Mapping[str, object]) -> None:
@@ -137,6 +138,8 @@ class Filling(string.Formatter):
         """A fact in one of its formats."""
         if format_spec in {"r", "+r"}:
             return rounded(float(value), sign=format_spec == "+r")
+        if format_spec == "u":
+            return rounded_up(float(value))
         text = number(float(value)) if format_spec == "n" else str(super().format_field(value, format_spec))
         return f"{text[:-1]}\u00a0%" if format_spec.endswith("%") else text
 

@@ -79,18 +79,14 @@ class MaritalStatus(Document):
         return {
             "sensitivity of the score": self.overstated <= 1,
             "privacy cost whatever the number of candidates": max(self._losses()) <= self.epsilon,
-            "the output is a candidate": True,
         }
 
     def facts(self, seed: int) -> dict[str, object]:
         """What is declared, what is true, and what is spent."""
         return {
-            "name": self.counts.commonest,
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "divisor": self.divisor,
             "true": 1 / self.divisor,
             "overstated": self.overstated,
+            "enough": self.epsilon / self.overstated,
             "replace": self.loss(REPLACE_ONE),
             "add": self.loss(ADD_OR_REMOVE),
             "losses": self._losses(),
@@ -98,7 +94,6 @@ class MaritalStatus(Document):
             "runs": self.quotes["draws"][0].runs,
             "right": self.reliability(self.epsilon),
             "wrong_if_corrected": 1 - self.reliability(self.epsilon, corrected=True),
-            "enough": self.epsilon / self.overstated,
         }
 
     def drawn(self, seed: int) -> dict[str, pd.DataFrame]:

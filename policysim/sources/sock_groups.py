@@ -124,8 +124,6 @@ class SockGroups(Document):
         return {
             "ε of the figures per group": self.epsilon == self.text_epsilon,
             "sensitivity of a proportion": self.sensitivity * max(group.n for group in self.groups.values()) <= 1,
-            "ε for each of two disjoint groups": False,
-            "coefficient of monotone scores": True,
             "who is reported Violent too often": source.rare[0] > max(small, source.rare[1]) and small < large,
             "why": whole.disparity > 0,
         }
@@ -146,9 +144,6 @@ class SockGroups(Document):
             "own": own,
             "both": both,
             "most": max(source.loss),
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "text_epsilon": self.text_epsilon,
             "rates": [float(proportions(table)[0]) for table in self.tables],
             "text": [rarely(table, float(share * table.sum()), self.sensitivity) for table in self.tables],
             "right_epsilon": source.claimed[0] / n[0] / self.sensitivity,
