@@ -24,8 +24,8 @@ COUNTED = {
     WRONG: "{} wrong in the source",
     DIFFERS: "{} differ without a reason that we know",
 }
-# What is not as expected.
-UNEXPECTED = (WRONG, OUTSIDE, DIFFERS)
+# What is not as expected. A mark goes with the word, so that a table can be looked through for it.
+UNEXPECTED = {WRONG: "✗", DIFFERS: "✗", OUTSIDE: "!"}
 CUT = "Its last digit is cut off, not rounded."
 
 
@@ -60,6 +60,11 @@ class Row:
         if rounds_to(self.ours, self.printed):
             return AGREES
         return WRONG if cut_to(self.ours, self.printed) else DIFFERS
+
+    @property
+    def marked(self) -> str:
+        """The agreement with its mark."""
+        return f"{UNEXPECTED.get(self.agreement, '✓')} {self.agreement}"
 
     @property
     def run(self) -> SingleRun | None:

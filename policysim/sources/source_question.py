@@ -19,18 +19,7 @@ from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.common_disease import CommonDisease
 from policysim.sources.document import Document
-from policysim.sources.engine import (
-    AGREES,
-    DIFFERS,
-    INSIDE,
-    OUTSIDE,
-    PLAUSIBLE,
-    UNEXPECTED,
-    WRONG,
-    Row,
-    SourceFindings,
-    number,
-)
+from policysim.sources.engine import UNEXPECTED, Row, SourceFindings, number
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
 from policysim.study.study_file import FOLDER, STUDY, name_of_study
@@ -90,8 +79,6 @@ def load_source_study(path: Path) -> SourceStudy:
         return SourceStudy(name_of_study(path), table.mistakes.text, title, source, analysis, seed, document)
 
 
-# A mark goes with the word, so that a table can be looked through for what is not as expected.
-MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 REASON = "does not go with {study}: it is a study of a source document"
 
 
@@ -146,15 +133,11 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "findings": findings,
         "made_by": script or f"Study {study.name}",
         "random": any(row.run is not None for row in findings.rows),
-        "marks": MARKS,
         "number": number,
     }
     return Answer(
         screen=source_screen(study, findings),
-        document={
-            "lead": findings.lead,
-            "figures": findings.table.to_dict(orient="records"),
-        },
+        document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
         sentences=findings.answer,
         tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
@@ -200,11 +183,10 @@ def _table(rows: Sequence[Row]) -> list[str]:
     for _, group in groupby(rows, key=lambda row: (row.together or row.what, row.where)):
         found = list(group)
         source, ours = (" ".join(words) for words in ([row.printed for row in found], [row.shown for row in found]))
-        marks = [f"{MARKS[row.agreement]} {row.agreement}" for row in found]
-        if len(set(marks)) == 1 and max(map(len, (source, ours))) < WIDTHS[1]:
-            lines.append(_line(found[0].together or found[0].what, source, ours, marks[0]))
+        if len({row.marked for row in found}) == 1 and max(map(len, (source, ours))) < WIDTHS[1]:
+            lines.append(_line(found[0].together or found[0].what, source, ours, found[0].marked))
         else:
-            lines += [_line(row.what, row.printed, row.shown, mark) for row, mark in zip(found, marks, strict=True)]
+            lines += [_line(row.what, row.printed, row.shown, row.marked) for row in found]
     return lines if rows else []
 
 
