@@ -11,7 +11,7 @@ policy         Policy: probabilities, guarantee and sampler in one
 sampler        Sampler: many choices from one table; sampler_kernel: its compiled loop
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism, by sensitivity or by range
-calibration    its calibrations that look at the scores: monotone, tight
+calibration    its calibration by the exact privacy loss: tight
 capped         the exponential mechanism on capped regrets
 scores         what mechanisms with noisy scores share; noisy_max: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision

@@ -1,4 +1,4 @@
-"""Calibrations of the exponential mechanism that look at the scores: monotone, and tight."""
+"""The exponential mechanism calibrated by what it really loses: at the smallest scale that is ε-private."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from policies.adjacency import Difference, largest_difference
 from policies.arrays import FloatArray
 from policies.exponential import ExponentialFamily, softmax
 from policies.literature import MCSHERRY_TALWAR_2007
-from policies.policy import LOG_SMALLEST, Look, NotApplicableError
+from policies.policy import LOG_SMALLEST, Look
 from policies.problem import DecisionProblem, once_per_problem
 from policies.scores import score_range
 
@@ -21,38 +21,6 @@ from policies.scores import score_range
 STEPS = 1 << 26
 # What the rounding of logarithms may make of a loss: more than a step where epsilon is below 1e-8.
 LOG_ROUNDING = 2.0**-50
-
-
-@dataclass(frozen=True)
-class ExponentialMonotone(ExponentialFamily):
-    """The exponential mechanism for monotone scores: s = Delta / epsilon (McSherry & Talwar 2007, after theorem 6).
-
-    Monotone: between any two neighbours no action gains while another one loses. Anything else is refused with a
-    NotApplicableError that names two neighbours and two actions. It is never better than `ExponentialBoundedRange`,
-    because monotone scores have Gamma <= Delta.
-    """
-
-    name = "exponential-monotone"
-    gloss = "noise for half the sensitivity, for monotone scores"
-    words = "the exponential mechanism for monotone utilities, its scale set by their sensitivity"
-    formula = "exp(u/s), s = Δ/ε, for monotone scores"
-    works = (MCSHERRY_TALWAR_2007,)
-    look = Look("#8A8A8A", "s")
-    uses_prior = False
-    row_wise = True  # reads the row, Delta, and whether scores are monotone
-
-    def scale(self, problem: DecisionProblem) -> float:
-        """Delta / epsilon."""
-        return problem.sensitivity.value / self.epsilon
-
-    def check(self, problem: DecisionProblem) -> None:
-        """NotApplicableError unless the scores are monotone."""
-        require_monotone(problem)
-
-    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x); NotApplicableError unless the scores are monotone."""
-        self.check(problem)
-        return super().tables(problem)
 
 
 @dataclass(frozen=True)
@@ -77,19 +45,6 @@ class ExponentialTight(ExponentialFamily):
         """1/t; found once for each problem, epsilon and base measure."""
         log_base = self._log_base(problem.n_actions)
         return 0.0 if self.epsilon == np.inf else _tight_scale(problem, self.epsilon, tuple(log_base.tolist()))
-
-
-def require_monotone(problem: DecisionProblem) -> None:
-    """NotApplicableError naming two neighbours and two actions of which one gains and one loses, if there are any."""
-    conflict = problem.sensitivity.monotone_witness
-    if conflict is None:
-        return
-    record, neighbour = (problem.records.describe(i) for i in (conflict.record, conflict.neighbour))
-    gains, loses = (problem.actions[action] for action in conflict.actions)
-    raise NotApplicableError(
-        f"the scores are not monotone, so exponential-monotone does not hold: from [{neighbour}] to [{record}] "
-        f"the utility of {gains} rises and that of {loses} falls."
-    )
 
 
 class Pairs:

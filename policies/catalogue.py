@@ -21,7 +21,7 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any
 
-from policies.calibration import ExponentialMonotone, ExponentialTight
+from policies.calibration import ExponentialTight
 from policies.capped import ExponentialCapped
 from policies.exponential import Exponential, ExponentialBoundedRange
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
@@ -36,7 +36,6 @@ _CLASSES: tuple[type[Policy], ...] = (
     BestFixed,
     Uniform,
     Exponential,
-    ExponentialMonotone,
     ExponentialBoundedRange,
     ExponentialTight,
     ExponentialCapped,

@@ -4,7 +4,7 @@ A policy that looks at a record's utilities alone (`Policy.row_wise`) gives reco
 probabilities; of the built-in scenario's 1,310,720 rows, 420,608 are distinct. Let w(r) be the prior of all records
 with row r. If all records are neighbours of each other, then
 
-- every maximum over neighbours (Delta, Gamma, whether scores are monotone, the loss of a table with a row for each
+- every maximum over neighbours (Delta, Gamma, the loss of a table with a row for each
   distinct row) is a maximum over pairs of distinct rows: how often a row occurs does not matter;
 - every expectation is a sum over distinct rows with the weights w, and so is what a policy learns from the prior.
 
@@ -133,10 +133,4 @@ def _of_rows(found: Sensitivity, row: IntArray) -> Sensitivity:
     def moved(witness: Witness) -> Witness:
         return replace(witness, record=int(row[witness.record]), neighbour=int(row[witness.neighbour]))
 
-    conflict = found.monotone_witness
-    return replace(
-        found,
-        witness=moved(found.witness),
-        range_witness=moved(found.range_witness),
-        monotone_witness=None if conflict is None else moved(conflict),
-    )
+    return replace(found, witness=moved(found.witness), range_witness=moved(found.range_witness))

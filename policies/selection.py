@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, non_negative, read_only
-from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, win_integrals
 from policies.scores import scaled_scores
 from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 
+# "exponential" for scores that are declared to be monotone.
+EXPONENTIAL_MONOTONE = "exponential-monotone"
 # Candidates that a notebook shows, and among how many a mechanism's probabilities are there at once.
 MOST_SHOWN = 10
 SOON_COMPUTED = {ReportNoisyMax.name: 16, PermuteAndFlip.name: 200}
@@ -90,7 +91,7 @@ def select(
         epsilon=_epsilon(epsilon),
         sensitivity=_sensitivity(sensitivity),
         mechanism=mechanism,
-        monotone=bool(monotone) or mechanism == ExponentialMonotone.name,
+        monotone=bool(monotone) or mechanism == EXPONENTIAL_MONOTONE,
         given=given,
     )
 
@@ -228,13 +229,13 @@ def _report_noisy_max(scores: FloatArray, scale: float) -> FloatArray:
 
 _PROBABILITIES: dict[str, Callable[[FloatArray, float], FloatArray]] = {
     Exponential.name: _exponential,
-    ExponentialMonotone.name: _exponential,
+    EXPONENTIAL_MONOTONE: _exponential,
     PermuteAndFlip.name: _permute_and_flip,
     ReportNoisyMax.name: _report_noisy_max,
 }
 _RELEASES = {
     Exponential.name: by_weights,
-    ExponentialMonotone.name: by_weights,
+    EXPONENTIAL_MONOTONE: by_weights,
     PermuteAndFlip.name: by_flips,
     ReportNoisyMax.name: by_noise,
 }

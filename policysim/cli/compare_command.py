@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
     add_bounds,
-    add_learning,
     add_policies,
     add_study,
     add_workers,
@@ -84,7 +83,6 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
-    add_learning(parser)
     add_workers(parser)
     parser.add_argument(
         "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
@@ -153,7 +151,7 @@ def _question(chosen: argparse.Namespace) -> Question:
         refuse(TrialQuestion, vars(chosen), study.name)
         out = REPORTS / study.name if chosen.out is None else chosen.out
         workers = chosen_workers(chosen, out.with_name(f"{out.name}.counts"))
-        return TrialQuestion(study, named=_named(chosen), learn_epsilon=chosen.learn_epsilon, workers=workers)
+        return TrialQuestion(study, named=_named(chosen), workers=workers)
     from policysim.decision.decision_question import DecisionQuestion
 
     refuse(DecisionQuestion, vars(chosen))

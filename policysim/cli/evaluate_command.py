@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
     add_json,
-    add_learning,
     add_seed,
     add_workers,
     as_usage,
@@ -74,7 +73,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--study",
         metavar="STUDY",
-        help="with --policy: the study of a scenario (default: the one that simulate made the log from, or covid)",
+        help="the study of a scenario whose contraindications hold, and on whose records --policy is (default: the one "
+        "that simulate made the log from; for --policy, covid if there is none)",
     )
     parser.add_argument(
         "--estimator",
@@ -96,7 +96,6 @@ def add(commands: Commands) -> None:
         metavar="W",
         help="the largest importance weight allowed (default: no limit)",
     )
-    add_learning(parser)
     add_workers(parser)
     add_seed(parser, "decides which rows share a fold (default: 0)")
     add_json(parser)
@@ -104,14 +103,11 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
-    from policysim.question.protocol import ONLY_OF_A_LOG, refuse_options
     from policysim.report.deliver import deliver
     from policysim.trials.evaluation_question import EvaluationQuestion
 
     _check_together(chosen)
     study = _logged_study(chosen.log)
-    if study is None:
-        refuse_options(ONLY_OF_A_LOG, vars(chosen))
     question = EvaluationQuestion(
         study or Path(chosen.log),
         _target(chosen, study),
@@ -119,7 +115,6 @@ def run(chosen: argparse.Namespace) -> int:
         model=chosen.model,
         clip=chosen.clip,
         seed=chosen.seed,
-        learn_epsilon=chosen.learn_epsilon,
         workers=chosen_workers(chosen, Path(f"{study.name if study else Path(chosen.log).name}.counts")),
     )
     return deliver(question, as_json=chosen.json)
@@ -132,10 +127,8 @@ def _check_together(chosen: argparse.Namespace) -> None:
 
     if (chosen.table is None) == (chosen.policy is None):
         raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
-    if chosen.table is not None:
-        for name in ("epsilon", "study"):
-            if getattr(chosen, name) is not None:
-                raise UsageError(f"--{name} only goes with --policy")
+    if chosen.table is not None and chosen.epsilon is not None:
+        raise UsageError("--epsilon only goes with --policy")
     if chosen.model is not None and chosen.estimator not in NEED_MODEL:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
 
@@ -170,7 +163,10 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:
-        return TablePolicy(read_probability_table(chosen.table))
+        table = read_probability_table(chosen.table)
+        with as_usage():
+            known = load_study(chosen.study) if chosen.study else None if logged else study_of(Path(chosen.log))
+            return TablePolicy(table, None if known is None else require_scenario(known))
     with as_usage():
         policy = make_policy(chosen.policy)
     if policy.uses_epsilon and chosen.epsilon is None:

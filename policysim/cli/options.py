@@ -244,17 +244,6 @@ def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
     )
 
 
-def add_learning(parser: argparse.ArgumentParser) -> None:
-    """--learn-epsilon."""
-    parser.add_argument(
-        "--learn-epsilon",
-        type=number("a finite number > 0", lambda value: 0 < value < math.inf),
-        metavar="E",
-        help="for a study of a log: also choose one arm for everybody from the log by an ε-private choice, which "
-        "protects the log's own patients",
-    )
-
-
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """--workers, --cluster and --resume."""
     parser.add_argument(

@@ -141,7 +141,6 @@ class CourseQuestion(Question):
         "epsilon": "does not go with --horizon; give --total-epsilon, the budget of all days",
         "price_list": "does not go with --horizon",
         "at_most": "does not go with --horizon",
-        "learn_epsilon": "does not go with --horizon",
         **ONLY_WHERE_COUNTED,
     }
     unit: ClassVar[str] = "day"

@@ -51,18 +51,12 @@ class SensitivityQuestion(Question):
 
 def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
     found = problem.sensitivity
-    witnesses = {
-        "witness": found.witness,
-        "range_witness": found.range_witness,
-        "monotone_witness": found.monotone_witness,
-    }
+    witnesses = {"witness": found.witness, "range_witness": found.range_witness}
     return {
         "value": found.value,
         "range": found.range,
-        "monotone": found.monotone,
         **{
-            name: witness
-            and {
+            name: {
                 "record": problem.records.describe(witness.record),
                 "neighbour": problem.records.describe(witness.neighbour),
                 "actions": [problem.actions[action] for action in witness.actions],

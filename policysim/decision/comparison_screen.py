@@ -179,19 +179,14 @@ def price_lines(prices: pd.DataFrame, count: int, *, deaths: bool = True) -> lis
 def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
     """What `policysim sensitivity` prints."""
     found = problem.sensitivity
-    lines = [
+    return [
         f"{study.title} Hidden: {hidden(study)}.",
         "",
         f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility differs between neighbours",
         *witness_words(problem, found.witness),
         f"Range Γ = {found.range:.6g}: the most that the difference between two actions does (at most 2Δ)",
         *witness_words(problem, found.range_witness),
-        f"Monotone: {'yes' if found.monotone else 'no'}"
-        + ("" if found.monotone_witness is None else ": one action gains where another loses"),
     ]
-    if found.monotone_witness is not None:
-        lines += witness_words(problem, found.monotone_witness)
-    return lines
 
 
 def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:

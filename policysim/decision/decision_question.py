@@ -29,7 +29,7 @@ from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page, written
-from policysim.question.protocol import ONLY_OF_A_LOG, ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, Question
+from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, Question
 from policysim.question.screen_lines import left_out_lines
 from policysim.question.shown import unmarked
 from policysim.question.words import in_digits
@@ -62,7 +62,7 @@ class DecisionQuestion(Question):
     study: ScenarioStudy
     named: bool = True
     prices: bool = False
-    refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_OF_A_LOG, **ONLY_WHERE_COUNTED}
+    refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_WHERE_COUNTED}
     writes = True
 
     @property
@@ -293,7 +293,6 @@ def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
         "sensitivity": {
             "value": float(in_digits(found.value)),
             "range": float(in_digits(found.range)),
-            "monotone": found.monotone,
             "neighbours": neighbours,
             "action": problem.actions[found.witness.action],
         },

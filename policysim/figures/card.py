@@ -46,11 +46,6 @@ class Panel(Protocol):
         """The same, drawn."""
 
 
-def curve(value: Callable[[Any], float], xs: Sequence[float]) -> Points:
-    """The points of a function."""
-    return [(x, float(value(x))) for x in xs]
-
-
 def card(panel: Panel) -> Drawing:
     """The drawing that stands for a report, with words for readers who cannot see it."""
     return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())

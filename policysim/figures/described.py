@@ -7,7 +7,7 @@ needs no code. A panel of another kind is whatever draws a table on axes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -213,21 +213,6 @@ def _make_room(made: Canvas, names: Sequence[str], columns: int) -> None:
     lines = math.ceil(sum(1 + name.count("\n") for name in names) / columns)
     more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
     made.figure.set_figheight(made.figure.get_figheight() + max(0.0, more))
-
-
-def curve_drawing(
-    name: str,
-    description: str,
-    lines: Mapping[str, Callable[[Any], float]],
-    xs: Sequence[float],
-    *,
-    panel: Lines,
-    printed: Sequence[tuple[float, float]] = (),
-) -> Described:
-    """Functions over x, a line each, and what a source prints, (x, y) each: the stars of the panel."""
-    rows = [{"line": line, panel.x: at, "value": value(at)} for line, value in lines.items() for at in xs]
-    rows += [{"line": star, panel.x: at, "value": value} for star in panel.stars for at, value in printed]
-    return Described(name, description, pd.DataFrame(rows), (panel,))
 
 
 def grid(low: float, high: float, count: int) -> list[float]:

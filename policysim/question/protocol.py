@@ -60,8 +60,6 @@ SILENT = Progress()
 # Why a question about one decision, or about something else than days, does not take these.
 ONLY_OVER_DAYS = dict.fromkeys(("total_epsilon", "delta", "length_public"), "only goes with --horizon")
 
-ONLY_OF_A_LOG = {"learn_epsilon": "only goes with a study of a log: it protects the patients of the log"}
-
 # Why a question that reads no log takes none of these.
 ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster", "resume"), "only goes with a log, which is counted")
 
@@ -116,12 +114,7 @@ def refuse(kind: type[Question], options: Mapping[str, object], study: str = "")
     UsageError
         "--option " and the reason.
     """
-    refuse_options(kind.refuses, options, study)
-
-
-def refuse_options(reasons: Mapping[str, str], options: Mapping[str, object], study: str = "") -> None:
-    """The same for reasons by option."""
-    for name, reason in reasons.items():
+    for name, reason in kind.refuses.items():
         given = options.get(name)
         # By identity: 0 is a value, and equal to False.
         if not (given is None or given is False or given in ("", [])):

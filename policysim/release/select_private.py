@@ -9,10 +9,9 @@ import numpy as np
 
 from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
-from policies.calibration import ExponentialMonotone
 from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip
-from policies.selection import MECHANISMS, Selection, select
+from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, Selection, select
 from policysim.files.bad_rows import DataError
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE
@@ -60,7 +59,7 @@ class Terms:
             raise ValueError(unknown("mechanism", self.mechanism, MECHANISMS))
         if self.adjacency not in ADJACENCIES:
             raise ValueError(unknown("adjacency", self.adjacency, ADJACENCIES))
-        if self.mechanism == ExponentialMonotone.name and not self.rising:
+        if self.mechanism == EXPONENTIAL_MONOTONE and not self.rising:
             raise ValueError(
                 f"{self.mechanism} needs scores that only rise when a person is added: "
                 f"counts under {ADD_OR_REMOVE}; use {Exponential.name}"

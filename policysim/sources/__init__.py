@@ -5,13 +5,14 @@ counts, what the source declares, and its figures in quotes, with the digits pri
 
 printed   what such a file quotes, read with its mistakes; whether a number of ours is the one printed, to its digits
 chances   exact probabilities: a private choice from counts, its privacy loss, and where a single run lies
-engine    Findings: lead sentences, a Row per figure with its verdict and erratum, Sections with tables and drawings
+engine    SourceFindings: a Row per figure with its agreement, the findings, Sections with tables and drawings
+document  Document: constants, our figures, facts and drawn tables of a class, in the words of `texts/NAME.toml`
 source_question   the documents by name, one read; the question, with its files, screen and JSON
 
-A document is a module, a class read from the file that computes `findings(seed)`, and a line in source_question:
+A document is a class in a module, its words, and a name in source_question:
 
 sock_groups      the exponential mechanism on a small and a large group
-adult_age_sex    k-ary response on two columns; two_coins: what the coins of another report cost, a part of it
+adult_age_sex    k-ary response on two columns, and what the coins of another report cost
 common_disease   the most common value; largest_industry: which tables allow 949 of 1,000 right, a part of it
 marital_status   the most common value, with a score that is a thousandth of a count
 """

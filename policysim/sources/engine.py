@@ -1,9 +1,8 @@
-"""What a study of a source finds: plain values that screen, page and files are made of; nothing here writes them."""
+"""What is set beside a source: a row per figure with its agreement, the findings in words, and the drawings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,7 +11,7 @@ from policysim.figures.card import Panel
 from policysim.figures.described import Described
 from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
-from policysim.sources.printed import Claim, Quote, as_printed, cut_to, rounds_to
+from policysim.sources.printed import as_printed, cut_to, rounds_to
 
 AGREES, PLAUSIBLE, WRONG, DIFFERS = "agrees", "plausible", "erratum", "differs"
 INSIDE, OUTSIDE = "in the band", "outside the band"
@@ -25,6 +24,8 @@ COUNTED = {
     WRONG: "{} wrong in the source",
     DIFFERS: "{} differ without a reason that we know",
 }
+# What is not as expected. A mark goes with the word, so that a table can be looked through for it.
+UNEXPECTED = {WRONG: "✗", DIFFERS: "✗", OUTSIDE: "!"}
 CUT = "Its last digit is cut off, not rounded."
 
 
@@ -35,18 +36,7 @@ class Judgement:
     right: str  # what holds
     holds: bool | None  # whether that is what it says; None if that is not known, but possible
     reason: str = ""
-    more: str = ""  # what is to be known beside the reason, if the source is wrong or should not be followed
     drawing: str = ""  # the name of the drawing that shows it, if one does
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """Where the source is wrong, or right but not to be followed: what it says, what holds, why, and what shows it."""
-
-    says: str
-    right: str  # "" if the source says so
-    reason: str
-    drawing: str
 
 
 @dataclass(frozen=True)
@@ -57,9 +47,10 @@ class Row:
     where: str  # where the source has it
     printed: str  # as printed there
     ours: float | SingleRun | Judgement  # the value, what to expect of a single run, or what holds
+    together: str = ""  # what the figures that are printed together are, in words; "" if it stands alone
 
     @property
-    def verdict(self) -> str:
+    def agreement(self) -> str:
         """One of the words above."""
         if isinstance(self.ours, Judgement):
             return PLAUSIBLE if self.ours.holds is None else AGREES if self.ours.holds else WRONG
@@ -69,6 +60,11 @@ class Row:
         if rounds_to(self.ours, self.printed):
             return AGREES
         return WRONG if cut_to(self.ours, self.printed) else DIFFERS
+
+    @property
+    def marked(self) -> str:
+        """The agreement with its mark."""
+        return f"{UNEXPECTED.get(self.agreement, '✓')} {self.agreement}"
 
     @property
     def run(self) -> SingleRun | None:
@@ -87,7 +83,12 @@ class Row:
         """The reason; for a figure of which only the last digit is wrong, that."""
         if isinstance(self.ours, Judgement):
             return self.ours.reason
-        return CUT if self.verdict == WRONG else ""
+        return CUT if self.agreement == WRONG else ""
+
+    @property
+    def drawing(self) -> str:
+        """The name of the drawing that shows why; "" for none."""
+        return self.ours.drawing if isinstance(self.ours, Judgement) else ""
 
     @property
     def shown(self) -> str:
@@ -97,40 +98,12 @@ class Row:
         if isinstance(self.ours, SingleRun):
             return number(self.ours.expected)
         digits, more = as_printed(self.ours, self.printed), f"{self.ours:.8f}".rstrip("0")
-        return {AGREES: digits, WRONG: f"{digits} ({more})"}.get(self.verdict, more)
-
-    @property
-    def erratum(self) -> Erratum | None:
-        """What is to be said about it at length, if anything is."""
-        more, drawing = (self.ours.more, self.ours.drawing) if isinstance(self.ours, Judgement) else ("", "")
-        if self.verdict != WRONG and not more:
-            return None
-        says = f"{self.what}: {self.printed} ({self.where})."
-        right = f"{self.shown}." if self.verdict == WRONG else ""
-        return Erratum(says, right, f"{self.why} {more}".strip(), drawing)
+        return {AGREES: digits, WRONG: f"{digits} ({more})"}.get(self.agreement, more)
 
 
 def number(value: float) -> str:
     """A count or an error in people: whole if large, one decimal below 100."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.1f}"
-
-
-def figure_rows(
-    quotes: Iterable[Quote], ours: Callable[[Quote], Mapping[str, float] | Mapping[str, SingleRun]], what: str
-) -> list[Row]:
-    """A row for each quoted figure; `what` may name {name}, {data}, {epsilon} and {runs}."""
-    rows = []
-    for quote in quotes:
-        found = ours(quote)
-        for name, text in quote.printed.items():
-            words = what.format(name=name, data=quote.data, epsilon=f"{quote.epsilon:g}", runs=quote.runs)
-            rows.append(Row(words, quote.where, text, found[name]))
-    return rows
-
-
-def claim_rows(claims: Iterable[Claim], found: Mapping[str, Judgement]) -> list[Row]:
-    """A row for each claim; `found` has the judgement of each subject."""
-    return [Row(claim.about, claim.where, claim.says, found[claim.about]) for claim in claims]
 
 
 @dataclass(frozen=True)
@@ -151,7 +124,7 @@ class Section:
 
 @dataclass(frozen=True)
 class SourceFindings:
-    """All that a study of a source found."""
+    """All that was found of a source."""
 
     lead: tuple[str, ...]  # the answer in plain words, with numbers
     rows: tuple[Row, ...]  # every figure of the source beside ours
@@ -161,9 +134,9 @@ class SourceFindings:
     assumptions: tuple[str, ...]  # what is public or taken for granted, and how numbers were computed
 
     @property
-    def errata(self) -> tuple[Erratum, ...]:
-        """Where the source is wrong, or not to be followed."""
-        return tuple(row.erratum for row in self.rows if row.erratum is not None)
+    def wrong_first(self) -> list[Row]:
+        """All rows, those first that are not as expected."""
+        return sorted(self.rows, key=lambda row: row.agreement not in UNEXPECTED)
 
     @property
     def drawings(self) -> tuple[Described, ...]:
@@ -172,13 +145,13 @@ class SourceFindings:
 
     @property
     def answer(self) -> list[str]:
-        """The first two sentences of the lead: what the manifest quotes."""
+        """The first two sentences: what the manifest quotes."""
         return re.split(r"(?<=\.) (?=[A-Z(])", " ".join(self.lead))[:2]
 
     @property
     def summary(self) -> str:
         """How many figures agree, in one sentence."""
-        verdicts = [row.verdict for row in self.rows]
+        verdicts = [row.agreement for row in self.rows]
         if len(verdicts) == 1:
             return f"One claim of the source is set beside ours: {verdicts[0]}."
         parts = [words.format(verdicts.count(name)) for name, words in COUNTED.items() if name in verdicts]
@@ -186,10 +159,10 @@ class SourceFindings:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every figure of the source beside ours: figure, where, source, ours, low, high, chance, verdict, reason."""
+        """Every figure beside ours: figure, where, source, ours, low, high, chance, agreement, why."""
         rows = []
         for row in self.rows:
             run = (*row.run.band, row.run.chance) if row.run else (None, None, None)
-            rows.append((row.what, row.where, row.printed, row.value, *run, row.verdict, row.why))
-        names = ["figure", "where", "source", "ours", "low", "high", "chance", "verdict", "reason"]
+            rows.append((row.what, row.where, row.printed, row.value, *run, row.agreement, row.why))
+        names = ["figure", "where", "source", "ours", "low", "high", "chance", "agreement", "why"]
         return pd.DataFrame(rows, columns=names)

@@ -9,7 +9,7 @@ runner-up, and least where one does and the rest are equal. So the probabilities
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
@@ -17,15 +17,12 @@ from scipy.stats import binomtest
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
-from policysim.figures.described import Described, Lines
 from policysim.sources.chances import CONFIDENCE
-from policysim.sources.engine import Judgement, Row, Section
 from policysim.sources.printed import read_whole
 
 MOST_CANDIDATES = 500
 # The figure goes this many candidates beyond the fewest possible, all others being empty from some number on.
 MORE_CANDIDATES = 80
-NAME = "larger-table"
 
 
 @dataclass(frozen=True)
@@ -37,25 +34,6 @@ class Larger:
     epsilon: float
     runs: int  # draws
     right: int  # those of the largest candidate
-    where: str  # where the source has it
-
-    @classmethod
-    def read(cls, table: Table) -> Larger:
-        """The constants, mistakes noted in the table."""
-        larger = cls(
-            people=read_whole(table, "people", least=1),
-            largest=read_whole(table, "largest", least=1),
-            epsilon=table.number("epsilon", low=1e-9),
-            runs=read_whole(table, "runs", least=1),
-            right=read_whole(table, "right"),
-            where=table.text("where"),
-        )
-        if larger.largest >= larger.people:
-            table.fail(f"must be less than all {larger.people} people, got {larger.largest}", "largest")
-        if not 0 < larger.right < larger.runs:
-            table.fail(f"must be more than 0 and less than the {larger.runs} runs, got {larger.right}", "right")
-        table.close()
-        return larger
 
     @property
     def others(self) -> int:
@@ -68,76 +46,60 @@ class Larger:
         found = binomtest(self.right, self.runs).proportion_ci(CONFIDENCE)
         return float(found.low), float(found.high)
 
+    @cached_property
+    def fewest(self) -> int:
+        """The fewest candidates of any table that agrees with the draws."""
+        return fewest_candidates(self)
+
     @property
-    def plausible(self) -> tuple[int, tuple[int, int]]:
-        """The fewest candidates of any table that agrees with the draws; with twice as many, the gaps that do."""
-        fewest = fewest_candidates(self)
-        return fewest, agreeing_gaps(self, 2 * fewest) or (0, 0)
+    def twice(self) -> int:
+        """Twice as many."""
+        return 2 * self.fewest
 
-    def row(self) -> Row:
-        """The figure, and which tables it agrees with."""
-        fewest, (low, high) = self.plausible
-        reason = f"With {2 * fewest} candidates, if the runner-up has {low} to {high} people fewer."
-        ours = Judgement(f"plausible with {fewest} candidates or more", None, reason)
-        what = f"right in {self.runs:,} draws, {self.people:,} people, ε = {self.epsilon:g}"
-        return Row(what, self.where, str(self.right), ours)
+    @property
+    def gaps(self) -> tuple[int, int]:
+        """The gaps to the runner-up that agree with the draws where there are twice as many candidates."""
+        return agreeing_gaps(self, self.twice) or (0, 0)
 
-    def lead(self) -> tuple[str, ...]:
-        """What the draws tell, and what they cost."""
-        fewest, (low, high) = self.plausible
-        return (
-            f"Its {self.right} of {self.runs:,} right answers for {self.people:,} people are plausible, and tell "
-            f"something of a table that it does not print: there were {fewest} candidates or more, and with "
-            f"{2 * fewest} of them the runner-up had {low} to {high} people fewer than the {self.largest} of the "
-            "largest industry.",
-            f"Those {self.runs:,} draws of one table, published, would cost ε = {self.runs * self.epsilon:g} and not "
-            f"{self.epsilon:g}: uses add up.",
-        )
+    @property
+    def one(self) -> float:
+        """The gap at which one runner-up alone, all others far behind, gives the share that was drawn."""
+        share = self.right / self.runs
+        return float(-2 / self.epsilon * np.log((1 - share) / share))
 
-    def section(self) -> Section:
-        """Which tables agree with the draws."""
-        (low, high), fewest, gap = self.interval, fewest_candidates(self), gap_of_one(self)
-        least, most = possible(self, 2 * fewest, round(gap)) or (np.nan, np.nan)
-        text = (
-            f"The source gives {self.people:,} people, a largest industry of {self.largest} and {self.right} right "
-            f"answers of {self.runs:,} at ε = {self.epsilon:g}: a probability between {low:.3f} and {high:.3f} "
-            "(95\u00a0%). "
-            "Whether the mechanism gives that depends on the other counts, which it does not give. "
-            f"The other {self.others:,} people must fit into the other industries, none larger than the runner-up.",
-            f"One runner-up with {gap:.0f} people fewer, and all others far behind, gives {self.right} of "
-            f"{self.runs:,}. With {2 * fewest} candidates and that runner-up the probability can be anything from "
-            f"{least:.2f} (as many runners-up as there can be) to {most:.2f}. So this is a check of plausibility, not "
-            "of equality.",
-        )
-        return Section("The larger table", text, drawing=self._drawing(fewest, gap))
+    @property
+    def range(self) -> tuple[float, float]:
+        """The probabilities that are possible with twice as many candidates and this gap."""
+        return possible(self, self.twice, round(self.one)) or (np.nan, np.nan)
 
-    def _drawing(self, fewest: int, one: float) -> Described:
-        """Number of candidates and gap to the runner-up."""
-        numbers = range(fewest, fewest + MORE_CANDIDATES + 1)
-        found = {candidates: agreeing_gaps(self, candidates) for candidates in numbers}
-        table = pd.DataFrame(
-            {"candidates": candidates, "low": gaps[0], "high": gaps[1], "one": one}
-            for candidates, gaps in found.items()
-            if gaps is not None
-        )
-        last = table.iloc[-1]
-        settled = table.loc[(table["low"] == last["low"]) & (table["high"] == last["high"]), "candidates"].min()
-        description = (
-            f"Gap between the largest industry and the runner-up, against the number of candidates: shaded where some "
-            f"table of {self.people:,} people agrees with {self.right:,} right of {self.runs:,} draws (at 95 %). "
-            f"Below {fewest} candidates none does; from {settled} on, gaps of {last['low']:.0f} to "
-            f"{last['high']:.0f} people do."
-        )
-        lines = {
-            "high": "upper edge: the most runners-up",
-            "one": "one runner-up alone, all others far behind",
-            "low": "lower edge: one runner-up, the rest equal",
-        }
-        title, band = "Which tables agree with what was drawn", "agrees with the draws"
-        x, y = "candidates in all (a public number)", "gap to the runner-up, people"
-        limits = (0, 1.2 * float(table["high"].max()))
-        panel = Lines(title, x, y, "candidates", columns=lines, log="", limits=limits, band=band, first=1)
-        return Described(NAME, description, table, (panel,))
+
+def read_larger(table: Table) -> tuple[Larger, str]:
+    """The constants, mistakes noted in the table, and where the source has them."""
+    larger = Larger(
+        people=read_whole(table, "people", least=1),
+        largest=read_whole(table, "largest", least=1),
+        epsilon=table.number("epsilon", low=1e-9),
+        runs=read_whole(table, "runs", least=1),
+        right=read_whole(table, "right"),
+    )
+    where = table.text("where")
+    if larger.largest >= larger.people:
+        table.fail(f"must be less than all {larger.people} people, got {larger.largest}", "largest")
+    if not 0 < larger.right < larger.runs:
+        table.fail(f"must be more than 0 and less than the {larger.runs} runs, got {larger.right}", "right")
+    table.close()
+    return larger, where
+
+
+def gaps_by_candidates(larger: Larger) -> pd.DataFrame:
+    """The gaps that agree with the draws (low, high) by the number of candidates, and that of one runner-up alone."""
+    numbers = range(larger.fewest, larger.fewest + MORE_CANDIDATES + 1)
+    found = {candidates: agreeing_gaps(larger, candidates) for candidates in numbers}
+    return pd.DataFrame(
+        {"candidates": candidates, "low": gaps[0], "high": gaps[1], "one": larger.one}
+        for candidates, gaps in found.items()
+        if gaps is not None
+    )
 
 
 def possible(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:
@@ -179,12 +141,6 @@ def fewest_candidates(larger: Larger) -> int:
     raise ValueError(
         f"no table of up to {MOST_CANDIDATES} candidates agrees with {larger.right} right of {larger.runs} draws"
     )
-
-
-def gap_of_one(larger: Larger) -> float:
-    """The gap at which one runner-up alone, all others far behind, gives the share that was drawn."""
-    share = larger.right / larger.runs
-    return float(-2 / larger.epsilon * np.log((1 - share) / share))
 
 
 def _right(larger: Larger, counts: list[tuple[int, int]]) -> float:

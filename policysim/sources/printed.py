@@ -143,6 +143,8 @@ def read_quotes(
             entry.fail(f"must not be more than the {quote.runs} runs", "printed")
         entry.close()
         quotes.append(quote)
+    if not quotes:
+        table.fail(f"{name} is missing: it must be one or more tables of figures")
     return tuple(quotes)
 
 

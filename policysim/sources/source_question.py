@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from envs.toml_reader import Table, open_toml, unknown
+from envs.toml_reader import open_toml, unknown
 from policysim.figures import described
 from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
@@ -17,24 +18,14 @@ from policysim.question.screen_lines import wrap
 from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.common_disease import CommonDisease
-from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceFindings, number
+from policysim.sources.document import Document
+from policysim.sources.engine import UNEXPECTED, Row, SourceFindings, number
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
-from policysim.study.study_file import STUDY, name_of_study
+from policysim.study.study_file import FOLDER, STUDY, name_of_study
 
-
-class Document(Protocol):
-    """What a study file holds, and what follows from it."""
-
-    def findings(self, seed: int) -> SourceFindings:
-        """All that a page shows; the seed is for what is drawn at random."""
-
-
-DOCUMENTS: dict[str, Callable[[Table], Document]] = {
-    "adult-age-sex": AdultAgeSex.read,
-    "common-disease": CommonDisease.read,
-    "marital-status": MaritalStatus.read,
-    "sock-groups": SockGroups.read,
+DOCUMENTS: dict[str, type[Document]] = {
+    kind.name: kind for kind in (AdultAgeSex, CommonDisease, MaritalStatus, SockGroups)
 }
 
 
@@ -62,8 +53,9 @@ class SourceStudy(Subject):
     document: Document
 
     def findings(self) -> SourceFindings:
-        """What the study finds."""
-        return self.document.findings(self.seed)
+        """What the study finds; words only of a built-in file, which they were written about."""
+        told = self.text == (FOLDER / f"{self.analysis}.toml").read_text(encoding="utf-8")
+        return self.document.findings(self.seed, told=told)
 
 
 def load_source_study(path: Path) -> SourceStudy:
@@ -87,8 +79,6 @@ def load_source_study(path: Path) -> SourceStudy:
         return SourceStudy(name_of_study(path), table.mistakes.text, title, source, analysis, seed, document)
 
 
-# A mark goes with the word, so that a table can be looked through for what is not as expected.
-MARKS = {AGREES: "✓", INSIDE: "✓", OUTSIDE: "!", PLAUSIBLE: "✓", WRONG: "✗", DIFFERS: "✗"}
 REASON = "does not go with {study}: it is a study of a source document"
 
 
@@ -106,7 +96,7 @@ class SourceQuestion(Question):
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
-            *("horizon", "total_epsilon", "delta", "length_public", "learn_epsilon"),
+            *("horizon", "total_epsilon", "delta", "length_public"),
             *("workers", "cluster", "resume"),
         ),
         REASON,
@@ -143,16 +133,11 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "findings": findings,
         "made_by": script or f"Study {study.name}",
         "random": any(row.run is not None for row in findings.rows),
-        "marks": MARKS,
         "number": number,
     }
     return Answer(
         screen=source_screen(study, findings),
-        document={
-            "lead": findings.lead,
-            "figures": findings.table.to_dict(orient="records"),
-            "errata": [asdict(erratum) for erratum in findings.errata],
-        },
+        document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
         sentences=findings.answer,
         tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
@@ -176,13 +161,39 @@ def _drawing(title: str, source: described.Described) -> Drawing:
     return Drawing(source.name, title, source.description, source.figure, tidy(shown))
 
 
+# Columns of the table on the screen, and its most lines: a longer one only has what is not as expected.
+WIDTHS, MOST_LINES = (37, 22, 22, 19), 26
+# So much is kept of the end of what is too long for its column: the ε of a figure.
+TAIL = 8
+
+
 def source_screen(study: Subject, findings: SourceFindings) -> list[str]:
-    """The answer, and every figure of the source that is not as expected."""
+    """The answer, and the figures of the source beside ours: those that are printed together on one line."""
     lines = [study.title, *wrap(study.source), ""]
     for sentence in findings.lead:
         lines += wrap(sentence)
-    lines += ["", *wrap(findings.summary)]
-    for row in findings.rows:
-        if row.verdict in (WRONG, OUTSIDE):
-            lines += wrap(f"{row.verdict}: {row.what}: {row.printed}; ours {row.shown}. {row.why}".rstrip())
-    return lines
+    table = _table(findings.rows)
+    if len(table) > MOST_LINES:
+        table = _table([row for row in findings.rows if row.agreement in UNEXPECTED])
+    return [*lines, "", *table, *wrap(findings.summary)]
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    lines = [_line("figure or claim", "source", "ours", "")]
+    for _, group in groupby(rows, key=lambda row: (row.together or row.what, row.where)):
+        found = list(group)
+        source, ours = (" ".join(words) for words in ([row.printed for row in found], [row.shown for row in found]))
+        if len({row.marked for row in found}) == 1 and max(map(len, (source, ours))) < WIDTHS[1]:
+            lines.append(_line(found[0].together or found[0].what, source, ours, found[0].marked))
+        else:
+            lines += [_line(row.what, row.printed, row.shown, row.marked) for row in found]
+    return lines if rows else []
+
+
+def _line(*words: str) -> str:
+    """A line of the table; of what is longer than its column, the beginning and the end."""
+    cells = []
+    for word, width in zip(words, WIDTHS, strict=True):
+        cut = word if len(word) < width else f"{word[: width - TAIL - 2].rstrip()}…{word[-TAIL:]}"
+        cells.append(cut.ljust(width))
+    return "".join(cells).rstrip()

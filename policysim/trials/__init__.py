@@ -10,11 +10,11 @@ splits           policies from one part of a log, evaluated on the other; means 
 held_out         policies compared on held-out patients
 heterogeneity    whether there is anything to individualise, tested before any policy
 diagnostics      calibration of the scores, balance of the arms, propensities; e_value: how much confounding it takes
-private_arm      one arm for everybody, chosen privately from the log
 power            the least gain that a log shows, the patients it takes, and the gain a mechanism needs
 trial_findings   what a comparison found
 trial_headline, trial_brief, trial_screen, trial_drawings   what people see of it
 trial_question   the same as a question
+contraindicated  which treatments the patients of a log may get
 evaluated_log, evaluated_policy   a log and a policy made elsewhere, and what the one says about the other
 evaluation_question   the same as a question, and what it prints
 """

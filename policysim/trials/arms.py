@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from policies.arrays import FloatArray, IntArray
+from policies.mask import BoolArray, mask_classes
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
@@ -127,7 +128,7 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ArmDifference:
-    """How much better a policy is than giving everyone the best single arm.
+    """How much better a policy is than giving everyone the best single arm, of those that they may get.
 
     Attributes
     ----------
@@ -136,7 +137,7 @@ class ArmDifference:
     interval : tuple of float
         Of the difference to the truly best arm, whichever that is: at least 95 % of such intervals hold it.
     arm : str
-        The one that is estimated best.
+        The one that is estimated best; where not all may get the same, that of each group.
     warnings : tuple of str
         Where the log hardly knows what an arm does to some patients.
     """
@@ -150,6 +151,7 @@ class ArmDifference:
 def difference_from_best_arm(
     data: LoggedData,
     probabilities: FloatArray,
+    admissible: BoolArray | None = None,
     *,
     estimator: str = "dr",
     fitted: CrossFit | None = None,
@@ -163,6 +165,8 @@ def difference_from_best_arm(
         At least two rows. Arms that none of them got are not compared: the log knows nothing of them.
     probabilities : array, (n_rows, k)
         p(a|x) of the policy for each row.
+    admissible : array of bool, (n_rows, k), optional
+        Which arms each row may get. Those who may get the same then have a best single arm of their own.
     estimator : str
         "ips", "snips", "dm" or "dr", for the policy and for the arms.
     fitted : CrossFit, optional
@@ -181,33 +185,62 @@ def difference_from_best_arm(
     rows on which both agree cancel. The direct method has no contributions: its difference is the direct method of the
     difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
     to all arms together bound that to the best one (`arms.against_best`).
+
+    With c groups that may not get the same, the difference is the sum over the groups, of which each is bounded with
+    the c-th part of the tail (Bonferroni): in a group's differences the other rows keep to the policy, and cancel.
     """
-    arms: IntArray = np.flatnonzero(data.by_action())
-    everyone = (_everyone(data, arm) for arm in arms)
-    found, n = estimator_named(estimator).differences(data, probabilities, everyone, fitted, clip)
-    best = against_best([value for value, _ in found], [error for _, error in found], n)
+    kind, names = estimator_named(estimator), np.array(data.names)
+    groups = _groups(data, admissible)
+    best, chosen, warnings = [], [], []
+    for rows, arms in groups:
+        others = (_instead(data, probabilities, arm, rows) for arm in arms)
+        found, n = kind.differences(data, probabilities, others, fitted, clip)
+        best.append(against_best([value for value, _ in found], [error for _, error in found], n, TAIL / len(groups)))
+        arm = data.names[arms[best[-1].arm]]
+        chosen.append(arm if rows is None else f"{arm} for those who may get {', '.join(names[arms])}")
+        warnings += [warning for each in arms for warning in _caveats(data, each, rows)]
     return ArmDifference(
-        value=best.value,
-        interval=best.interval,
-        arm=data.names[arms[best.arm]],
-        warnings=tuple(warning for arm in arms for warning in _caveats(data, arm)),
+        value=sum(each.value for each in best),
+        interval=(sum(each.interval[0] for each in best), sum(each.interval[1] for each in best)),
+        arm="; ".join(chosen),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
-def _everyone(data: LoggedData, arm: int) -> FloatArray:
-    """The policy that gives each row this arm, (n_rows, k); one row in memory."""
-    table: FloatArray = np.broadcast_to(np.eye(data.n_actions)[arm], (data.n_rows, data.n_actions))
-    return table
+def _groups(data: LoggedData, admissible: BoolArray | None) -> list[tuple[BoolArray | None, IntArray]]:
+    """The rows that may get the same arms, and those of them that the log knows; None: all rows may get all.
+
+    Who may get one arm alone has no choice: there no policy differs from it.
+    """
+    if admissible is None:
+        return [(None, np.flatnonzero(data.by_action()))]
+    codes = mask_classes(admissible)
+    found: list[tuple[BoolArray | None, IntArray]] = []
+    for code in range(int(codes.max()) + 1):
+        rows = codes == code
+        allowed = admissible[rows.argmax()]
+        known: IntArray = np.flatnonzero(allowed & (data.by_action(rows) > 0))
+        if allowed.sum() > 1:
+            found.append((rows, known if len(known) else np.flatnonzero(allowed)))
+    return found
 
 
-def _caveats(data: LoggedData, arm: int) -> list[str]:
-    """What overlap lacks for giving everyone an arm, in words about that arm."""
-    everyone = _everyone(data, arm)
-    found = overlap_caveats(data, everyone[0], importance_weights(data, everyone).raw)
-    n_rows = data.by_action()[arm]
+def _instead(data: LoggedData, probabilities: FloatArray, arm: int, rows: BoolArray | None) -> FloatArray:
+    """The policy with this arm for these rows, (n_rows, k); for all rows, one row in memory."""
+    own = np.eye(data.n_actions)[arm]
+    return np.broadcast_to(own, probabilities.shape) if rows is None else np.where(rows[:, None], own, probabilities)
+
+
+def _caveats(data: LoggedData, arm: int, rows: BoolArray | None) -> list[str]:
+    """What overlap lacks for giving these rows an arm, in words about that arm."""
+    mine = data if rows is None else data.of(rows)
+    everyone: FloatArray = np.broadcast_to(np.eye(data.n_actions)[arm], (mine.n_rows, mine.n_actions))
+    found = overlap_caveats(mine, everyone[0], importance_weights(mine, everyone).raw)
+    n_rows = mine.by_action()[arm]
     if n_rows < FEWEST_ROWS:
         found.append(f"too few rows got it ({n_rows}) to know how rewards vary: the interval may be too narrow.")
-    return [f"giving everyone {data.names[arm]}: {warning}" for warning in found]
+    who = "everyone" if rows is None else "all who may get the same"
+    return [f"giving {who} {data.names[arm]}: {warning}" for warning in found]
 
 
 TAIL = 0.025  # of a 95 % interval, on each side
@@ -233,7 +266,7 @@ class AgainstBest:
     arm: int
 
 
-def against_best(differences: Sequence[float], errors: Sequence[float], n: int) -> AgainstBest:
+def against_best(differences: Sequence[float], errors: Sequence[float], n: int, tail: float = TAIL) -> AgainstBest:
     """From the differences to each arm to the difference to the best one.
 
     With d_a the policy's value minus that of arm a, the difference to the best arm is min d_a. Its lower end is
@@ -247,6 +280,8 @@ def against_best(differences: Sequence[float], errors: Sequence[float], n: int) 
         Estimates d_a and their standard errors s_a.
     n : int
         Rows that they rest on; the quantiles are those of Student's t with n - 1 degrees of freedom.
+    tail : float, optional
+        The most that may be beyond either end; 0.025 for 95 %.
 
     Examples
     --------
@@ -255,6 +290,6 @@ def against_best(differences: Sequence[float], errors: Sequence[float], n: int) 
     """
     apart, spread = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     arm = int(apart.argmin())
-    low = float((apart + stdtrit(n - 1, TAIL) * spread).min())
-    high = float((apart - stdtrit(n - 1, TAIL / len(apart)) * spread).min())
+    low = float((apart + stdtrit(n - 1, tail) * spread).min())
+    high = float((apart - stdtrit(n - 1, tail / len(apart)) * spread).min())
     return AgainstBest(float(apart[arm]), (low, high), arm)

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import (
     ACTION,
     check_seed,
@@ -22,6 +23,8 @@ from policysim.logs.log_frame import (
     row_probabilities,
     several,
 )
+from policysim.study.declared import ScenarioStudy
+from policysim.trials.contraindicated import AllowedTreatments
 from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
@@ -34,6 +37,7 @@ def evaluate_log(
     estimator: str = "dr",
     actions: Sequence[Any] | None = None,
     covariates: Sequence[str] | None = None,
+    study: ScenarioStudy | None = None,
     outcome_model: str = "linear",
     folds: int | None = None,
     clip: float | None = None,
@@ -62,6 +66,8 @@ def evaluate_log(
         The columns to predict the reward from, for "dm" and "dr", and to look for missing overlap in; by default all
         covariates of the log. Columns that are named here are taken whatever they are called. Without any, a mean for
         each action is the outcome model.
+    study : ScenarioStudy, optional
+        Whose contraindications the policy must keep to. What they read must be columns of the log.
     outcome_model : str
         "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1), "gradient-boosting",
         "constant" (a mean for each action), or "chosen" among these by held-out rows, shrunk to the means.
@@ -83,7 +89,8 @@ def evaluate_log(
     ValueError
         For missing columns, fewer than two rows, probabilities of the wrong shape or that do not sum to 1 (within 1e-6)
         in a row; a propensity outside (0, 1], an unknown action, a reward or covariate that is missing or infinite (the
-        first twenty rows, counted from 0, are named); and options out of range.
+        first twenty rows, counted from 0, are named); a policy that gives a patient what is contraindicated (the first
+        row is named); and options out of range.
 
     Notes
     -----
@@ -129,6 +136,9 @@ def evaluate_log(
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
     table = row_probabilities(probabilities, data.n_rows, data.names)
+    allowed = AllowedTreatments.of(study, data.names, DataTable("log", log))
+    if allowed is not None:
+        allowed.require(table, data)
     known = covariate_frame(log, covariates)
     fitted = None
     if kind.needs_model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -27,14 +27,16 @@ from policysim.logs.log_frame import (
     covariate_matrix,
     known_before,
     read_log_frame,
+    summed,
 )
 from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
-from policysim.study.declared import LoggedStudy
+from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
+from policysim.trials.contraindicated import AllowedTreatments
 from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
@@ -242,6 +244,10 @@ class Target(Protocol):
         """Its exact value, where that is known."""
 
     @property
+    def study(self) -> ScenarioStudy | None:
+        """Whose contraindications it must keep to; None where nothing is known of any."""
+
+    @property
     def features(self) -> tuple[Feature, ...]:
         """What it knows of a patient; DataError if it knows only the patients' order."""
 
@@ -263,12 +269,15 @@ class Evaluation:
         From the best single arm.
     agreement : Agreement or None
         The estimate beside the exact value, where that is known.
+    contraindicated : mapping of str to int
+        How many patients must not get an arm, if there are any.
     """
 
     arms: pd.DataFrame
     estimate: OffPolicyEstimate
     difference: ArmDifference
     agreement: Agreement | None
+    contraindicated: Mapping[str, int]
 
 
 def evaluate(
@@ -286,10 +295,22 @@ def evaluate(
     The estimate agrees with the exact value if they are at most five standard errors apart, or by no more than outcomes
     can explain that are too rare to be in the log (`Agreement`): one row may count as often as the largest
     importance weight says.
+
+    Raises
+    ------
+    DataError
+        For a policy that gives a patient what is contraindicated, and as `extended` and `Target.probabilities`.
     """
     data = extended(log, target.actions)
     order = [target.actions.index(name) for name in data.names]
     probabilities = target.probabilities(log.table)[:, order]
+    allowed = AllowedTreatments.of(target.study, data.names, log.table)
+    contraindicated, mask = {}, None
+    if allowed is not None:
+        allowed.require(probabilities, data)
+        mask = allowed.mask
+        numbers = summed((~mask).astype(np.float64), data.counts).tolist()
+        contraindicated = {name: int(number) for name, number in zip(data.names, numbers, strict=True) if number}
     fitted = None
     kind = estimator_named(estimator)
     if kind.needs_model:
@@ -297,6 +318,7 @@ def evaluate(
         folds = min(kind.folds, data.n_rows if data.counts is None else data.n_patients)
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
         probabilities, known = probabilities[rows], log.known.iloc[rows]
+        mask = None if mask is None else mask[rows]
         log = replace(log, known=known, looked_at=None if log.looked_at is None else log.looked_at.iloc[rows])
         fitted = cross_fit(
             data,
@@ -309,8 +331,8 @@ def evaluate(
         )
     estimate = estimate_value(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
     estimate = replace(estimate, warnings=(*_where(data, probabilities, log), *estimate.warnings))
-    difference = difference_from_best_arm(data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target))
+    difference = difference_from_best_arm(data, probabilities, mask, estimator=estimator, fitted=fitted, clip=clip)
+    return Evaluation(arm_means(data), estimate, difference, _agreement(estimate, target), contraindicated)
 
 
 def _where(data: LoggedData, probabilities: FloatArray, log: EvaluatedLog) -> list[str]:

@@ -16,14 +16,15 @@ from envs.records import Feature
 from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
-from policysim.files.data_table import DataTable, coded, codes_among
+from policysim.files.bad_rows import MISSING, BadRows, DataError, level_of, sorted_keys
+from policysim.files.data_table import DataTable, coded
 from policysim.files.probability_table import PREFIX, ProbabilityTable
 from policysim.logs.log_frame import OUTCOME_PREFIX
 from policysim.logs.log_source import NO_VALUE
 from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
+from policysim.trials.contraindicated import level_codes
 from policysim.trials.evaluated_log import Exact
 
 
@@ -32,9 +33,17 @@ class TablePolicy:
     """A table of action probabilities from a file.
 
     Its rows are found by its features; without any they are those of the log, in its order.
+
+    Attributes
+    ----------
+    found : ProbabilityTable
+        The file.
+    study : ScenarioStudy or None
+        Whose contraindications it must keep to, its features being columns of the log.
     """
 
     found: ProbabilityTable
+    study: ScenarioStudy | None = None
     exact = None
 
     @property
@@ -65,7 +74,7 @@ class TablePolicy:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The columns by which rows are found, with the values that they have here."""
+        """The columns by which rows are found, with the values that they have here, and what contraindications read."""
         if not self.keys:
             raise DataError(
                 f"{self.table.name}: has only columns {PREFIX}<action>, for the rows of a log in its order, and this "
@@ -76,6 +85,9 @@ class TablePolicy:
             codes, keys = coded(self.table[name])
             occurring = sorted_keys({keys[code] for code in np.unique(codes)})
             found.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in occurring)))
+        if self.study is not None:
+            read = self.study.scenario.contraindication_features
+            found += [self.study.space.feature(name) for name in read if name not in self.keys]
         return tuple(found)
 
     def probabilities(self, table: DataTable) -> FloatArray:
@@ -187,20 +199,5 @@ class CataloguePolicy:
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log; DataError lists rows that are no records of the scenario."""
-        return self._table_and_value[0][self._records(table)]
-
-    def _records(self, table: DataTable) -> IntArray:
-        bad = BadRows()
         space = self.study.space
-        for name in space.names:
-            message = table.unknown_column(name)
-            if message:
-                raise DataError(f"{message}; it is a feature of {self.study.name}")
-        codes = []
-        for feature in space.features:
-            found = codes_among(table[feature.name], list(map(level_key, feature.levels)))
-            must = f"must be one of {', '.join(map(str, feature.levels))}"
-            bad.add_values(table, found < 0, feature.name, table[feature.name].array, must)
-            codes.append(found)
-        bad.raise_if_any()
-        return space.indices(np.column_stack(codes))
+        return self._table_and_value[0][space.indices(level_codes(self.study, space.names, table))]

@@ -36,7 +36,6 @@ from policysim.trials.evaluated_log import (
     read_log_file,
     read_study_log,
 )
-from policysim.trials.private_arm import learn_arm, private_arm_document, private_arm_lines
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)
@@ -52,7 +51,8 @@ PRIVATE = (
 
 def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
-    lines = [*wrap(rows_words(log)), *wrap(log.outcome), "", *_arm_lines(found), *wrap(log.censoring), ""]
+    lines = [*wrap(rows_words(log)), *wrap(log.outcome), *wrap(_contraindicated_words(found, target)), ""]
+    lines += [*_arm_lines(found), *wrap(log.censoring), ""]
     lines += wrap(f"Policy: {target.title}.")
     if ESTIMATORS[found.estimate.estimator].needs_model:
         lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
@@ -75,6 +75,13 @@ def rows_words(log: EvaluatedLog) -> str:
     )
     known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
+
+
+def _contraindicated_words(found: Evaluation, target: Target) -> str:
+    if target.study is None or not found.contraindicated:
+        return ""
+    numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
+    return f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}."
 
 
 def _arm_lines(found: Evaluation) -> list[str]:
@@ -152,6 +159,7 @@ def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, ou
         "censoring": log.censoring,
         "arms": found.arms.to_dict(orient="records"),
         "policy": target.title,
+        "contraindicated": dict(found.contraindicated),
         "outcome_model": outcome_model if models else None,
         "predictors": list(log.predictors) if models else None,
         "estimate": asdict(found.estimate),
@@ -186,8 +194,6 @@ class EvaluationQuestion(Question):
         The most that an importance weight may be.
     seed : int or None
         Decides which rows share a fold, in place of the study's.
-    learn_epsilon : float or None
-        With a study: with how much privacy for the log's patients one arm for everybody is learned, besides.
     workers : Workers or None
         Who counts the log; None: it is read, unless it is in many files.
     """
@@ -198,7 +204,6 @@ class EvaluationQuestion(Question):
     model: str | None = None
     clip: float | None = None
     seed: int | None = None
-    learn_epsilon: float | None = None
     workers: Workers | None = None
     unit: ClassVar[str] = "fold"
 
@@ -225,16 +230,9 @@ class EvaluationQuestion(Question):
             progress=progress,
         )
         agrees = found.agreement is None or found.agreement.agrees
-        private = None
-        if study and self.learn_epsilon is not None:
-            private = learn_arm(log.data, study.log, self.learn_epsilon)
-        document = evaluation_document(log, self.target, found, model)
         return Answer(
-            screen=[
-                *evaluation_screen(log, self.target, found, model),
-                *(private_arm_lines(private) if private else []),
-            ],
-            document={**document, "private_arm": private_arm_document(private)} if private else document,
+            screen=evaluation_screen(log, self.target, found, model),
+            document=evaluation_document(log, self.target, found, model),
             exit_code=0 if agrees else EXIT_CHECK,
         )
 

@@ -30,13 +30,6 @@ from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.held_out import compare_log
 from policysim.trials.heterogeneity import ASKED
 from policysim.trials.log_caveats import outcome_formula
-from policysim.trials.private_arm import (
-    PrivateArm,
-    learn_arm,
-    private_arm_document,
-    private_arm_lines,
-    private_arm_words,
-)
 from policysim.trials.trial_brief import brief, headings
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_headline import headline
@@ -69,15 +62,12 @@ class TrialQuestion(Question):
         The log, its arms, outcome and features, policies, epsilons and groups.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
-    learn_epsilon : float or None
-        With how much privacy for the log's patients one arm for everybody is learned, besides.
     workers : Workers or None
         Who counts the log; None: it is read, unless it is in many files.
     """
 
     study: LoggedStudy
     named: bool = True
-    learn_epsilon: float | None = None
     workers: Workers | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
@@ -103,15 +93,13 @@ class TrialQuestion(Question):
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
         table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)
         diagnostics = Diagnostics.of(log, study)
-        private = learn_arm(log.data, study.log, self.learn_epsilon) if self.learn_epsilon is not None else None
         proof = prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None
         findings = find(study, log, table)
         table = written(table)
         shown = show(study, problem, table, progress)
-        answer = answer_of_log(
+        return answer_of_log(
             study, problem, table, findings, shown, diagnostics=diagnostics, proof=proof, left_out=left_out
         )
-        return with_private_arm(answer, private) if private else answer
 
 
 def answer_of_log(
@@ -166,7 +154,6 @@ def answer_of_log(
         "headings": headings(findings, problem, diagnostics, at_epsilon),
         "problem": problem,
         "findings": findings,
-        "private_arm": [],
         "balance": diagnostics.balance.to_dict("records"),
         "slider": slider,
         "individualise": findings.heterogeneity_words.removeprefix(ASKED).lstrip(),
@@ -204,19 +191,6 @@ def answer_of_log(
         depends=_depends(study, problem),
         packages=CATALOGUE.versions(study.policies),
         named={"Report": "report.html"},
-    )
-
-
-def with_private_arm(answer: Answer, private: PrivateArm) -> Answer:
-    """An answer, and one arm for everybody that is learned privately; drawn afresh each time, so not on the page."""
-    words = private_arm_words(private)
-    screen = [*answer.screen, *private_arm_lines(private)]
-    values = {**answer.pages["report.html"].values, "private_arm": words}
-    return replace(
-        answer,
-        screen=screen,
-        document={**answer.document, "private_arm": private_arm_document(private)},
-        pages={"report.html": replace(answer.pages["report.html"], values=values)},
     )
 
 

@@ -238,7 +238,7 @@ def test_what_cannot_be_asked_or_written_ends_with_2_and_says_why(arguments, tmp
 def test_the_claim_of_no_loss_is_an_erratum(findings):
     (claim,) = findings.rows
     assert claim.what == "two coins for each feature of a record: ε"
-    assert claim.verdict == "erratum"
+    assert claim.agreement == "erratum"
     # five features at ln 3
     assert "5 × 1.0986 = 5.49" in claim.shown
 

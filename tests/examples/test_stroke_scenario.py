@@ -326,7 +326,7 @@ def test_the_page_says_how_many_groups_are_within(found):
     assert "between 90 and 92 groups are within their bands, 91 on average" in said.lead[1]
     inside = int(found.cells["inside"].sum())
     assert f"Of 100 groups of patients to whom nothing was fitted, {inside} have" in said.lead[0]
-    assert sum(row.verdict == "in the band" for row in said.rows) == inside
+    assert sum(row.agreement == "in the band" for row in said.rows) == inside
     folder = Path(__file__).parents[2] / "reports" / "stroke-calibration"
     committed = pd.read_csv(folder / "figures" / "predicted-and-observed.csv")
     assert (committed["observed"] == found.cells["observed"]).all()

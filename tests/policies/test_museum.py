@@ -20,11 +20,11 @@ from policies.exponential import Exponential, ExponentialBoundedRange, Exponenti
 from policies.listed import Listed
 from policies.mask import mask_classes
 from policies.masked import masked_problem
-from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
+from policies.policy import LOG_SMALLEST, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
-from policysim.course.composition import distribution_epsilon
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
+from policysim.course.composition import distribution_epsilon
 from policysim.decision.audit import audit, exceeds
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -94,18 +94,6 @@ class MonotoneUnchecked(FactorTwoDropped):
     name = "monotone-unchecked"
 
 
-@dataclass(frozen=True)
-class MonotoneChecked(MonotoneUnchecked):
-    """The same, after looking."""
-
-    name = "monotone-checked"
-
-    def log_probabilities(self, problem):
-        if not problem.sensitivity.monotone:
-            raise NotApplicableError("the scores are not monotone")
-        return super().log_probabilities(problem)
-
-
 def test_the_factor_two_dropped():
     assert caught(FactorTwoDropped(), problem_of(OPPOSED))
     assert passes("exponential", problem_of(OPPOSED))
@@ -130,13 +118,9 @@ def test_a_monotone_calibration_on_scores_that_are_not_monotone():
     # From the first record to the second four actions rise as far as the fifth falls.
     crossing = problem_of([[0.0, 0.1, 0.2, 0.3, 1.0], [1.0, 1.1, 1.2, 1.3, 0.0]])
     assert caught(MonotoneUnchecked(), crossing)
-    # The one that looks refuses, naming why; where all scores move together, both are right.
-    findings = audit(crossing, [MonotoneChecked()], EPSILONS)
-    assert [finding.refusal for finding in findings] == ["the scores are not monotone"] * len(EPSILONS)
+    # Where all scores move together, it is right.
     together = problem_of(np.sort(np.random.default_rng(2).normal(size=(8, 5)), axis=0))
-    assert together.sensitivity.monotone
     assert passes(MonotoneUnchecked(), together)
-    assert passes(MonotoneChecked(), together)
 
 
 # Arithmetic.

@@ -151,7 +151,7 @@ def test_report_noisy_max_agrees_with_numerical_integration():
     np.testing.assert_allclose(chosen.probabilities, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", FREE)
 def test_a_table_of_two_records_gives_what_the_policies_of_the_same_name_give(mechanism):
     # Monotone, of sensitivity 2 and range 2, so that every calibration is by 2 but for the textbook's 2 * 2.
     table = np.array([[1.0, 0.0, 3.0], [3.0, 0.0, 3.0]])
@@ -159,6 +159,14 @@ def test_a_table_of_two_records_gives_what_the_policies_of_the_same_name_give(me
     for row, probabilities in zip(table, expected, strict=True):
         chosen = select(row, epsilon=0.9, sensitivity=2, mechanism=mechanism, monotone=mechanism != "exponential")
         np.testing.assert_allclose(chosen.probabilities, probabilities, rtol=1e-12)
+
+
+def test_exponential_monotone_is_a_mechanism_of_select_and_no_policy():
+    chosen = select(DISEASES, epsilon=0.2, mechanism="exponential-monotone")
+    weights = np.exp(0.2 * np.array(DISEASES))
+    np.testing.assert_allclose(chosen.probabilities, weights / weights.sum(), rtol=1e-12)
+    with pytest.raises(ValueError, match="unknown policy 'exponential-monotone'"):
+        make_policy("exponential-monotone", epsilon=0.2)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])

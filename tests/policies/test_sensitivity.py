@@ -10,14 +10,13 @@ from policies import AnyRecord, OneFeature, Sensitive, sensitivity
 
 
 def brute_force(table, adjacency):
-    """Delta, Gamma and monotonicity by their definitions."""
-    value, spread, monotone = 0.0, 0.0, True
+    """Delta and Gamma by their definitions."""
+    value, spread = 0.0, 0.0
     for x, y in neighbour_pairs(adjacency, len(table)):
         d = table[x] - table[y]
         value = max(value, np.abs(d).max())
         spread = max(spread, d.max() - d.min())
-        monotone = monotone and not (d.max() > 0 and d.min() < 0)
-    return value, spread, monotone
+    return value, spread
 
 
 @settings(max_examples=300, deadline=None)
@@ -26,12 +25,11 @@ def test_sensitivity_equals_a_loop_over_all_pairs(data):
     adjacency, n_records = data.draw(adjacencies())
     table = data.draw(tables(n_records))
     found = sensitivity(table, adjacency)
-    value, spread, monotone = brute_force(table, adjacency)
+    value, spread = brute_force(table, adjacency)
     # Both subtract the same numbers in another order: a few units in the last place of the utilities.
     rounding = 8 * np.finfo(float).eps * np.abs(table).max()
     assert found.value == value
     assert found.range == pytest.approx(spread, rel=1e-12, abs=rounding)
-    assert found.monotone == monotone
 
 
 @settings(max_examples=200, deadline=None)
@@ -47,27 +45,12 @@ def test_every_witness_is_a_pair_of_neighbours_that_attains_its_value(data):
     x, y, (a, b) = found.range_witness.record, found.range_witness.neighbour, found.range_witness.actions
     assert (x, y) in pairs
     assert (table[x, a] - table[x, b]) - (table[y, a] - table[y, b]) == found.range
-    if not found.monotone:
-        x, y, (a, b) = found.monotone_witness.record, found.monotone_witness.neighbour, found.monotone_witness.actions
-        assert (x, y) in pairs
-        assert table[x, a] > table[y, a]
-        assert table[x, b] < table[y, b]
 
 
 def test_range_is_at_most_twice_the_value_and_can_attain_it():
     opposite = [[1.0, -1.0], [-1.0, 1.0]]
     assert sensitivity(opposite, AnyRecord()).value == 2
     assert sensitivity(opposite, AnyRecord()).range == 4
-
-
-def test_a_conflict_that_no_small_sample_shows_is_still_found():
-    n_records = 50_000
-    table = np.repeat(np.arange(n_records, dtype=float)[:, None], 2, axis=1)
-    assert sensitivity(table, AnyRecord()).monotone
-    table[30_001, 1] = 29_999.5
-    found = sensitivity(table, AnyRecord())
-    assert not found.monotone
-    assert 30_001 in (found.monotone_witness.record, found.monotone_witness.neighbour)
 
 
 def test_one_feature_compares_any_two_levels_not_only_consecutive_ones():

@@ -30,8 +30,7 @@ from policysim.course.step_problems import optimal_course
 from policysim.course.tabular import TabularMDP
 
 BINARY = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
-LEFT_OUT = ("exponential-monotone", *LOOK_FURTHER)
-PRIVATE = [name for name, policy in CATALOGUE.items() if policy.uses_epsilon and name not in LEFT_OUT]
+PRIVATE = [name for name, policy in CATALOGUE.items() if policy.uses_epsilon and name not in LOOK_FURTHER]
 # eta rises with epsilon without jumps: the others decide by a linear programme or from a map of reports.
 SMOOTH = [name for name in PRIVATE if name not in ("optimal", "randomized-features")]
 

@@ -44,7 +44,7 @@ class Refusing(Policy):
     name = "refusing"
 
     def log_probabilities(self, problem):
-        raise NotApplicableError("the scores are not monotone")
+        raise NotApplicableError("the scores are odd")
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ def test_the_witness_is_in_words_with_both_probabilities():
 
 def test_a_policy_that_refuses_the_problem_is_no_failure():
     findings = audit(PROBLEM, [Refusing()], [1.0])
-    assert findings == [Finding("refusing", 1.0, 1.0, refusal="the scores are not monotone")]
+    assert findings == [Finding("refusing", 1.0, 1.0, refusal="the scores are odd")]
     assert not exceeds(findings)
     text = "\n".join(audit_screen(findings, []))
-    assert "refusing at ε = 1: refused: the scores are not monotone" in text
+    assert "refusing at ε = 1: refused: the scores are odd" in text
     assert text.endswith("Nothing was claimed, so no claim was checked. 1 refused.")
 
 

@@ -16,8 +16,7 @@ from policysim.decision.robustness import wrong_prior
 from policysim.study.example_patients import ExamplePatient, example_probabilities, patient_losses
 
 EPSILONS = [0.0, 0.5, 3.0]
-# All that can be used on any scores.
-NAMES = [name for name in CATALOGUE.built_in if name != "exponential-monotone"]
+NAMES = list(CATALOGUE.built_in)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def problem(study):
 
 @pytest.fixture(scope="session")
 def policies():
-    left_out = ("exponential-monotone", "exponential-capped", "report-noisy-max")
+    left_out = ("exponential-capped", "report-noisy-max")
     return [name for name in CATALOGUE if name not in left_out]
 
 

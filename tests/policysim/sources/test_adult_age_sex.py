@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from policies.local import METHODS, KAry, TwoCoin
-from policysim.sources import adult_age_sex as adult
-from policysim.sources import two_coins
 from policysim.sources.engine import AGREES, INSIDE, OUTSIDE, WRONG
 
 COUNTS = np.array([8196, 14831, 6499, 15696])
@@ -23,6 +21,8 @@ ERRORS = {
     5: ("78", "49"),
 }
 REPORTS = ("10389", "12224", "9786", "12823")
+TRUTH, LOSS = "two coins: probability of the truth", "two coins: ε"
+RATE = "two coins: true rate, p the rate of positive responses"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def chances(epsilon):
 def test_the_data_are_those_of_the_source(constants, rows):
     assert tuple(constants.counts.people) == NAMES
     assert list(constants.counts.people.values()) == list(COUNTS)
-    assert (rows["people, the sum of the counts"].printed, rows["people, the sum of the counts"].verdict) == (
+    assert (rows["people, the sum of the counts"].printed, rows["people, the sum of the counts"].agreement) == (
         "45,222",
         AGREES,
     )
@@ -67,7 +67,7 @@ def test_expected_errors_follow_from_the_variance(rows, epsilon):
         assert row.value == pytest.approx(ours, rel=1e-9)
         # The L1 error at 0.1 is so near the end of its band that nothing is asserted of it.
         if (name, epsilon) != ("L1", 0.1):
-            assert row.verdict == INSIDE
+            assert row.agreement == INSIDE
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1])
@@ -97,15 +97,14 @@ def test_reports_at_epsilon_one_are_beside_what_is_expected(rows):
         assert row.run.band == pytest.approx((row.value - 1.96 * deviation, row.value + 1.96 * deviation), abs=2)
         z = (int(printed) - row.value) / deviation
         assert row.run.chance == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.01)
-        assert row.verdict == (INSIDE if abs(z) < 1.96 else OUTSIDE)
+        assert row.agreement == (INSIDE if abs(z) < 1.96 else OUTSIDE)
 
 
 def test_the_reports_are_of_another_run_than_the_errors(findings):
     p, q = chances(1)
     off = N * (np.array(list(map(int, REPORTS))) / N - q) / (p - q) - COUNTS
-    section = next(s for s in findings["adult-age-sex"].sections if s.title == "What its reports at ε = 1 say")
-    assert f"{np.abs(off).sum():,.0f} (L1) and {np.linalg.norm(off):,.0f} (L2)" in section.text[0]
-    assert "another run" in section.text[0]
+    said = next(text for text in findings["adult-age-sex"].lead if "another run" in text)
+    assert f"{np.abs(off).sum():,.0f} (L1) and {np.linalg.norm(off):,.0f} (L2)" in said
 
 
 def test_proportions_are_never_worse_than_the_clip_on_average(constants):
@@ -133,10 +132,10 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
     assert constants.coins.matrix.tolist() == [[truth, 1 - truth], [1 - truth, truth]]
     loss = math.log(truth / (1 - truth))
     assert loss == pytest.approx(math.log(3))
-    row = rows[two_coins.LOSS]
-    assert (row.printed, row.verdict, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
-    assert (rows[two_coins.TRUTH].printed, rows[two_coins.TRUTH].verdict) == ("3/4", AGREES)
-    assert (rows[two_coins.RATE].printed, rows[two_coins.RATE].verdict) == ("2p − ½", AGREES)
+    row = rows[LOSS]
+    assert (row.printed, row.agreement, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
+    assert (rows[TRUTH].printed, rows[TRUTH].agreement) == ("3/4", AGREES)
+    assert (rows[RATE].printed, rows[RATE].agreement) == ("2p − ½", AGREES)
     for rate in (0, 0.3, 1):
         positive = rate * truth + (1 - rate) * (1 - truth)
         assert 2 * positive - 0.5 == pytest.approx(rate)
@@ -144,8 +143,8 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
 
 def test_other_coins_are_not_said_to_be_right(edited):
     study = edited("adult-age-sex", ("first = 0.5", "first = 0.6"))
-    claims = two_coins.coin_judgements(study.document.coins)
-    assert [claims[name].holds for name in (two_coins.TRUTH, two_coins.RATE, two_coins.LOSS)] == [False] * 3
+    holds = study.document.holds()
+    assert [holds[name] for name in (TRUTH, RATE, LOSS)] == [False] * 3
     # Fair coins in place of the truth would have cost nothing.
     assert TwoCoin(0.0, 0.5).epsilon == 0
 
@@ -162,11 +161,11 @@ def test_a_wrong_estimate_leaves_its_band(constants):
 
 def test_the_errata_are_these(findings):
     found = findings["adult-age-sex"]
-    assert {row.what for row in found.rows if row.verdict == WRONG} == {adult.CUT, two_coins.LOSS}
-    assert all(erratum.says and erratum.reason for erratum in found.errata)
-    # What the source rightly calls a hack is right, and not to be followed.
-    assert [bool(erratum.right) for erratum in found.errata] == [False, True, True]
-    assert any("median" in erratum.says for erratum in found.errata)
+    assert {row.what for row in found.rows if row.agreement == WRONG} == {"ε of the cut of age", LOSS}
+    assert all(row.why for row in found.rows if row.agreement == WRONG)
+    # What the source rightly calls a hack is right, and not to be followed: the table says so.
+    (hack,) = (row for row in found.rows if row.printed == "a hack")
+    assert hack.agreement == AGREES and "maximise the likelihood" in hack.why
 
 
 def test_the_seed_moves_nothing_but_the_simulated_bands(studies, findings):

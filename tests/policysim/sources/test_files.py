@@ -98,4 +98,24 @@ def test_a_file_with_nothing_but_its_analysis_names_all_that_is_missing(tmp_path
     with pytest.raises(InputFileError) as caught:
         load_source_study(path)
     assert "source is missing" in str(caught.value)
+    assert "is missing: it must be one or more tables of figures" in str(caught.value)
     assert len(str(caught.value).splitlines()) > 2
+
+
+def test_words_are_those_of_the_built_in_constants_alone(studies, edited):
+    said = studies["marital-status"].findings()
+    changed = edited("marital-status", ("divisor = 1000 ", "divisor = 500 ")).findings()
+    assert "1,000 times too large" in said.headline.finding
+    assert changed.lead == (changed.summary,) and "1,000 times" not in changed.headline.finding
+    assert [row.what for row in changed.rows] == [row.what for row in said.rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_word_of_a_document_is_used_and_every_fact_is_there(studies, findings, name):
+    texts, found = studies[name].document.texts, findings[name]
+    assert set(texts["figures"]) == set(studies[name].document.quotes)
+    assert {claim.about for claim in studies[name].document.claims} == set(texts["claims"])
+    assert {drawing.name for drawing in found.drawings} == set(studies[name].document.drawn(1))
+    said = [*found.lead, *found.assumptions, *(row.why for row in found.rows)]
+    said += [each.description for each in found.drawings]
+    assert not [text for text in said if "{" in text or (not text.strip() and text)]

@@ -15,7 +15,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import Described, Lines
 from policysim.question.answer import Headline
 from policysim.report.deliver import folder_files
-from policysim.sources.engine import Judgement, Row, SourceFindings
+from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, Judgement, Row, SourceFindings
 from policysim.sources.source_question import Subject, answer_about_source
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -34,29 +34,33 @@ def readable(page):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_holds_every_figure_of_the_source_and_ours(written, findings, name):
     page = readable(written[name]["report.html"].decode())
-    rows = re.findall(r"<tr(?: class=\"\w+\")?>(.*?)</tr>", page.split('id="figures"')[1], re.DOTALL)[1:]
+    rows = re.findall(
+        r"<tr(?: class=\"\w+\")?>(.*?)</tr>", page.split('id="figures"')[1].split("</table>")[0], re.DOTALL
+    )[1:]
     assert len(rows) == len(findings[name].rows)
-    for text, row in zip(rows, findings[name].rows, strict=True):
+    for text, row in zip(rows, findings[name].wrong_first, strict=True):
         cells = [re.sub(r"<.*?>", "", cell).strip() for cell in re.findall(r"<td.*?>(.*?)</td>", text, re.DOTALL)]
-        assert cells[:4] == [row.what, row.where, row.printed, row.shown]
-        assert row.verdict in cells[-1]
-        assert row.why in cells[-1]
+        assert [*cells[:3], cells[-1]] == [row.what, row.printed, row.shown, row.where]
+        assert row.agreement in cells[3]
+        assert readable(row.why) in cells[3]
+    expected = [row.agreement in {AGREES, INSIDE, PLAUSIBLE} for row in findings[name].wrong_first]
+    assert expected == sorted(expected) and not expected[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_begins_with_the_answer_and_shows_every_erratum(written, findings, name):
+def test_the_page_begins_with_the_findings_and_says_of_every_erratum_why(written, findings, name):
     page = readable(written[name]["report.html"].decode())
     for sentence in findings[name].lead:
-        assert sentence in page.split("<h2")[0]
-    for erratum in findings[name].errata:
-        for text in (erratum.says, erratum.right, erratum.reason):
-            assert text in page
-        if erratum.drawing:
-            assert f'<figure id="{erratum.drawing}">' in written[name]["report.html"].decode()
+        assert readable(sentence) in page.split("<h2")[0]
+    assert 3 <= len(findings[name].lead) <= 6
+    wrong = [row for row in findings[name].rows if row.agreement == WRONG]
+    assert wrong and all(readable(row.why) in page for row in wrong)
+    for row in findings[name].rows:
+        assert not row.drawing or f'<figure id="{row.drawing}">' in written[name]["report.html"].decode()
 
 
 @pytest.mark.parametrize("holds", [False, True])
-def test_a_table_that_says_no_more_than_what_is_wrong_is_left_out(holds):
+def test_the_answer_of_a_script_has_a_page_and_no_study(holds):
     claim = Row("the claim", "page 1", "as it is", Judgement("as we have it", holds, "For a reason."))
     line = Curves({"a line": [(0.1, 0.2), (1.0, 0.5)]}, "ε (log scale)", "a share")
     found = SourceFindings(("A lead.",), (claim,), (), Headline("A finding"), line, ("An assumption.",))
@@ -64,8 +68,8 @@ def test_a_table_that_says_no_more_than_what_is_wrong_is_left_out(holds):
     answer = answer_about_source(subject, found, "examples/asked.py")
     files = folder_files(answer, ["python", "examples/asked.py"])
     page = readable(files["report.html"].decode())
-    assert ("Where the source is wrong" in page, 'id="figures"' in page) == (not holds, holds)
-    assert ("It says: the claim: as it is (page 1)." in page, "One claim of the source" in page) == (not holds, holds)
+    assert f"One claim of the source is set beside ours: {'agrees' if holds else 'erratum'}." in page
+    assert f"{'✓ agrees' if holds else '✗ erratum'}. For a reason.</td>" in page
     assert "<li>examples/asked.py (SHA-256" in page
     # A script is where it can be run: no study is kept beside its report.
     cards = {"figures/card.svg", "figures/card.png"}
@@ -144,7 +148,11 @@ def test_compare_prints_the_answer_and_writes_the_same_tables_and_words_each_tim
     assert (code, err) == (0, "")
     *lines, last = out.splitlines()
     assert max(map(len, lines)) <= 100
-    assert len(lines) <= 30
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("figure or claim")) :]
+    assert len(table) <= 26 + 3
+    shown = " ".join(table)
+    assert all(row.agreement in shown for row in findings[name].rows)
+    assert len(lines) <= 42
     assert last == f"Report: {tmp_path / 'out' / 'report.html'}"
     for sentence in findings[name].lead:
         assert sentence in " ".join(lines)
@@ -183,7 +191,6 @@ def test_json_is_one_document_with_the_figures(capsys, tmp_path):
     assert document["figures"][0]["source"] == "176"
     assert document["manifest"]["seed"] == 5
     assert document["lead"]
-    assert document["errata"]
     assert document["report"] == (tmp_path / "report.html").as_posix()
 
 

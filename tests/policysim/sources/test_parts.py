@@ -60,7 +60,7 @@ def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
 
 def test_a_row_knows_its_verdict():
     def verdict(printed, ours):
-        return Row("", "", printed, ours).verdict
+        return Row("", "", printed, ours).agreement
 
     assert verdict("0.33", 0.327) == AGREES
     assert verdict(".32", 0.327) == WRONG

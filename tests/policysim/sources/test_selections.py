@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import policysim.sources.common_disease as disease
-import policysim.sources.marital_status as marital
-import policysim.sources.sock_groups as sock
 from policies.selection import select
 from policysim.sources import chances
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
-from policysim.sources.largest_industry import Larger, agreeing_gaps, fewest_candidates, gap_of_one, possible
+from policysim.sources.largest_industry import Larger, agreeing_gaps, fewest_candidates, possible
 
 
 def logistic(x):
@@ -30,7 +27,7 @@ def check(findings, expected, verdict=AGREES):
     rows = figures(findings)
     for (what, where), (printed, ours) in expected.items():
         row = rows[what, where]
-        assert (row.printed, row.verdict) == (printed, verdict), what
+        assert (row.printed, row.agreement) == (printed, verdict), what
         assert row.value == pytest.approx(ours, rel=1e-12), what
 
 
@@ -73,7 +70,7 @@ def test_its_draws_are_plausible(findings, where, epsilon, counts):
     probability = logistic(0.8 * epsilon / 2)
     for name, seen, p in zip(("NonViolent", "Violent"), counts, (probability, 1 - probability), strict=True):
         row = rows[f"{name} in 100 draws, all, ε = {epsilon}", where]
-        assert (row.printed, row.verdict) == (str(seen), INSIDE)
+        assert (row.printed, row.agreement) == (str(seen), INSIDE)
         assert row.value == pytest.approx(100 * p)
         assert binom.cdf(row.run.band[1], 100, p) - binom.cdf(row.run.band[0] - 1, 100, p) >= 0.95
         # The largest of these is as good as certain to be drawn now and then; the least has a chance of 8 %.
@@ -119,10 +116,12 @@ def test_what_disparity_is_left_is_largest_at_its_peak_and_below_a_hundredth_fro
 
 
 def test_the_errata_of_the_sock_groups_are_these(findings):
-    wrong = {row.what for row in findings["sock-groups"].rows if row.verdict == WRONG}
-    assert wrong == {sock.EPSILON_TEXT, sock.SENSITIVITY, sock.DISJOINT, sock.WHY}
+    wrong = {row.what for row in findings["sock-groups"].rows if row.agreement == WRONG}
+    assert wrong == {
+        "ε of the figures per group", "sensitivity of a proportion", "ε for each of two disjoint groups", "why",
+    }  # fmt: skip
     # ε = 1 split by size would have given these.
-    text = " ".join(erratum.reason for erratum in findings["sock-groups"].errata)
+    text = " ".join(row.why for row in findings["sock-groups"].rows)
     assert f"{logistic(-0.14):.3f}" in text
     assert f"{logistic(-0.26):.3f}" in text
 
@@ -151,16 +150,16 @@ def test_every_figure_of_the_common_disease_agrees_but_one(findings):
         expected[f"weight of {name}, ε = 0.1", "in full"] = (weight, math.exp(0.1 * counts[name] / 2))
     check(findings["common-disease"], expected)
     check(findings["common-disease"], {("P(Diabetes), ε = 0.1", "table"): (".32", share("Diabetes", 0.1))}, WRONG)
-    (erratum,) = findings["common-disease"].errata
-    assert (".32" in erratum.says, "0.33 (0.32706751)" in erratum.right) == (True, True)
+    (erratum,) = (row for row in findings["common-disease"].rows if row.agreement == WRONG)
+    assert (erratum.printed, erratum.shown) == (".32", "0.33 (0.32706751)")
 
 
 def test_two_uses_lose_twice_as_much_and_zero_is_uniform(findings):
     rows = {row.what: row for row in findings["common-disease"].rows}
-    assert rows[disease.REPEATED].verdict == rows[disease.ZERO].verdict == rows[disease.SENSITIVITY].verdict == AGREES
+    assert {rows[what].agreement for what in ("repeated use", "ε = 0", "sensitivity of a count")} == {AGREES}
 
 
-SMALL = Larger(people=22, largest=8, epsilon=0.4, runs=100, right=60, where="")
+SMALL = Larger(people=22, largest=8, epsilon=0.4, runs=100, right=60)
 
 
 def other_counts(candidates, gap):
@@ -196,7 +195,7 @@ def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
     fewest = fewest_candidates(larger)
     assert agreeing_gaps(larger, fewest - 1) is None
     least, largest = agreeing_gaps(larger, 2 * fewest)
-    assert least < gap_of_one(larger) < largest
+    assert least < larger.one < largest
     inside = [possible(larger, 2 * fewest, gap) for gap in range(least, largest + 1)]
     assert all(found is not None and found[1] >= low and found[0] <= high for found in inside)
     # One table that agrees, by the mechanism itself: one runner-up 58 behind, the rest equal as far as may be.
@@ -205,11 +204,11 @@ def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
     assert (sum(table), max(table[2:]) <= 624) == (37080, True)
     assert low < select(table, epsilon=0.1).probabilities[0] < high
     row = next(row for row in findings["common-disease"].rows if row.printed == "949")
-    assert row.verdict == PLAUSIBLE
+    assert row.agreement == PLAUSIBLE
 
 
 def test_a_share_that_no_table_gives_is_refused():
-    impossible = Larger(people=100, largest=99, epsilon=10.0, runs=1000, right=1, where="")
+    impossible = Larger(people=100, largest=99, epsilon=10.0, runs=1000, right=1)
     with pytest.raises(ValueError, match="no table of up to 500 candidates agrees with 1 right of 1000 draws"):
         fewest_candidates(impossible)
 
@@ -223,7 +222,7 @@ def test_the_run_of_the_marital_status_is_plausible(findings):
     seen = (("Married-civ-spouse", "176"), ("Never-married", "23"), ("Divorced", "1"))
     for (name, printed), expected in zip(seen, exact, strict=False):
         row = rows[f"{name} in 200 draws, ε = 1", "one run of 200 draws"]
-        assert (row.printed, row.verdict) == (printed, INSIDE)
+        assert (row.printed, row.agreement) == (printed, INSIDE)
         assert row.value == pytest.approx(expected)
 
 
@@ -238,21 +237,23 @@ def test_the_marital_status_spends_a_thousandth_and_half_of_it(studies, findings
     assert corrected == pytest.approx(document.probabilities(1.0), rel=1e-9)
     monotone = document.probabilities(0.0005, corrected=True, monotone=True)
     assert monotone == pytest.approx(corrected, rel=1e-9)
-    wrong = {row.what for row in findings["marital-status"].rows if row.verdict == WRONG}
-    assert wrong == {marital.SENSITIVITY}
+    wrong = {row.what for row in findings["marital-status"].rows if row.agreement == WRONG}
+    assert wrong == {"sensitivity of the score"}
+    # What the findings say of it in so many words.
+    assert document.facts(1)["wrong_if_corrected"] < 1e-12
 
 
 def test_a_wrong_calibration_is_caught(edited, monkeypatch):
     for name in ("sock-groups", "common-disease"):
         study = edited(name, ("sensitivity = 1 ", "sensitivity = 2 "))
-        verdicts = [row.verdict for row in study.findings().rows if row.what.startswith("P(")]
+        verdicts = [row.agreement for row in study.findings().rows if row.what.startswith("P(")]
         # Only ε = 0 does not depend on it.
         assert verdicts.count(DIFFERS) >= 8
         # The half forgotten.
         with monkeypatch.context() as patch:
             patch.setattr(chances, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
             rows = edited(name).findings().rows
-            assert DIFFERS in {row.verdict for row in rows if row.what.startswith("P(")}
+            assert DIFFERS in {row.agreement for row in rows if row.what.startswith("P(")}
 
 
 def test_a_run_that_does_not_fit_lies_outside(edited):
@@ -264,5 +265,5 @@ def test_a_run_that_does_not_fit_lies_outside(edited):
         .findings()
         .rows
     )
-    assert [row.verdict for row in rows[:3]] == [OUTSIDE, OUTSIDE, INSIDE]
+    assert [row.agreement for row in rows[:3]] == [OUTSIDE, OUTSIDE, INSIDE]
     assert rows[0].run.chance < 1e-6

@@ -133,45 +133,11 @@ def test_a_censored_outcome_is_defined_and_its_censoring_told_on_screen_page_and
     assert findings["censoring"].startswith("Censored, ")
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_an_arm_learned_privately_is_told_by_compare_and_evaluate_with_what_is_private(folder, capsys):
-    assert main(["init", str(folder / "trial.csv")]) == 0
-    capsys.readouterr()
-    options = ("--policy", "randomized-response", "--learn-epsilon", "0.5")
-    code, printed = compare(folder, capsys, *options)
-    said = " ".join(printed.out.split())
-    assert code == 0
-    assert (
-        "One arm for everybody, learned privately from the log (ε = 0.5, the exponential mechanism on counts)" in said
-    )
-    assert re.search(r"Drawn now, by the operating system's randomness: arm [01]\.", said)
-    page = " ".join((folder / "out" / "report.html").read_text(encoding="utf-8").split())
-    assert "Private is here the row of each patient of the log" in page
-    assert "Drawn now" not in page
-    _, printed = compare(folder, capsys, *options, "--json")
-    document = json.loads(printed.out)["private_arm"]
-    assert document["epsilon"] == 0.5
-    assert sum(document["probabilities"].values()) == pytest.approx(1)
-    (folder / "policy.csv").write_text("sex,p_arm 0,p_arm 1\n0,1,0\n1,0,1\n")
-    study = str(folder / "trial.toml")
-    assert main(["evaluate", study, "--table", str(folder / "policy.csv"), "--learn-epsilon", "0.5"]) == 0
-    assert "One arm for everybody, learned privately" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["compare", "trial.toml", "--learn-epsilon", "0"], "must be a finite number > 0, got '0'"),
-        (["compare", "trial.toml", "--learn-epsilon", "inf"], "must be a finite number > 0, got 'inf'"),
-        (["compare", "covid", "--learn-epsilon", "1"], "--learn-epsilon only goes with a study of a log"),
-        (["compare", "covid", "--horizon", "3", "--learn-epsilon", "1"], "--learn-epsilon does not go with --horizon"),
-        (["evaluate", "l.csv", "--policy", "uniform", "--learn-epsilon", "1"], "only goes with a study of a log"),
-    ],
-)
-def test_learning_an_arm_is_refused_where_it_makes_no_sense(words, said, capsys):
-    assert main(words) == 2
+@pytest.mark.parametrize("command", [["compare", "covid"], ["evaluate", "log.csv", "--policy", "uniform"]])
+def test_nothing_but_select_chooses_from_a_log_privately(command, capsys):
+    assert main([*command, "--learn-epsilon", "1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert "unknown option '--learn-epsilon'" in line
 
 
 def test_an_outcome_that_is_none_is_asked_for_and_refused_with_its_line(folder, capsys):

@@ -23,7 +23,6 @@ from policysim.trials.estimators import moments
 from policysim.trials.held_out import compare_log
 from policysim.trials.holes import find_holes
 from policysim.trials.log_caveats import log_caveats
-from policysim.trials.private_arm import learn_arm
 from policysim.trials.splits import mean, share
 
 TIGHT = 1e-10
@@ -94,9 +93,6 @@ def test_what_is_shown_before_any_model_is_the_same(trial, counts):
     same(propensities_of(log.data), propensities_of(trial.log.data))
     assert log_caveats(log, trial.study.log) == log_caveats(trial.log, trial.study.log)
     assert confounding_needed(log.data, "pill").value == pytest.approx(confounding_needed(trial.log.data, "pill").value)
-    few, many = (learn_arm(each.data, trial.study.log, 1.0) for each in (log, trial.log))
-    assert few.selection.scores.tolist() == many.selection.scores.tolist()
-    assert (few.right, few.loss) == pytest.approx((many.right, many.loss))
 
 
 def test_moments_shares_and_quantiles_are_those_of_repeated_numbers():

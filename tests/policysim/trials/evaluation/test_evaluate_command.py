@@ -186,7 +186,6 @@ def test_the_outcome_model_is_the_studys_or_the_one_that_is_named(evaluated, tri
         ("", "evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E"),
         ("--table p.csv --policy greedy", "evaluate needs a policy: --table FILE, or"),
         ("--table p.csv --epsilon 1", "--epsilon only goes with --policy"),
-        ("--table p.csv --study covid", "--study only goes with --policy"),
         ("--policy exponential", "--policy exponential needs --epsilon, a number >= 0"),
         ("--policy exponential --epsilon 1,2", "--epsilon must be one number >= 0, got '1,2'"),
         ("--policy exponential --epsilon -1", "--epsilon must be one number >= 0, got '-1'"),
