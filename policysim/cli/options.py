@@ -253,7 +253,8 @@ def add_workers(parser: argparse.ArgumentParser, about: str = COUNTING) -> None:
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="the same by a Dask cluster that is running, such as tcp://10.0.0.1:8786",
+        help="the same by a Dask cluster that is running: tls://HOST:8786, or tcp://127.0.0.1:8786 on this machine. "
+        "Its scheduler is trusted completely: whoever controls it runs code here",
     )
     parser.add_argument(
         "--resume",
@@ -286,18 +287,15 @@ def chosen_study(
     *,
     epsilons: Sequence[float] | None = None,
     policies: Sequence[str] | None = None,
-    by: Sequence[str] | None = None,
 ) -> Study:
     """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
-    from policies.catalogue import CATALOGUE
     from policysim.study.study_file import load_study
 
     study = load_study(chosen.study)
     with as_usage():
         return study.with_choices(
             epsilons=epsilons,
-            policies=list(CATALOGUE) if policies and "all" in policies else policies,
-            by=by,
+            policies=policies,
             adjacency=chosen.adjacency,
             sensitive=chosen.sensitive,
             seed=chosen.seed,

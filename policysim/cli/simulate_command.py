@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from policysim.cli.compare_command import horizon, in_catalogue
+from policysim.cli.compare_command import horizon, tell_name_over_days
 from policysim.cli.options import add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 from policysim.cli.parser import Commands
 
@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
     from policies.catalogue import make_policy
-    from policies.optimal.optimum import OPTIMAL_DAILY
+    from policies.optimal.optimum import Optimal, catalogue_name
     from policysim.course.public_classes import public_over_days
     from policysim.course.simulation_question import SimulationQuestion
     from policysim.question.protocol import UsageError
@@ -81,9 +81,10 @@ def run(chosen: argparse.Namespace) -> int:
     once = chosen.policy == PLAN_ONCE
     if once and not over_days:
         raise UsageError(f"--policy {PLAN_ONCE} only goes with a --horizon of several days")
+    if over_days:
+        tell_name_over_days([chosen.policy])
     # One choice of a schedule is the best one; --epsilon is then that of the whole course.
-    asked = OPTIMAL_DAILY if once else chosen.policy
-    (name,) = in_catalogue([asked]) if over_days else [asked]
+    name = Optimal.name if once else catalogue_name(chosen.policy) if over_days else chosen.policy
     with as_usage():
         make_policy(name, epsilon=chosen.epsilon)  # before a study is read
         study = require_scenario(chosen_study(chosen))

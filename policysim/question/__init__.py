@@ -6,6 +6,7 @@ first_screen   the first screen of a page: short sentences, and a strip of numbe
 neighbours  whether `envs` and `policies` are ours: PyPI has other packages of these names
 extras     packages that only some questions need, and the extra to install for each
 words      numbers in words, and the names that tables share: all patients, groups, the limit's bounds
+options    which options change a question's numbers, and the type of each, for command line and manifest
 screen_lines   lines of text as wide as the terminal, and rows of a screen's tables
 shown      numbers in the prose of pages, with the number itself beside them for machines
 
@@ -16,6 +17,8 @@ import sys
 
 # How a run ends: a bug, a command line or study file that is wrong, data that are, a check that did not hold, Ctrl-C.
 EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+# Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
+MOST_DAYS = 366
 
 
 class OutputError(OSError):
