@@ -265,6 +265,7 @@ def add_workers(parser: argparse.ArgumentParser, about: str = COUNTING) -> None:
 
 def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
     """Who works on files; None if nobody was asked for. `kept` is where what they found is kept until the end."""
+    from policysim.files.cluster import checked_address
     from policysim.files.workers import Workers
     from policysim.question.protocol import UsageError
 
@@ -274,7 +275,8 @@ def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
         if chosen.resume:
             raise UsageError("--resume only goes with --workers or --cluster")
         return None
-    return Workers(chosen.workers or 1, chosen.cluster or "", kept, chosen.resume)
+    cluster = "" if chosen.cluster is None else checked_address(chosen.cluster)
+    return Workers(chosen.workers or 1, cluster, kept, chosen.resume)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

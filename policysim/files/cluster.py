@@ -61,8 +61,8 @@ def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path
 def _client(distributed: Any, address: str) -> Iterator[Any]:
     """A client of the cluster, which is left running."""
     address = checked_address(address)
-    if address.startswith("tls") and not distributed.Security().get_connection_args("client").get("ssl_context"):
-        raise UsageError(f"--cluster {address}: Dask's configuration names no certificates: {CERTIFICATES}")
+    if address.startswith("tls"):
+        _require_certificates(distributed, address)
     try:
         asyncio.run(asyncio.wait_for(_greeted(distributed, address), 2 * CONNECT_SECONDS))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -101,6 +101,16 @@ def _is_this_machine(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _require_certificates(distributed: Any, address: str) -> None:
+    """Without them the client would not know whom it talks to; Dask itself says so in many lines."""
+    try:
+        context = distributed.Security().get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--cluster {address}: Dask's certificates cannot be used: {_line(error)}") from None
+    if context is None:
+        raise UsageError(f"--cluster {address}: Dask's configuration names no certificates: {CERTIFICATES}")
 
 
 async def _greeted(distributed: Any, address: str) -> None:
