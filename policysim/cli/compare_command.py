@@ -34,21 +34,8 @@ if TYPE_CHECKING:
 
 # A number of days.
 horizon = whole(1, MOST_DAYS)
-# What changes numbers: the options, and their names in a manifest.
-OPTIONS = {
-    "adjacency": "adjacency",
-    "sensitive": "sensitive",
-    "epsilon": "epsilons",
-    "policy": "policies",
-    "by": "by",
-    "seed": "seed",
-    "at_most": "at_most",
-    "price_list": "price_list",
-    "horizon": "horizon",
-    "total_epsilon": "total_epsilons",
-    "delta": "delta",
-    "length_public": "length_public",
-}
+# Options that have another name in a manifest.
+RENAMED = {"epsilon": "epsilons", "policy": "policies", "total_epsilon": "total_epsilons"}
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -125,11 +112,12 @@ def run(chosen: argparse.Namespace) -> int:
 
     from policysim.question.protocol import refuse
     from policysim.report.deliver import DEFAULT, REPORTS, FigureFiles, deliver
+    from policysim.study.question_options import KEYS
     from policysim.study.study_file import study_path
 
-    given = {key: getattr(chosen, name) for name, key in OPTIONS.items()}
+    given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}
     # By identity: 0 is a value, and equal to False.
-    options = {key: value for key, value in given.items() if value is not None and value is not False}
+    options = {key: given[key] for key in KEYS if given.get(key) is not None and given[key] is not False}
     kind, study = kind_and_study(study_path(chosen.study), options)
     refuse(kind, vars(chosen), study.name)
     if chosen.at_most:
@@ -214,18 +202,19 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) ->
     from policysim.study.study_file import STUDY, study_names
 
     words = ["policysim", "compare", study if study in study_names() else STUDY]
-    flags = {key: f"--{name.replace('_', '-')}" for name, key in OPTIONS.items()}
+    names_here = {key: name for name, key in RENAMED.items()}
     for key, value in options.items():
+        flag = f"--{names_here.get(key, key).replace('_', '-')}"
         if key == "counted":
             words += ["--workers", "1"]
         elif value is True:
-            words.append(flags[key])
+            words.append(flag)
         elif isinstance(value, dict):
-            words += [flags[key], ",".join(f"{name}={str(most).replace(' ', '-')}" for name, most in value.items())]
+            words += [flag, ",".join(f"{name}={str(most).replace(' ', '-')}" for name, most in value.items())]
         else:
             items = value if isinstance(value, list) else [value]
             texts = [f"{item:.15g}" if isinstance(item, float) else str(item) for item in items]
-            words += [flags[key], ",".join(f'"{text}"' if "," in text else text for text in texts)]
+            words += [flag, ",".join(f'"{text}"' if "," in text else text for text in texts)]
     words += ["--format", ",".join(wanted.formats)] if wanted.formats != DEFAULT.formats else []
     words += ["--figure-size", wanted.size] if wanted.size != DEFAULT.size else []
     return shlex.join(words)

@@ -27,11 +27,11 @@ from policysim.cli.reproduce_command import ask
 from policysim.files.output import progress_bar, write_files
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
-from policysim.question.options import read_options
 from policysim.question.words import days
 from policysim.report.deliver import MANIFEST, deliver, page_environment
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.report.reproduction import question_of
+from policysim.study.question_options import read_options
 from policysim.study.study_file import EXPERIMENTS, STUDY, study_names
 
 README, INDEX = "README.md", "index.html"

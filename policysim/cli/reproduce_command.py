@@ -36,7 +36,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def ask(path: Path, name: str, options: dict[str, Any]) -> StudyQuestion:
     """The question of a manifest; UsageError for an option that it does not take, or that cannot be chosen."""
-    from policysim.question.options import read_options
+    from policysim.study.question_options import read_options
 
     kind, study = kind_and_study(path, options, name)
     with as_usage():

@@ -6,7 +6,6 @@ first_screen   the first screen of a page: short sentences, and a strip of numbe
 neighbours  whether `envs` and `policies` are ours: PyPI has other packages of these names
 extras     packages that only some questions need, and the extra to install for each
 words      numbers in words, and the names that tables share: all patients, groups, the limit's bounds
-options    which options change a question's numbers, and the type of each, for command line and manifest
 screen_lines   lines of text as wide as the terminal, and rows of a screen's tables
 shown      numbers in the prose of pages, with the number itself beside them for machines
 

@@ -107,7 +107,7 @@ class StudyQuestion(Question):
     study : object
         What it is asked of: has a `name`, and an `identity` for the manifest.
     takes : tuple of str
-        The options that change its numbers (`policysim.question.options.KEYS`).
+        The options that change its numbers (`policysim.study.question_options.KEYS`).
     """
 
     study: Any

@@ -29,7 +29,7 @@ class Manifest:
     name, study_digest : str
         The study, and the SHA-256 of its file.
     question : mapping
-        The options that were asked for (`policysim.question.options.KEYS`), not yet checked.
+        The options that were asked for (`policysim.study.question_options.KEYS`), not yet checked.
     figures : FigureFiles
         Which files the figures have.
     command : str

@@ -240,6 +240,7 @@ def no_socket(monkeypatch):
         monkeypatch.setattr(socket, name, refuse)
 
 
+@pytest.mark.usefixtures("no_socket")
 @pytest.mark.parametrize(
     "address",
     [
@@ -248,14 +249,17 @@ def no_socket(monkeypatch):
         *("TCP://127.0.0.1:8786", "tls://host:8786\n", "tls://user@host:8786", "tls://host:8786/x"),
     ],
 )
-def test_an_address_that_is_none_is_refused_at_once(no_socket, tmp_path, capsys, address):
+def test_an_address_that_is_none_is_refused_at_once(tmp_path, capsys, address):
     study = write_parts(tmp_path, log_rows(200), 2)
     assert main(["compare", str(study), f"--cluster={address}", "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
-    assert said == f"policysim: --cluster must be tls://HOST:PORT, or tcp://HOST:PORT on this machine, got {address!r}\n"
+    assert (
+        said == f"policysim: --cluster must be tls://HOST:PORT, or tcp://HOST:PORT on this machine, got {address!r}\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("no_socket")
 @pytest.mark.parametrize("scheme", ["tcp://", ""])
 @pytest.mark.parametrize(
     "host",
@@ -264,7 +268,7 @@ def test_an_address_that_is_none_is_refused_at_once(no_socket, tmp_path, capsys,
         *("[fe80::1]", "[::]", "[::ffff:10.0.0.1]", "128.0.0.1", "126.255.255.255"),
     ],
 )
-def test_plain_tcp_to_another_machine_is_refused_at_once(no_socket, tmp_path, capsys, scheme, host):
+def test_plain_tcp_to_another_machine_is_refused_at_once(tmp_path, capsys, scheme, host):
     study, address = write_parts(tmp_path, log_rows(200), 2), f"{scheme}{host}:8786"
     assert main(["compare", str(study), "--cluster", address, "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
@@ -285,7 +289,8 @@ def test_tls_goes_anywhere(host):
     assert cluster.checked_address(f"tls://{host}:8786") == f"tls://{host}:8786"
 
 
-def test_tls_without_certificates_is_refused_before_a_connection(no_socket):
+@pytest.mark.usefixtures("no_socket")
+def test_tls_without_certificates_is_refused_before_a_connection():
     pytest.importorskip("distributed")
     with pytest.raises(UsageError, match=r"--cluster tls://host:1: Dask's configuration names no certificates: set "):
         next(cluster.on_cluster("tls://host:1", count_part, []))
@@ -307,9 +312,9 @@ def test_tls_takes_the_certificates_of_dasks_configuration(source, counting, her
         address = scheduler.scheduler_address
         assert address.startswith("tls://")
         assert counted(address, own) == here
-        with pytest.raises(UsageError, match=f"--cluster {address}: there is no Dask cluster: TLS certificate does not"):
+        with pytest.raises(UsageError, match=f"{address}: there is no Dask cluster: TLS certificate does not"):
             counted(address, other)
-        with pytest.raises(UsageError, match=f"--cluster {address}: Dask's certificates cannot be used: .*No such file"):
+        with pytest.raises(UsageError, match=f"{address}: Dask's certificates cannot be used: .*No such file"):
             counted(address, "nowhere.pem")
 
 

@@ -76,15 +76,16 @@ def refused(monkeypatch):
         monkeypatch.setattr(place, name, refuse)
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_it_opens_no_socket_starts_no_process_and_writes_nothing(report, refused, capsys):
+@pytest.mark.usefixtures("blank_drawings", "refused")
+def test_it_opens_no_socket_starts_no_process_and_writes_nothing(report, capsys):
     before = {path: path.stat().st_mtime_ns for path in report.parent.rglob("*")}
     code = main(["reproduce", str(report / "manifest.json")])
     assert (code, capsys.readouterr().err) == (0, "")
     assert {path: path.stat().st_mtime_ns for path in report.parent.rglob("*")} == before
 
 
-def test_the_fixture_would_notice(refused):
+@pytest.mark.usefixtures("refused")
+def test_the_fixture_would_notice():
     with pytest.raises(AssertionError, match="opened or started"):
         socket.create_connection(("127.0.0.1", 1))
 
@@ -96,8 +97,9 @@ def test_nothing_of_where_it_ran_stands_in_the_question(report):
     assert getattr(again, "workers", None) is None or (again.workers.processes, again.workers.kept) == (1, None)
 
 
+@pytest.mark.usefixtures("refused")
 @pytest.mark.parametrize("key", ["cluster", "workers", "resume", "script", "command", "out", "learn_epsilon"])
-def test_a_question_that_says_where_to_run_is_refused_without_a_socket(report, refused, capsys, tmp_path, key):
+def test_a_question_that_says_where_to_run_is_refused_without_a_socket(report, capsys, tmp_path, key):
     folder = shutil.copytree(report, tmp_path / "ward")
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["question"][key] = "tcp://203.0.113.1:8786"

@@ -37,7 +37,9 @@ def test_an_unchanged_study_agrees_in_all_numbers_and_bytes(run, report):
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (0, "")
     question = " ".join(out.partition("All")[0].split())
-    assert question.startswith("Asked again: ward; adjacency one-feature; sensitive none; epsilons 1; policies greedy, ")
+    assert question.startswith(
+        "Asked again: ward; adjacency one-feature; sensitive none; epsilons 1; policies greedy, "
+    )
     assert question.endswith("; by smoker; seed 0; price_list false.")
     n_files = len(list(report.rglob("*.csv")))
     assert f"All {count_numbers(report):,} numbers in {n_files} file" in out
@@ -357,20 +359,20 @@ def test_a_course_of_days_is_run_again_with_its_budget(run, course):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("options", "words"),
     [
-        ("horizon", None, "horizon must be a whole number from 1 to 366, got None"),
-        ("horizon", 367, "horizon must be a whole number from 1 to 366, got 367"),
-        ("delta", 1, "delta must be a number in [0, 1), got 1"),
-        ("length_public", 0, "length_public must be true or false, got 0"),
-        ("total_epsilons", {}, "total_epsilons must be a list of numbers"),
-        ("price_list", True, "unknown key 'price_list'"),
-        ("adjacency", "one-feature", "over days one-"),
+        ({"horizon": None}, "horizon must be a whole number from 1 to 366, got None"),
+        ({"horizon": 367}, "horizon must be a whole number from 1 to 366, got 367"),
+        ({"delta": 1}, "delta must be a number in [0, 1), got 1"),
+        ({"length_public": 0}, "length_public must be true or false, got 0"),
+        ({"total_epsilons": {}}, "total_epsilons must be a list of numbers"),
+        ({"price_list": True}, "unknown key 'price_list'"),
+        ({"adjacency": "one-feature"}, "over days one-"),
     ],
 )
-def test_over_days_other_options_are_refused(run, course, tmp_path, key, value, words):
+def test_over_days_other_options_are_refused(run, course, tmp_path, options, words):
     folder = shutil.copytree(course, tmp_path / "ward")
-    edit(folder / "manifest.json", lambda manifest: manifest["question"].update({key: value}))
+    edit(folder / "manifest.json", lambda manifest: manifest["question"].update(options))
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"manifest.json: question: {words}" in err
