@@ -135,7 +135,7 @@ def run(chosen: argparse.Namespace) -> int:
         question = replace(question, workers=workers, learn_epsilon=chosen.learn_epsilon)
     wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
     command = command_line(chosen.study, options, wanted)
-    return deliver(question, command=command, out=chosen.out, wanted=wanted, as_json=chosen.json)
+    return deliver(question, command=command, given=list(options), out=chosen.out, wanted=wanted, as_json=chosen.json)
 
 
 def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:

@@ -30,9 +30,8 @@ from policysim.question.answer import CARD
 from policysim.question.words import days
 from policysim.report.deliver import MANIFEST, deliver, page_environment
 from policysim.report.manifest import Manifest, read_manifest
-from policysim.report.reproduction import question_of
 from policysim.study.question_options import read_options
-from policysim.study.study_file import EXPERIMENTS, STUDY, study_names
+from policysim.study.study_file import EXPERIMENTS, STUDY, study_names, study_path
 
 README, INDEX = "README.md", "index.html"
 TITLE = "What privacy costs, study by study"
@@ -171,11 +170,17 @@ def make(folder: Path) -> int:
 
 
 def _make(manifest: Manifest) -> int:
-    """Its report, made by its question, or by our script of its name."""
+    """Its report, made by its question, or by our script of its name.
+
+    The study is as it is now, and so are the options that were not given.
+    """
     script = EXPERIMENTS.get(manifest.name)
     if script is None:
-        question = question_of(manifest, ask)
-        return deliver(question, command=manifest.command, out=manifest.folder, wanted=manifest.figures)
+        path = study_path(manifest.name) if manifest.name in study_names() else manifest.folder / STUDY
+        question = ask(path, manifest.name, {key: manifest.question[key] for key in manifest.given})
+        return deliver(
+            question, command=manifest.command, given=manifest.given, out=manifest.folder, wanted=manifest.figures
+        )
     if not Path(script).is_file():
         raise InputFileError(f"{script}: is missing; it makes {manifest.path.as_posix()}, run from its repository")
     seed = read_options(manifest.question, ["seed"]).get("seed", 1)

@@ -106,6 +106,8 @@ def folder_files(
     wanted: FigureFiles = DEFAULT,
     folder: Path | None = None,
     progress: Progress = SILENT,
+    *,
+    given: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -122,6 +124,8 @@ def folder_files(
         so that the last bit of another processor's logarithm changes no file.
     progress : Progress, optional
         Told of each drawing and page.
+    given : sequence of str, optional
+        The options of the question that were given, and are not the study's own.
     """
     said = what_it_says(answer)
     files = {name: _settled(to_csv(table), folder / name if folder else None) for name, table in answer.tables.items()}
@@ -136,8 +140,8 @@ def folder_files(
         progress.advance()
     if answer.depends is not None:
         results = {name: digest(content) for name, content in files.items()}
-        manifest = {"format": FORMAT, "command": command, "figures": asdict(wanted), **said, "results": results}
-        return {**files, **answer.files, MANIFEST: json_text(manifest).encode()}
+        first = {"format": FORMAT, "command": command, "given": list(given), "figures": asdict(wanted)}
+        return {**files, **answer.files, MANIFEST: json_text({**first, **said, "results": results}).encode()}
     return {**files, **answer.files}
 
 
@@ -288,6 +292,7 @@ def deliver(
     question: Question,
     *,
     command: str = "",
+    given: Sequence[str] = (),
     out: Path | None = None,
     wanted: FigureFiles = DEFAULT,
     as_json: bool = False,
@@ -300,6 +305,8 @@ def deliver(
         What is asked.
     command : str, optional
         What asks it again on a command line, for people who read the page or the manifest.
+    given : sequence of str, optional
+        As for `folder_files`.
     out : Path, optional
         Where files go; among the reports, under the question's name, by default.
     wanted : FigureFiles, optional
@@ -319,7 +326,7 @@ def deliver(
             claims.enter_context(alone_in(folder))
         with progress_bar(question.unit) as progress:
             answer = question.answer(progress)
-            files = folder_files(answer, command, wanted, folder, progress)
+            files = folder_files(answer, command, wanted, folder, progress, given=given)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
         results = answer.named.values()

@@ -34,6 +34,8 @@ class Manifest:
         Which files the figures have.
     command : str
         The command line, for people: nothing is taken from it.
+    given : list of str
+        The options of the question that were given; the others were the study's own.
     results : mapping of relative path to str
         The SHA-256 of each file that the run made, in the order of the page.
     data : mapping of path to str
@@ -47,6 +49,7 @@ class Manifest:
     question: dict[str, Any]
     figures: FigureFiles
     command: str
+    given: list[str]
     results: Mapping[str, str]
     data: Mapping[str, str]
 
@@ -71,7 +74,7 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
     document = _read_json(path)
-    study, question, command = document.get("study"), document.get("question"), document.get("command")
+    study, question, command, given = (document.get(key) for key in ("study", "question", "command", "given"))
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")
     if document.get("format") != FORMAT:
@@ -83,6 +86,8 @@ def read_manifest(path: Path) -> Manifest:
         raise _no_manifest(path, "question must be a table of options")
     if not isinstance(command, str):
         raise _no_manifest(path, "command must be text")
+    if not isinstance(given, list) or any(name not in list(question) for name in given):
+        raise _no_manifest(path, "given must be a list of keys of question")
     found = Manifest(
         path,
         document,
@@ -91,6 +96,7 @@ def read_manifest(path: Path) -> Manifest:
         question,
         _figures(document.get("figures"), path),
         command,
+        given,
         _digests(document, "results", path),
         _digests(document, "data", path),
     )
@@ -141,7 +147,7 @@ def _no_manifest(path: Path, why: str) -> InputFileError:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value not in ("", "..") and PurePosixPath(value).name == value
+    return isinstance(value, str) and value.isprintable() and value != ".." and PurePosixPath(value).name == value != ""
 
 
 def _figures(value: object, path: Path) -> FigureFiles:
@@ -166,4 +172,4 @@ def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
 
 def _stays_below(name: str) -> bool:
     place = PureWindowsPath(name)  # which knows both kinds of separators
-    return not place.anchor and ".." not in place.parts
+    return not place.anchor and ".." not in place.parts and name.isprintable()

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from envs.toml_reader import one_line
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
@@ -13,7 +14,7 @@ from policysim.question.screen_lines import wrap
 from policysim.report.differences import Difference
 from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
-MOST_SHOWN = 20
+MOST_SHOWN, MOST_LETTERS = 20, 300
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def difference_words(difference: Difference) -> str:
     key = ", ".join(f"{column} {text}" for column, text in difference.key.items())
     row = f", row {difference.row}" if difference.row else ""
     place = f"{difference.file}{row}{f' ({key})' if key else ''}"
-    return f"{place}: {difference.column} {short(difference.old) or '–'}; now {short(difference.new) or '–'}"
+    old, new = (short(text[:MOST_LETTERS]) or "–" for text in (difference.old, difference.new))
+    return one_line(f"{place}: {difference.column} {old}; now {new}")
 
 
 def reproduction_document(found: Reproduction) -> dict[str, Any]:

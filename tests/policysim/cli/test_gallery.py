@@ -6,11 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from small_studies import write_small_study
 
+import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli import gallery as made
 from policysim.cli.gallery import PNG, SVG, gallery, index, main, make
-from policysim.report.deliver import FORMAT
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.report.deliver import DEFAULT, FORMAT
 from policysim.report.differences import same_numbers
 
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M 0 0 L 1 1"/></svg>'
@@ -23,6 +26,7 @@ def write_report(folder, name, **changes):
         "study": {"name": name, "title": f"What of {name}?", "sha256": "0" * 64},
         "format": FORMAT,
         "question": {"price_list": True},
+        "given": ["price_list"],
         "figures": {"formats": ["svg", "png"], "size": "page"},
         "command": f"policysim compare {name} --price-list",
         "headline": {
@@ -149,7 +153,7 @@ def test_a_folder_with_a_space_is_linked(tmp_path):
 
 def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path):
     write_report(tmp_path, "a-source", analysis="a-source")
-    write_report(tmp_path, "covid", question={"horizon": 14})
+    write_report(tmp_path, "covid", question={"horizon": 14}, given=["horizon"])
     text = gallery(tmp_path)
     parts = "## Patients", "What of covid? Over 14 days.", "## Source documents, figure by figure", "What of a-source?"
     for page, words in ((text, parts), (index(tmp_path), [part.removeprefix("## ") for part in parts])):
@@ -186,6 +190,25 @@ def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, ca
         assert "marital-status/report.html" in (folder / name).read_text(encoding="utf-8")
 
 
+def test_make_takes_the_study_as_it_is_now_and_the_options_that_were_given(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(made, "deliver", lambda question, **rest: asked.append((question, rest)) or 0)
+    question = {"epsilons": [1.0], "policies": ["uniform"], "by": [], "price_list": True}
+    write_report(tmp_path, "ward", question=question, given=["epsilons"], command="policysim compare study.toml")
+    shutil.copy(write_small_study(tmp_path / "own"), tmp_path / "ward" / "study.toml")
+    shutil.copy(tmp_path / "own" / "scenario.toml", tmp_path / "ward")
+    assert make(tmp_path) == 0
+    ((found, rest),) = asked
+    study = ps.load_study(tmp_path / "ward" / "study.toml")
+    assert found == DecisionQuestion(study.with_choices(epsilons=[1.0]))
+    assert rest == {
+        "command": "policysim compare study.toml",
+        "given": ["epsilons"],
+        "out": tmp_path / "ward",
+        "wanted": DEFAULT,
+    }
+
+
 def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):
     write_report(tmp_path, "ward")
     assert make(tmp_path) == 2
@@ -210,7 +233,7 @@ def repository(tmp_path, monkeypatch):
 
 
 def write_experiment(folder, **question):
-    write_report(folder, "ask", command="python examples/ask.py", question=question)
+    write_report(folder, "ask", command="python examples/ask.py", question=question, given=[])
 
 
 def test_our_script_of_the_name_is_run_with_the_seed_into_its_folder(repository, capsys):
@@ -241,5 +264,5 @@ def test_a_script_is_given_nothing_but_a_seed(repository, capsys, question):
 def test_no_script_that_a_manifest_names_is_run(repository, capsys):
     write_report(repository / "reports", "mine", command="python examples/ask.py", study={"name": "mine", "sha256": ""})
     assert main(["reports", "--make"]) == 2
-    assert "its study mine is not built in" in capsys.readouterr().err
+    assert "mine/study.toml: cannot be read" in capsys.readouterr().err
     assert not (repository / "reports" / "mine" / "made.txt").exists()

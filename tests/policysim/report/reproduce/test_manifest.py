@@ -55,6 +55,7 @@ def test_the_manifest_names_study_question_and_scenario_but_no_folder_and_no_mac
     text = (made / "manifest.json").read_text(encoding="utf-8")
     manifest = json.loads(text)
     assert manifest["command"] == "policysim compare study.toml --by smoker --seed 0"
+    assert manifest["given"] == ["by", "seed"]
     assert manifest["question"] == {
         "adjacency": "one-feature",
         "sensitive": [],
