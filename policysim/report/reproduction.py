@@ -75,9 +75,10 @@ def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction
     Raises
     ------
     InputFileError
-        If the manifest, its study or one of its CSV files is missing or another one, or its question cannot be asked.
+        If the manifest, its study, the study's data or one of its CSV files is missing, the study is another one, or
+        the question cannot be asked.
     ValueError
-        If its data is missing or another one.
+        If its data is another one.
     """
     manifest = read_manifest(path)
     # Before anything is computed: a table that is missing makes all of it useless.
@@ -132,7 +133,7 @@ def _check_data(manifest: Manifest, question: StudyQuestion) -> None:
     try:
         data: Mapping[str, str] = question.study.identity.get("data", {})
     except OSError as error:
-        raise ValueError(f"{error.filename}: the data file of {manifest.path.as_posix()} is missing") from None
+        raise InputFileError(f"{error.filename}: cannot be read: {error.strerror}") from None
     for name in dict.fromkeys([*manifest.data, *data]):
         now, then = data.get(name, MISSING), manifest.data.get(name, MISSING)
         if now != then:

@@ -286,6 +286,9 @@ def test_a_report_on_a_log_in_many_files_is_computed_again(tmp_path, monkeypatch
     capsys.readouterr()
     assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
     assert "/3 files: is not the data of" in capsys.readouterr().err
+    part.unlink()
+    assert main(["reproduce", str(study.parent / "manifest.json")]) == 3
+    assert "/3 files: is not the data of" in capsys.readouterr().err
 
 
 def with_rows(tmp_path, frame, text, n_parts=3):

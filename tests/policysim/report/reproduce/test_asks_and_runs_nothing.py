@@ -90,6 +90,16 @@ def test_the_fixture_would_notice():
         socket.create_connection(("127.0.0.1", 1))
 
 
+@pytest.mark.parametrize("report", ["log", "many"], indirect=True)
+def test_data_that_are_not_there_are_told_in_a_line(report, tmp_path, capsys):
+    folder = shutil.copytree(report, tmp_path / "ward")
+    shutil.rmtree(folder / "parts")
+    assert main(["reproduce", str(folder / "manifest.json")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert "study.toml:3: data.file: " in err
+
+
 def test_nothing_of_where_it_ran_stands_in_the_question(report):
     question = json.loads((report / "manifest.json").read_text(encoding="utf-8"))["question"]
     assert not {"workers", "cluster", "resume", "out", "json", "format", "figure_size"} & set(question)

@@ -146,6 +146,16 @@ def test_a_manifest_that_says_something_else_is_a_failure_that_names_it(run, rep
 
 
 @pytest.mark.usefixtures("made_again")
+def test_what_a_stranger_wrote_is_shown_in_one_short_line(run, report):
+    edit(report / "manifest.json", lambda manifest: manifest.update(answer="\x1b[2J\u202e\n" * 1000))
+    code, out, _ = run("reproduce", report / "manifest.json")
+    assert code == 4
+    (line,) = [line for line in out.splitlines() if "answer" in line]
+    assert line.startswith("  manifest.json: answer \\x1b[2J\\u202e\\n\\x1b")
+    assert line.isprintable() and len(line) < 3000
+
+
+@pytest.mark.usefixtures("made_again")
 def test_an_edited_page_and_a_missing_figure_are_named_and_are_not_called_the_same(run, report):
     figures = [path.relative_to(report).as_posix() for path in sorted((report / "figures").rglob("*.*"))]
     figures = [name for name in figures if not name.endswith(".csv")]
