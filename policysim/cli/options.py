@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policysim.files.workers import Workers
@@ -284,24 +284,14 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 
 
-def chosen_study(
-    chosen: argparse.Namespace,
-    *,
-    epsilons: Sequence[float] | None = None,
-    policies: Sequence[str] | None = None,
-) -> Study:
+def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
     """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
     from policysim.study.study_file import load_study
 
     study = load_study(chosen.study)
+    shared = {"adjacency": chosen.adjacency, "sensitive": chosen.sensitive, "seed": chosen.seed}
     with as_usage():
-        return study.with_choices(
-            epsilons=epsilons,
-            policies=policies,
-            adjacency=chosen.adjacency,
-            sensitive=chosen.sensitive,
-            seed=chosen.seed,
-        )
+        return study.with_choices(**choices, **shared)
 
 
 @contextmanager
