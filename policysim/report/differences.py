@@ -21,6 +21,8 @@ from envs.toml_reader import InputFileError
 LAST_DIGIT = 1.5e-7
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
+# Of one table: a hundred times what is usual.
+MOST_BYTES = 500_000_000
 # What one side has and the other has not.
 THERE, MISSING = "there", "missing"
 Row = tuple[str, ...]
@@ -65,21 +67,32 @@ class Difference:
     new: str
 
 
-def read_table(path: Path) -> TextRows:
-    """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
+def read_text(path: Path, most: int) -> str:
+    """The text of a file that may be a stranger's; InputFileError if it cannot be read, or has more bytes than that."""
     try:
-        return as_written(path.read_bytes())
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise InputFileError(f"{path.as_posix()}: must not be larger than {most:,} bytes")
+        return content.decode()
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
+
+
+def read_table(path: Path) -> TextRows:
+    """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
+    text = read_text(path, MOST_BYTES)
+    try:
+        return as_written(text)
     except (ValueError, csv.Error) as error:
         raise InputFileError(f"{path.as_posix()}: {error}") from None
 
 
-def as_written(content: bytes) -> TextRows:
-    """A CSV file's content; ValueError for a row that is longer or shorter than its header."""
-    header, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
+def as_written(text: str) -> TextRows:
+    """A CSV file's text; ValueError for a row that is longer or shorter than its header."""
+    header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise ValueError(f"row {number} must have {len(header)} cells, got {len(row)}")
@@ -97,7 +110,7 @@ def same_numbers(old: bytes, new: bytes) -> bool:
     if old == new:
         return True
     try:
-        before, now = as_written(old), as_written(new)
+        before, now = as_written(old.decode()), as_written(new.decode())
     except (ValueError, csv.Error):
         return False  # whatever stands there is not what a run writes
     same_shape = before.columns == now.columns and len(before.rows) == len(now.rows)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, get_args
 from envs.toml_reader import InputFileError
 from policysim.question.answer import SizeName
 from policysim.report.deliver import FORMAT, FORMATS, MANIFEST, FigureFiles
+from policysim.report.differences import read_text
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
 MOST_BYTES = 10_000_000
@@ -109,19 +110,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     if (path / MANIFEST).is_file():
         hint = (path / MANIFEST).as_posix()
         raise InputFileError(f"{path.as_posix()} is a folder: did you mean {hint}?", located=False)
+    text = read_text(path, MOST_BYTES)
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise _no_manifest(path, f"it is larger than {MOST_BYTES:,} bytes")
-        document = json.loads(content.decode(), object_pairs_hook=_without_repetition, parse_constant=_no_number)
+        document = json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_no_number)
         str(document)  # what is nested too deeply is found out here, and not where it is printed
-    except OSError as error:
-        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
-    except InputFileError:
-        raise
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"{path.as_posix()}: is not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -152,7 +152,7 @@ def _compare(manifest: Manifest, old: Mapping[str, TextRows], files: Mapping[str
     document = json.loads(files[MANIFEST])
     results = document.pop("results")
     found: list[Difference] = []
-    tables = {name: as_written(files[name]) for name in results if name.endswith(".csv")}
+    tables = {name: as_written(files[name].decode()) for name in results if name.endswith(".csv")}
     for name in dict.fromkeys([*old, *tables]):
         if name in old and name in tables:
             found += differences(name, old[name], tables[name])

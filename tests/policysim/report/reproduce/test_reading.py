@@ -50,7 +50,7 @@ def test_a_manifest_of_another_format_is_refused_with_what_to_do(run, tmp_path):
         (b'{"epsilon": NaN}', "NaN is no number"),
         (b'{"epsilon": -Infinity}', "-Infinity is no number"),
         (b"[" + b"1" * 5000 + b"]", "is not JSON"),
-        (b" " * 10_000_001, "is larger than 10,000,000 bytes"),
+        (b" " * 10_000_001, "must not be larger than 10,000,000 bytes"),
         (b"[]", "is not a manifest of policysim compare: it is not a table"),
         (b"{}", "study must have a name and a sha256"),
         (b'{"mechanism": "k-ary randomised response"}', "is not a manifest of policysim compare"),

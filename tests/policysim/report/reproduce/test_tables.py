@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
+from policysim.report import differences as compared
 from policysim.report.differences import TextRows, key_columns, read_table, same_numbers
 from policysim.report.differences import differences as find
 
@@ -114,7 +115,7 @@ def test_numbers_are_counted(tmp_path):
     assert found.n_numbers == 3
 
 
-def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
+def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     for content, words in ((b"x,y\n1,2\n1\n", "row 2 must have 2 cells, got 1"), (b"x\n\xff\n", "must be UTF-8 text")):
         path.write_bytes(content)
@@ -122,6 +123,10 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
             read_table(path)
     path.unlink()
     with pytest.raises(InputFileError, match="cannot be read"):
+        read_table(path)
+    monkeypatch.setattr(compared, "MOST_BYTES", 100)
+    path.write_bytes(b"x\n" * 51)
+    with pytest.raises(InputFileError, match="must not be larger than"):
         read_table(path)
     path.write_bytes(b"")
     assert read_table(path) == TextRows((), ())
