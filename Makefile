@@ -12,7 +12,7 @@ INPUTS := pyproject.toml constraints.txt
 report: $(VENV)/.installed
 	$(BIN)/policysim compare covid --price-list --out reports/covid
 
-# What there is to make stands in the manifests: a new study is run by hand once, into a folder of its own.
+# What there is to make stands in the manifests, as questions: a new study is run by hand once, into a folder of its own.
 reports: $(VENV)/.installed
 	$(BIN)/python -m policysim.cli.gallery reports --make
 

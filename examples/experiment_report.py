@@ -41,9 +41,9 @@ class Asked(Question):
         return Path(self.script).stem.replace("_", "-")
 
     @property
-    def command(self) -> list[str]:
+    def command(self) -> str:
         """What asks it again."""
-        return ["python", self.script, *(["--seed", str(self.seed)] if self.seed != 1 else [])]
+        return f"python {self.script}" + (f" --seed {self.seed}" if self.seed != 1 else "")
 
     def answer(self, progress: Progress) -> Answer:
         """Run the experiment."""

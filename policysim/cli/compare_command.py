@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import (
     add_bounds,
@@ -14,7 +16,6 @@ from policysim.cli.options import (
     add_workers,
     as_usage,
     chosen_bounds,
-    chosen_study,
     chosen_workers,
     epsilons,
     folder,
@@ -22,21 +23,17 @@ from policysim.cli.options import (
     number,
     whole,
 )
-from policysim.cli.parser import Commands, TextParser, parse
+from policysim.cli.parser import Commands
+from policysim.question import MOST_DAYS
 
 if TYPE_CHECKING:
-    from policysim.question.protocol import Question
+    from policysim.question.protocol import StudyQuestion
     from policysim.report.deliver import FigureFiles
 
-TOTALS = (1.0, 2.0, 5.0, 10.0)
-# Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
-MOST_DAYS = 366
 # A number of days.
 horizon = whole(1, MOST_DAYS)
-# Of a command line: what to run, and what changes no number; everything else that a command was given belongs to it.
-APART = ("command", "arguments", "study", "out", "json", "resume")
-# Who counts a log changes no number, but that it is counted does.
-COUNTS, COUNTED = ("workers", "cluster"), ("--workers", "1")
+# Options that have another name in a manifest.
+RENAMED = {"epsilon": "epsilons", "policy": "policies", "total_epsilon": "total_epsilons"}
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -108,104 +105,96 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask, answer, print and write."""
-    from policysim.report.deliver import deliver
-
-    question, wanted = asked(chosen)
-    command = study_command(chosen.arguments)
-    return deliver(question, command=command, out=chosen.out, wanted=wanted, as_json=chosen.json)
-
-
-def asked(chosen: argparse.Namespace) -> tuple[Question, FigureFiles]:
-    """The question, and the figure files that are wanted."""
-    from policysim.report.deliver import DEFAULT, FigureFiles
-
-    wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
-    return _question(chosen), wanted
-
-
-def _question(chosen: argparse.Namespace) -> Question:
-    """What is asked: of a source document, over days, of a log, or of a scenario.
-
-    The modules of each kind are only imported for it.
-    """
     from dataclasses import replace
 
-    from envs.toml_reader import peek
     from policysim.question.protocol import refuse
-    from policysim.report.deliver import REPORTS
-    from policysim.study.declared import LoggedStudy, require_scenario
-    from policysim.study.study_file import name_of_study, study_path
+    from policysim.report.deliver import DEFAULT, REPORTS, FigureFiles, deliver
+    from policysim.study.question_options import KEYS
+    from policysim.study.study_file import study_path
 
-    path = study_path(chosen.study)
+    given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}
+    # By identity: 0 is a value, and equal to False.
+    options = {key: given[key] for key in KEYS if given.get(key) is not None and given[key] is not False}
+    kind, study = kind_and_study(study_path(chosen.study), options)
+    refuse(kind, vars(chosen), study.name)
+    if chosen.at_most:
+        options["at_most"] = chosen_bounds(chosen, study)
+    out = REPORTS / study.name if chosen.out is None else chosen.out
+    workers = chosen_workers(chosen, out.with_name(f"{out.name}.counts"))
+    if workers:
+        options["counted"] = True
+    with as_usage():
+        question: Any = kind.of(study, options)
+    if "counted" in kind.takes:
+        # Who counts is no option of a manifest.
+        question = replace(question, workers=workers)
+    wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
+    command = command_line(chosen.study, options, wanted)
+    return deliver(question, command=command, given=list(options), out=chosen.out, wanted=wanted, as_json=chosen.json)
+
+
+def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:
+    """Which question is asked, of a source document, over days, of a log, or of a scenario; and its study.
+
+    The modules of each kind are only imported for it.
+
+    Parameters
+    ----------
+    path : Path
+        The study's file.
+    options : mapping
+        By the names of a manifest.
+    name : str, optional
+        What the study is called, if not as its file.
+    """
+    from envs.toml_reader import peek
+    from policysim.study.declared import LoggedStudy
+    from policysim.study.study_file import load_study
+
     if peek(path, "analysis") is not None:
-        from policysim.sources.source_question import SourceQuestion
+        from policysim.sources.source_question import SourceQuestion, load_source_study
 
-        refuse(SourceQuestion, vars(chosen), name_of_study(path))
-        return SourceQuestion.of(path, chosen.seed)
-    if chosen.horizon is not None:
-        return _over_days(chosen)
-    study = chosen_study(chosen, epsilons=chosen.epsilon, policies=chosen.policy, by=chosen.by)
+        return SourceQuestion, load_source_study(path, name)
+    study = load_study(path, name)
+    if "horizon" in options:
+        from policysim.course.course_question import CourseQuestion
+
+        return CourseQuestion, study
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion
 
-        refuse(TrialQuestion, vars(chosen), study.name)
-        out = REPORTS / study.name if chosen.out is None else chosen.out
-        workers = chosen_workers(chosen, out.with_name(f"{out.name}.counts"))
-        return TrialQuestion(study, named=_named(chosen), workers=workers)
+        return TrialQuestion, study
     from policysim.decision.decision_question import DecisionQuestion
 
-    refuse(DecisionQuestion, vars(chosen))
-    scenario = require_scenario(study)
-    if chosen.at_most:
-        scenario = replace(scenario, at_most=chosen_bounds(chosen, scenario))
-    return DecisionQuestion(scenario, named=_named(chosen), prices=chosen.price_list)
+    return DecisionQuestion, study
 
 
-def _over_days(chosen: argparse.Namespace) -> Question:
-    from policies.optimal.optimum import catalogue_name
-    from policysim.course.course_question import CourseQuestion
-    from policysim.course.days import DaysQuestion
-    from policysim.course.public_classes import public_over_days
-    from policysim.question.protocol import refuse
-    from policysim.study.declared import require_scenario
-
-    refuse(CourseQuestion, vars(chosen))
-    question = DaysQuestion(
-        horizon=chosen.horizon,
-        totals=tuple(sorted(set(chosen.total_epsilon or TOTALS))),
-        delta=chosen.delta or 0.0,
-        length_public=chosen.length_public,
-    )
-    policies = [catalogue_name(name) for name in chosen.policy or ()] or None
-    with as_usage():
-        study = require_scenario(chosen_study(chosen, policies=policies, by=chosen.by))
-        public_over_days(study)
-    return CourseQuestion(study, question, named=_named(chosen))
-
-
-def _named(chosen: argparse.Namespace) -> bool:
-    """Whether each policy was asked for by name, in the study or on the command line."""
-    return "all" not in (chosen.policy or ())
-
-
-def study_command(arguments: Sequence[str]) -> list[str]:
-    """The command line that means the same in any folder: without --out, own studies as the study.toml beside.
+def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) -> str:
+    """What asks this on a command line in any folder, for people: own studies are the study.toml beside the report.
 
     Examples
     --------
-    >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
-    ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
+    >>> from policysim.report.deliver import DEFAULT
+    >>> command_line("covid", {"epsilons": [0.1, 1.0], "price_list": True, "at_most": {"deaths": 1e-6}}, DEFAULT)
+    'policysim compare covid --epsilon 0.1,1 --price-list --at-most deaths=1e-06'
     """
+    from policysim.report.deliver import DEFAULT
     from policysim.study.study_file import STUDY, study_names
 
-    # Values as they were written: 1e-6 is not to become 1e-06.
-    given = parse(arguments, [add], TextParser)
-    words = [given.command, given.study if given.study in study_names() else STUDY]
-    words += COUNTED if any(getattr(given, name) is not None for name in COUNTS) else ()
-    for name, value in vars(given).items():
-        if name in (*APART, *COUNTS) or value is None or value is False:
-            continue
-        option = f"--{name.replace('_', '-')}"
-        for item in value if isinstance(value, list) else [value]:
-            words += [option] if item is True else [option, item]
-    return words
+    words = ["policysim", "compare", study if study in study_names() else STUDY]
+    names_here = {key: name for name, key in RENAMED.items()}
+    for key, value in options.items():
+        flag = f"--{names_here.get(key, key).replace('_', '-')}"
+        if key == "counted":
+            words += ["--workers", "1"]
+        elif value is True:
+            words.append(flag)
+        elif isinstance(value, dict):
+            words += [flag, ",".join(f"{name}={str(most).replace(' ', '-')}" for name, most in value.items())]
+        else:
+            items = value if isinstance(value, list) else [value]
+            texts = [f"{item:.15g}" if isinstance(item, float) else str(item) for item in items]
+            words += [flag, ",".join(f'"{text}"' if "," in text else text for text in texts)]
+    words += ["--format", ",".join(wanted.formats)] if wanted.formats != DEFAULT.formats else []
+    words += ["--figure-size", wanted.size] if wanted.size != DEFAULT.size else []
+    return shlex.join(words)

@@ -1,8 +1,8 @@
 """The page that shows all reports of a folder as cards: `python -m policysim.cli.gallery FOLDER [--make]`.
 
 It is written twice: README.md, for who looks at the repository, and index.html, one file to send around. Nothing on it
-is typed: which studies there are, what they found, what is seen in their pictures and the commands that make them stand
-in the manifests.
+is typed: which studies there are, what they found, what is seen in their pictures and the questions that make them
+stand in the manifests. The script that makes a report of an experiment is never taken from a manifest.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from envs.toml_reader import InputFileError
-from policysim.cli import main as cli
+from policysim.cli.main import exit_code
 from policysim.cli.parser import Parser
+from policysim.cli.reproduce_command import ask
 from policysim.files.output import progress_bar, write_files
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
 from policysim.question.words import days
-from policysim.report.deliver import MANIFEST, page_environment
+from policysim.report.deliver import MANIFEST, deliver, page_environment
 from policysim.report.manifest import Manifest, read_manifest
-from policysim.study.study_file import STUDY, study_names
+from policysim.study.question_options import read_options
+from policysim.study.study_file import EXPERIMENTS, STUDY, study_names, study_path
 
 README, INDEX = "README.md", "index.html"
 TITLE = "What privacy costs, study by study"
@@ -153,29 +156,36 @@ def manifests(folder: Path) -> list[Manifest]:
 
 
 def make(folder: Path) -> int:
-    """Run each study's command again, into its folder, with a progress bar; the exit code of the first that fails."""
+    """Ask each study's question again, into its folder, with a progress bar; the exit code of the first that fails."""
     found = manifests(folder)
     with progress_bar("study") as progress:
         progress.expect(len(found))
         for manifest in found:
             with contextlib.redirect_stdout(io.StringIO()):
-                code = _run(manifest, folder)
+                code = exit_code(partial(_make, manifest))
             if code:
                 return code
             progress.advance()
     return 0
 
 
-def _run(manifest: Manifest, folder: Path) -> int:
-    if not manifest.script:
-        return cli.main(_arguments(manifest, folder))
-    if not Path(manifest.script).is_file():
-        raise InputFileError(
-            f"{manifest.script}: is missing; {manifest.path.as_posix()} names it, run from its repository"
+def _make(manifest: Manifest) -> int:
+    """Its report, made by its question, or by our script of its name.
+
+    The study is as it is now, and so are the options that were not given.
+    """
+    script = EXPERIMENTS.get(manifest.name)
+    if script is None:
+        path = study_path(manifest.name) if manifest.name in study_names() else manifest.folder / STUDY
+        question = ask(path, manifest.name, {key: manifest.question[key] for key in manifest.given})
+        return deliver(
+            question, command=manifest.command, given=manifest.given, out=manifest.folder, wanted=manifest.figures
         )
-    return subprocess.run(
-        [sys.executable, *_arguments(manifest, folder)], stdout=subprocess.DEVNULL, check=False
-    ).returncode
+    if not Path(script).is_file():
+        raise InputFileError(f"{script}: is missing; it makes {manifest.path.as_posix()}, run from its repository")
+    seed = read_options(manifest.question, ["seed"]).get("seed", 1)
+    command = [sys.executable, script, "--seed", str(seed), "--out", str(manifest.folder)]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
 
 
 def _row(card: Card) -> str:
@@ -218,38 +228,27 @@ def escaped(text: str) -> str:
 
 
 def _command(manifest: Manifest, folder: str) -> str:
-    if not manifest.script and not _is_here(manifest):
-        return ""
-    program = manifest.command[0] if manifest.script else "policysim"
-    return shlex.join([program, *_arguments(manifest, Path(folder))])
-
-
-def _is_here(manifest: Manifest) -> bool:
-    """Whether the study can be run from the folder: one that names other files is not written beside its report."""
-    return manifest.command[1] in study_names() or (manifest.folder / STUDY).is_file()
-
-
-def _arguments(manifest: Manifest, folder: Path) -> list[str]:
-    """The command line that makes a report where it is, without the program."""
-    place = folder / manifest.folder.name
-    if manifest.script:
-        return [*manifest.command[1:], "--out", place.as_posix()]
-    study = manifest.command[1] if manifest.command[1] in study_names() else (place / STUDY).as_posix()
-    first, _, *options = manifest.command
-    return [first, study, *options, "--out", str(place)]
+    """The command line of the manifest, for people, as it is typed above the folder; "" if its study is not there."""
+    place = Path(folder) / manifest.folder.name
+    command = manifest.command
+    if manifest.name not in (*EXPERIMENTS, *study_names()):
+        if not (manifest.folder / STUDY).is_file():
+            return ""
+        command = command.replace(STUDY, shlex.quote((place / STUDY).as_posix()), 1)
+    return f"{command} --out {shlex.quote(place.as_posix())}"
 
 
 def _title(manifest: Manifest) -> str:
     """The question, and over how many days."""
-    title, horizon = manifest.document["study"].get("title", manifest.name), manifest.document.get("horizon")
-    return title if horizon is None else f"{title} Over {days(horizon)}."
+    title, horizon = manifest.document["study"].get("title", manifest.name), manifest.question.get("horizon")
+    return f"{title} Over {days(horizon)}." if isinstance(horizon, int) else title
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pages into a folder of reports; with --make, make the reports first."""
     parser = Parser(prog="python -m policysim.cli.gallery", description="The pages of all reports.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
-    parser.add_argument("--make", action="store_true", help="first run the command of each study again")
+    parser.add_argument("--make", action="store_true", help="first ask the question of each study again")
     chosen = parser.parse_args(arguments)
     try:
         code = make(chosen.folder) if chosen.make else 0

@@ -9,7 +9,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from policysim.cli import (
     audit_command,
@@ -99,13 +99,17 @@ def _run(chosen: argparse.Namespace) -> int:
     # Several policies are computed at a time: threads within one product of matrices only get in their way. Read when
     # NumPy is imported, here or never.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
+
+
+def exit_code(run: Callable[[], int]) -> int:
+    """The exit code of a run; what goes wrong is told, but for output that cannot be written, which is raised."""
     from envs.toml_reader import InputFileError
     from policysim.question.protocol import UsageError
     from policysim.study.checks import ClaimError
 
     try:
-        code: int = COMMANDS[chosen.command].run(chosen)
-        return code
+        return run()
     except (InputFileError, MissingExtraError, UsageError) as error:
         sys.stderr.write(_prefixed(str(error)))
         return EXIT_USAGE

@@ -11,11 +11,11 @@ import csv
 import math
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policysim.files.workers import Workers
@@ -255,7 +255,8 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="the same by a Dask cluster that is running, such as tcp://10.0.0.1:8786",
+        help="the same by a Dask cluster that is running: tls://HOST:8786, or tcp://127.0.0.1:8786 on this machine. "
+        "Its scheduler is trusted completely: whoever controls it runs code here",
     )
     parser.add_argument(
         "--resume",
@@ -266,6 +267,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
     """Who works on files; None if nobody was asked for. `kept` is where what they found is kept until the end."""
+    from policysim.files.cluster import checked_address
     from policysim.files.workers import Workers
     from policysim.question.protocol import UsageError
 
@@ -275,7 +277,8 @@ def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
         if chosen.resume:
             raise UsageError("--resume only goes with --workers or --cluster")
         return None
-    return Workers(chosen.workers or 1, chosen.cluster or "", kept, chosen.resume)
+    cluster = "" if chosen.cluster is None else checked_address(chosen.cluster)
+    return Workers(chosen.workers or 1, cluster, kept, chosen.resume)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -283,27 +286,14 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 
 
-def chosen_study(
-    chosen: argparse.Namespace,
-    *,
-    epsilons: Sequence[float] | None = None,
-    policies: Sequence[str] | None = None,
-    by: Sequence[str] | None = None,
-) -> Study:
+def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
     """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
-    from policies.catalogue import CATALOGUE
     from policysim.study.study_file import load_study
 
     study = load_study(chosen.study)
+    shared = {"adjacency": chosen.adjacency, "sensitive": chosen.sensitive, "seed": chosen.seed}
     with as_usage():
-        return study.with_choices(
-            epsilons=epsilons,
-            policies=list(CATALOGUE) if policies and "all" in policies else policies,
-            by=by,
-            adjacency=chosen.adjacency,
-            sensitive=chosen.sensitive,
-            seed=chosen.seed,
-        )
+        return study.with_choices(**choices, **shared)
 
 
 @contextmanager

@@ -24,9 +24,6 @@ OWN_WORDS = {
 class Parser(argparse.ArgumentParser):
     """Refuses in one line: the option, what is wanted and what was given."""
 
-    # Whether the values of options are converted by their `type=`.
-    typed = True
-
     def __init__(self, **options: Any) -> None:
         """As argparse does; the commands of a parser get parsers of its class."""
         self.flags: list[str] = []
@@ -34,11 +31,6 @@ class Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """As argparse does."""
-        if not self.typed:
-            options.pop("type", None)
-            # Lists stay text as well: one for each time that the option is given.
-            if options.get("action") == "extend":
-                options["action"] = "append"
         action = super().add_argument(*names, **options)
         self.flags += action.option_strings
         return action
@@ -73,15 +65,9 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unknown command {value!r}; {hint}known: {', '.join(choices)}")
 
 
-class TextParser(Parser):
-    """Leaves the values of options as they were written."""
-
-    typed = False
-
-
-def build_parser(add: Sequence[Add], kind: type[Parser] = Parser) -> tuple[Parser, Commands]:
+def build_parser(add: Sequence[Add]) -> tuple[Parser, Commands]:
     """The parser of some commands, in the order in which --help shows them."""
-    parser = kind(prog="policysim", description="What does choosing treatments privately cost the patients?")
+    parser = Parser(prog="policysim", description="What does choosing treatments privately cost the patients?")
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for one in add:
@@ -89,17 +75,13 @@ def build_parser(add: Sequence[Add], kind: type[Parser] = Parser) -> tuple[Parse
     return parser, commands
 
 
-def parse(arguments: Sequence[str], add: Sequence[Add], kind: type[Parser] = Parser) -> argparse.Namespace:
-    """What a command line asks of some commands; SystemExit, after one line on stderr, if it is not understood.
-
-    The arguments themselves are kept as `arguments`.
-    """
-    parser, commands = build_parser(add, kind)
+def parse(arguments: Sequence[str], add: Sequence[Add]) -> argparse.Namespace:
+    """What a command line asks of some commands; SystemExit, after one line on stderr, if it is not understood."""
+    parser, commands = build_parser(add)
     chosen, rest = parser.parse_known_args(arguments)
     if rest:
         first = next((argument for argument in rest if argument.startswith("-")), rest[0])
         (commands.choices[chosen.command] if chosen.command else parser).refuse_unknown(first)
-    chosen.arguments = list(arguments)
     return chosen
 
 

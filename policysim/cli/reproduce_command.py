@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from policysim.cli import compare_command
-from policysim.cli.options import add_json
-from policysim.cli.parser import Commands, parse
+from policysim.cli.compare_command import kind_and_study
+from policysim.cli.options import add_json, as_usage
+from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.question.protocol import Question
-    from policysim.report.deliver import FigureFiles
+    from policysim.question.protocol import StudyQuestion
 
 
 def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "reproduce",
-        help="run a study again from its manifest.json and say which numbers differ",
-        description="Run a study again from its manifest.json and say which numbers differ. Exit code 4 if any does.",
+        help="ask the question of a manifest.json again and say which numbers differ",
+        description="Ask the question of a manifest.json again, in this process, and say which numbers differ. Nothing "
+        "that the manifest names is run, and nothing is written. Exit code 4 if anything differs.",
     )
     parser.add_argument("manifest", type=Path, metavar="MANIFEST", help="the manifest.json beside a report")
     add_json(parser)
@@ -37,8 +34,10 @@ def run(chosen: argparse.Namespace) -> int:
     return deliver(ReproduceQuestion(chosen.manifest, ask), as_json=chosen.json)
 
 
-def ask(arguments: Sequence[str]) -> tuple[Question, FigureFiles]:
-    """What a command line of compare asks, and which figures it wants; SystemExit for one that is not understood."""
-    with contextlib.redirect_stderr(io.StringIO()):
-        chosen = parse(arguments, [compare_command.add])
-    return compare_command.asked(chosen)
+def ask(path: Path, name: str, options: dict[str, Any]) -> StudyQuestion:
+    """The question of a manifest; UsageError for an option that it does not take, or that cannot be chosen."""
+    from policysim.study.question_options import read_options
+
+    kind, study = kind_and_study(path, options, name)
+    with as_usage():
+        return kind.of(study, read_options(options, kind.takes))

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import OptimalRobust, OptimalSafe, daily_name
+from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
 from policysim.course.course_brief import brief, headings
 from policysim.course.course_findings import (
     answer,
@@ -33,12 +33,13 @@ from policysim.course.course_findings import (
 )
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
+from policysim.course.public_classes import public_over_days
 from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy, written
-from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, Question, UsageError
+from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
 from policysim.question.screen_lines import cells, left_out_lines, wrap
 from policysim.question.words import ALL, NO_MECHANISM, achieved, days, events, percent, plain, population, rounded
 from policysim.study.basis import OUTSIDE_LINE, basis
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
 
@@ -118,10 +119,12 @@ def best_table(question: DaysQuestion, found: pd.DataFrame) -> list[str]:
 
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
 OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
+# The total epsilons by default.
+TOTALS = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
-class CourseQuestion(Question):
+class CourseQuestion(StudyQuestion):
     """Compare policies over the days of a course.
 
     Attributes
@@ -144,12 +147,28 @@ class CourseQuestion(Question):
         **ONLY_WHERE_COUNTED,
     }
     unit: ClassVar[str] = "day"
-    writes = True
+    takes = (*(name for name in OPTIONS if name != "epsilons"), "horizon", "total_epsilons", "delta", "length_public")
 
     @property
     def name(self) -> str:
         """The study's, and how many days."""
         return f"{self.study.name}-{self.days.horizon}-days"
+
+    @classmethod
+    def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
+        """ValueError also for a study of a log, and for what cannot be hidden over days."""
+        policies = options.get("policies", ())
+        # Over days the policy "optimal" is called "optimal-daily"; a study's own list is shared with one decision.
+        named = {"policies": [catalogue_name(name) for name in policies]} if policies else {}
+        chosen = require_scenario(study).with_options({**options, **named})
+        public_over_days(chosen)
+        days = DaysQuestion(
+            horizon=options["horizon"],
+            totals=tuple(sorted(set(map(float, options.get("total_epsilons", TOTALS))))),
+            delta=float(options.get("delta", 0)),
+            length_public=options.get("length_public", False),
+        )
+        return cls(chosen, days, named="all" not in policies)
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
@@ -192,16 +211,20 @@ def answer_over_days(
 def _depends(study: ScenarioStudy, question: DaysQuestion) -> dict[str, Any]:
     return {
         **study.identity,
+        "question": {
+            "adjacency": study.adjacency,
+            "sensitive": list(study.sensitive),
+            "policies": [daily_name(name) for name in study.policies],
+            "by": list(study.by),
+            "horizon": question.horizon,
+            "total_epsilons": list(question.totals),
+            "delta": question.delta,
+            "length_public": question.length_public,
+        },
         "records": study.scenario.space.size,
         "actions": list(study.scenario.actions),
-        **{key: value for key, value in study.hiding.items() if value},
-        "horizon": question.horizon,
+        **({"public": list(study.public)} if study.public else {}),
         "horizons": list(question.horizons),
-        "total_epsilons": list(question.totals),
-        "delta": question.delta,
-        "length_public": question.length_public,
-        "policies": [daily_name(name) for name in study.policies],
-        "by": list(study.by),
     }
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 
@@ -29,14 +29,15 @@ from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page, written
-from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, Question
+from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
 from policysim.question.shown import unmarked
 from policysim.question.words import in_digits
 from policysim.study.basis import in_words
-from policysim.study.declared import ScenarioStudy, nearest_epsilon
+from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
 from policysim.study.slider import Shown, show
+from policysim.study.stated_bounds import fault_of_bound
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import N_THREADS, applies, evaluated_on, usable_policies, with_references
 
@@ -46,7 +47,7 @@ FRONTIER_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
-class DecisionQuestion(Question):
+class DecisionQuestion(StudyQuestion):
     """Compare policies of a scenario over epsilon.
 
     Attributes
@@ -63,12 +64,21 @@ class DecisionQuestion(Question):
     named: bool = True
     prices: bool = False
     refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_WHERE_COUNTED}
-    writes = True
+    takes = (*OPTIONS, "at_most", "price_list")
 
-    @property
-    def name(self) -> str:
-        """The study's."""
-        return self.study.name
+    @classmethod
+    def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
+        """ValueError also for a bound that is none."""
+        chosen = require_scenario(study).with_options(options)
+        at_most = options.get("at_most", {})
+        for outcome, most in at_most.items():
+            if fault := fault_of_bound(outcome, most, chosen.scenario):
+                raise ValueError(f"at_most: {outcome}: {fault}")
+        return cls(
+            replace(chosen, at_most=at_most) if at_most else chosen,
+            named="all" not in options.get("policies", ()),
+            prices=options.get("price_list", False),
+        )
 
     def answer(self, progress: Progress) -> Answer:
         """Evaluate, search, redraw and draw."""
@@ -258,7 +268,7 @@ def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...
             )
         },
         position=slider.position,
-        depends=_depends(study, problem),
+        depends=_depends(study, problem, priced=prices is not None),
         packages=CATALOGUE.versions(study.policies),
         files=study.files,
         named={"Report": "report.html"},
@@ -282,14 +292,15 @@ def _screen(
     return lines
 
 
-def _depends(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, Any]:
+def _depends(study: ScenarioStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:
     found = problem.sensitivity
     neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
     return {
         **study.identity,
+        "question": {**study.choices, "price_list": priced},
         "records": problem.n_records,
         "actions": list(problem.actions),
-        **study.choices,
+        **study.stated,
         "sensitivity": {
             "value": float(in_digits(found.value)),
             "range": float(in_digits(found.range)),

@@ -1,8 +1,13 @@
-"""Work on files by an existing Dask cluster, whose workers must have this package and see the same files."""
+"""Work on files by an existing Dask cluster, whose workers must have this package and see the same files.
+
+What a scheduler sends is unpickled: whoever controls it, or answers in its place, runs code here. So it is reached on
+this machine, or by TLS with the certificates of Dask's own configuration.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +22,10 @@ from policysim.question.protocol import UsageError
 Found = TypeVar("Found")
 
 OURS = "policysim"
+CERTIFICATES = "set distributed.comm.tls.ca-file, and cert and key of distributed.comm.tls.client"
 CONNECT_SECONDS = 5
-# As dask scheduler prints it. For other schemes some versions of the client wait without end.
-ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
+# As dask scheduler prints it; without a scheme it is tcp, whatever Dask's configuration says.
+ADDRESS = re.compile(r"(?:(tcp|tls)://)?((?:([\w.-]+)|\[([0-9a-fA-F:.]+)\]):[0-9]{1,5})")
 
 
 def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path]) -> Iterator[tuple[Path, Found]]:
@@ -54,8 +60,9 @@ def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path
 @contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
     """A client of the cluster, which is left running."""
-    if not ADDRESS.fullmatch(address):
-        raise UsageError(f"--cluster must be an address such as tcp://10.0.0.1:8786, got {address!r}")
+    address = checked_address(address)
+    if address.startswith("tls"):
+        _require_certificates(distributed, address)
     try:
         asyncio.run(asyncio.wait_for(_greeted(distributed, address), 2 * CONNECT_SECONDS))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -67,6 +74,43 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+def checked_address(address: str) -> str:
+    """The address with its scheme; UsageError unless it is tls://, or tcp:// on this machine.
+
+    Examples
+    --------
+    >>> checked_address("localhost:8786"), checked_address("tls://10.0.0.1:8786")
+    ('tcp://localhost:8786', 'tls://10.0.0.1:8786')
+    """
+    found = ADDRESS.fullmatch(address)
+    if not found:
+        raise UsageError(f"--cluster must be tls://HOST:PORT, or tcp://HOST:PORT on this machine, got {address!r}")
+    scheme, place, name, version_6 = found.groups()
+    if scheme != "tls" and not _is_this_machine(name or version_6):
+        raise UsageError(
+            f"--cluster {address}: tcp:// only goes to this machine, such as tcp://127.0.0.1:8786: whoever answers at "
+            f"another one, or between, could run code here; use tls://{place}"
+        )
+    return f"{scheme or 'tcp'}://{place}"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_certificates(distributed: Any, address: str) -> None:
+    """Without them the client would not know whom it talks to; Dask itself says so in many lines."""
+    try:
+        context = distributed.Security().get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--cluster {address}: Dask's certificates cannot be used: {_line(error)}") from None
+    if context is None:
+        raise UsageError(f"--cluster {address}: Dask's configuration names no certificates: {CERTIFICATES}")
 
 
 async def _greeted(distributed: Any, address: str) -> None:

@@ -16,6 +16,8 @@ import sys
 
 # How a run ends: a bug, a command line or study file that is wrong, data that are, a check that did not hold, Ctrl-C.
 EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+# Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
+MOST_DAYS = 366
 
 
 class OutputError(OSError):

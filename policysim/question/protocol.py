@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from policysim.question.answer import Answer
 
@@ -95,6 +95,39 @@ class Question(ABC):
     @abstractmethod
     def answer(self, progress: Progress) -> Answer:
         """Compute everything; nothing is printed or written."""
+
+
+class StudyQuestion(Question):
+    """A question about a study whose answer is a report: its manifest asks it again.
+
+    Attributes
+    ----------
+    study : object
+        What it is asked of: has a `name`, and an `identity` for the manifest.
+    takes : tuple of str
+        The options that change its numbers (`policysim.study.question_options.KEYS`).
+    """
+
+    study: Any
+    takes: ClassVar[tuple[str, ...]]
+    writes = True
+
+    @property
+    def name(self) -> str:
+        """The study's."""
+        name: str = self.study.name
+        return name
+
+    @classmethod
+    @abstractmethod
+    def of(cls, study: Any, options: Mapping[str, Any]) -> Self:
+        """The question of a study and of options among `takes`; without one, the study's own value counts.
+
+        Raises
+        ------
+        ValueError
+            For a value that the study cannot have.
+        """
 
 
 def refuse(kind: type[Question], options: Mapping[str, object], study: str = "") -> None:

@@ -7,9 +7,9 @@ inserted, and write numbers with the filters of `policysim.question.shown`.
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from policysim.files.output import alone_in, json_text, json_values, print_json, progress_bar, write_files
+from policysim.files.output import alone_in, json_text, print_json, progress_bar, write_files
 from policysim.question import OutputError, say, words
 from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
 from policysim.question.shown import FILTERS, unmarked
-from policysim.report.differences import agree
+from policysim.report.differences import same_numbers
 from policysim.study.basis import OUTSIDE, hidden
-from policysim.study.study_file import STUDY
+from policysim.study.study_file import study_names
 from policysim.study.sweep import benefit
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from policysim.figures.epsilon_markers import Marker
 
 MANIFEST = "manifest.json"
+# Of manifests: those of another format are refused.
+FORMAT = 2
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
@@ -100,10 +102,12 @@ DEFAULT = FigureFiles()
 
 def folder_files(
     answer: Answer,
-    command: Sequence[str],
+    command: str,
     wanted: FigureFiles = DEFAULT,
     folder: Path | None = None,
     progress: Progress = SILENT,
+    *,
+    given: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -111,23 +115,20 @@ def folder_files(
     ----------
     answer : Answer
         What a question found.
-    command : sequence of str
-        What asks it again, after "policysim"; the same in any folder.
+    command : str
+        What asks it again on a command line, for people; the same in any folder.
     wanted : FigureFiles, optional
         The figure files; SVG and PNG for a page by default.
     folder : Path, optional
-        Where an earlier run may have left the same files: one that agrees (`differences.agree`) is taken as it is, so
-        that the last bit of another processor's logarithm changes no file.
+        Where an earlier run may have left the same tables: one of the same numbers (`same_numbers`) is taken as it is,
+        so that the last bit of another processor's logarithm changes no file.
     progress : Progress, optional
         Told of each drawing and page.
+    given : sequence of str, optional
+        The options of the question that were given, and are not the study's own.
     """
-
-    def settled(name: str, content: bytes) -> bytes:
-        old = _content(folder / name) if folder else None
-        return old if old is not None and agree(name, old, content) else content
-
     said = what_it_says(answer)
-    files = {name: to_csv(table) for name, table in answer.tables.items()}
+    files = {name: _settled(to_csv(table), folder / name if folder else None) for name, table in answer.tables.items()}
     progress.expect(len(answer.drawings) + len(answer.pages))
     vectors = {}
     for drawing in answer.drawings:
@@ -137,38 +138,24 @@ def folder_files(
     for name, page in answer.pages.items():
         files[name] = render(page, answer, command, said, vectors).encode()
         progress.advance()
-    files = {**{name: settled(name, content) for name, content in files.items()}, **answer.files}
     if answer.depends is not None:
-        files[MANIFEST] = settled(MANIFEST, json_text(manifest_of(answer, command, files)).encode())
-    return files
+        results = {name: digest(content) for name, content in files.items()}
+        first = {"format": FORMAT, "command": command, "given": list(given), "figures": asdict(wanted)}
+        return {**files, **answer.files, MANIFEST: json_text({**first, **said, "results": results}).encode()}
+    return {**files, **answer.files}
 
 
-def _content(path: Path) -> bytes | None:
+def _settled(table: bytes, path: Path | None) -> bytes:
+    """The table that is there already, if it has the same numbers."""
     try:
-        return path.read_bytes()
+        old = path.read_bytes() if path else table
     except OSError:
-        return None
-
-
-def manifest_of(answer: Answer, command: Sequence[str], files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What the manifest says: the command, what the numbers depend on, the answer, and the digest of each result.
-
-    Parameters
-    ----------
-    answer : Answer
-        What a question found.
-    command : sequence of str
-        As for `folder_files`.
-    files : mapping of str to bytes
-        From `folder_files`; of these, neither the manifest itself nor what the answer keeps beside is a result.
-    """
-    results = {name: digest(content) for name, content in files.items() if name not in (MANIFEST, *answer.files)}
-    manifest: dict[str, Any] = json_values({"command": list(command), **what_it_says(answer), "results": results})
-    return manifest
+        return table
+    return old if same_numbers(old, table) else table
 
 
 def what_it_says(answer: Answer) -> dict[str, Any]:
-    """The manifest but for the command and the digests of the results: the same in every run on one machine."""
+    """What the manifest says beside the command, the figures and the digests of the results."""
     return {
         **(answer.depends or {}),
         "versions": {
@@ -195,9 +182,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def render(
-    page: Page, answer: Answer, command: Sequence[str], said: Mapping[str, Any], vectors: Mapping[str, Vector]
-) -> str:
+def render(page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]) -> str:
     """A page: one file, nothing fetched from anywhere."""
     styles: dict[str, str] = {}
     return (
@@ -212,9 +197,9 @@ def render(
                 if drawing.name != CARD
             },
             versions=said["versions"],
-            command=shlex.join(["policysim", *command]),
+            command=command,
             # Whether it can be run where the manifest is.
-            beside=STUDY in answer.files or STUDY not in command,
+            beside=bool(answer.files) or said.get("study", {}).get("name") in study_names(),
             words=words,
             **page.values,
         )
@@ -306,7 +291,8 @@ REPORTS = Path("reports")
 def deliver(
     question: Question,
     *,
-    command: Sequence[str] = (),
+    command: str = "",
+    given: Sequence[str] = (),
     out: Path | None = None,
     wanted: FigureFiles = DEFAULT,
     as_json: bool = False,
@@ -317,8 +303,10 @@ def deliver(
     ----------
     question : Question
         What is asked.
-    command : sequence of str, optional
-        What asks it again, after "policysim", for the manifest.
+    command : str, optional
+        What asks it again on a command line, for people who read the page or the manifest.
+    given : sequence of str, optional
+        As for `folder_files`.
     out : Path, optional
         Where files go; among the reports, under the question's name, by default.
     wanted : FigureFiles, optional
@@ -338,7 +326,7 @@ def deliver(
             claims.enter_context(alone_in(folder))
         with progress_bar(question.unit) as progress:
             answer = question.answer(progress)
-            files = folder_files(answer, command, wanted, folder, progress)
+            files = folder_files(answer, command, wanted, folder, progress, given=given)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
         results = answer.named.values()
@@ -346,7 +334,7 @@ def deliver(
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
-        manifest = {"manifest": manifest_of(answer, command, files)} if MANIFEST in files else {}
+        manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
     else:
         _print(answer, paths)

@@ -1,7 +1,7 @@
-"""Where two runs of a study differ: cells of their tables, what their manifests say, and whether files agree.
+"""Where two runs of a study differ: in numbers of their tables, row by row, and in what their manifests say.
 
 NumPy's logarithm and exponential may differ in the last bit from one processor to another. So a number agrees with
-another that is one unit of the last written digit away, and a file with one that says the same but for such numbers.
+another that is one unit of the last written digit away.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from envs.toml_reader import InputFileError
 
@@ -25,14 +21,19 @@ from envs.toml_reader import InputFileError
 LAST_DIGIT = 1.5e-7
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
+# Of one table: a hundred times what is usual.
+MOST_BYTES = 500_000_000
+# What one side has and the other has not.
+THERE, MISSING = "there", "missing"
+Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """A CSV file as text: its header and its rows."""
+    """A CSV file as text: its header and its rows, as long as the header."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: Row
+    rows: tuple[Row, ...]
 
     @property
     def n_numbers(self) -> int:
@@ -41,17 +42,19 @@ class TextRows:
 
 
 @dataclass(frozen=True)
-class CellDifference:
-    """One cell that differs.
+class Difference:
+    """One thing that differs.
 
     Attributes
     ----------
-    file, column : str
+    file : str
         Where it is.
     row : int
-        Counted from 1 below the header; 0 if it is about the whole file.
+        Counted from 1 below the header of the old table; 0 if only the new one has the row, or if it is about all.
     key : mapping of column to text
-        The old cells that tell this row from all others.
+        The cells that tell this row from all others.
+    column : str
+        Of a table; of a manifest its key, with dots between levels; else what of the file it is.
     old, new : str
         As printed.
     """
@@ -64,50 +67,92 @@ class CellDifference:
     new: str
 
 
-def read_table(path: Path) -> TextRows:
-    """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
+def read_text(path: Path, most: int) -> str:
+    """The text of a file that may be a stranger's; InputFileError if it cannot be read, or has more bytes than that."""
     try:
-        table = as_written(path.read_bytes())
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise InputFileError(f"{path.as_posix()}: must not be larger than {most:,} bytes")
+        return content.decode()
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
-    for number, row in enumerate(table.rows, 1):
-        if len(row) != len(table.columns):
-            raise InputFileError(
-                f"{path.as_posix()}: row {number} must have {len(table.columns)} cells, got {len(row)}"
-            )
-    return table
 
 
-def as_written(content: bytes) -> TextRows:
-    """A CSV file's content."""
-    header, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
-    return TextRows(tuple(header), tuple(tuple(row) for row in rows))
+def read_table(path: Path) -> TextRows:
+    """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
+    text = read_text(path, MOST_BYTES)
+    try:
+        return as_written(text)
+    except (ValueError, csv.Error) as error:
+        raise InputFileError(f"{path.as_posix()}: {error}") from None
 
 
-def differences(name: str, old: TextRows, new: TextRows) -> list[CellDifference]:
-    """Where two tables differ: in columns or the number of rows, or else cell by cell.
+def as_written(text: str) -> TextRows:
+    """A CSV file's text; ValueError for a row that is longer or shorter than its header."""
+    header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(f"row {number} must have {len(header)} cells, got {len(row)}")
+    return TextRows(tuple(header), tuple(map(tuple, rows)))
+
+
+def same_numbers(old: bytes, new: bytes) -> bool:
+    r"""Whether two CSV files have the same rows in the same order, but for the last digits of numbers.
+
+    Examples
+    --------
+    >>> same_numbers(b"x\n0.12345678\n", b"x\n0.12345679\n"), same_numbers(b"x\n1\n2\n", b"x\n2\n1\n")
+    (True, False)
+    """
+    if old == new:
+        return True
+    try:
+        before, now = as_written(old.decode()), as_written(new.decode())
+    except (ValueError, csv.Error):
+        return False  # whatever stands there is not what a run writes
+    same_shape = before.columns == now.columns and len(before.rows) == len(now.rows)
+    return same_shape and all(map(_same_row, before.rows, now.rows))
+
+
+def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Difference]:
+    """Where two tables differ, row by row: a row is compared with that of the same key, wherever it stands.
 
     Cells agree if their texts do, or if both are numbers that one unit of the last printed digit may separate.
 
     Examples
     --------
-    >>> old, new = (TextRows(("x",), (("0.123456789012",), (cell,))) for cell in ("2", "3"))
-    >>> differences("t.csv", old, new)
-    [CellDifference(file='t.csv', row=2, key={'x': '2'}, column='x', old='2', new='3')]
+    >>> old, new = (TextRows(("policy", "loss"), rows) for rows in ((("a", "2"), ("b", "1")), (("b", "1"), ("a", "3"))))
+    >>> list(differences("t.csv", old, new))
+    [Difference(file='t.csv', row=1, key={'policy': 'a'}, column='loss', old='2', new='3')]
     """
     if old.columns != new.columns:
-        return [CellDifference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))]
-    if len(old.rows) != len(new.rows):
-        return [CellDifference(name, 0, {}, "rows", str(len(old.rows)), str(len(new.rows)))]
-    if old == new:
-        return []
-    keys = key_columns(old)
-    return [
-        CellDifference(name, place + 1, {old.columns[i]: old.rows[place][i] for i in keys}, column, was, now)
-        for place, column, was, now in _unequal_cells(old, new)
-    ]
+        yield Difference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))
+        return
+    keys = key_columns(new)
+    # A row that agrees with the one at its place needs no key, whose own last digit may be another one.
+    moved = {
+        place for place, row in enumerate(new.rows) if place >= len(old.rows) or not _same_row(old.rows[place], row)
+    }
+    waiting: dict[Row, list[Row]] = {}
+    for place in sorted(moved):
+        waiting.setdefault(tuple(new.rows[place][key] for key in keys), []).append(new.rows[place])
+    for place, row in enumerate(old.rows):
+        if place < len(new.rows) and place not in moved:
+            continue
+        key = tuple(row[column] for column in keys)
+        named = dict(zip((old.columns[column] for column in keys), key, strict=True))
+        if not waiting.get(key):
+            yield Difference(name, place + 1, named, "row", THERE, MISSING)
+            continue
+        for column, was, now in zip(old.columns, row, waiting[key].pop(0), strict=True):
+            if not _same_cell(was, now):
+                yield Difference(name, place + 1, named, column, was, now)
+    for key, rows in waiting.items():
+        named = dict(zip((new.columns[column] for column in keys), key, strict=True))
+        yield from (Difference(name, 0, named, "row", MISSING, THERE) for _ in rows)
 
 
 def key_columns(table: TextRows) -> list[int]:
@@ -128,73 +173,19 @@ def key_columns(table: TextRows) -> list[int]:
     return keys
 
 
-def _unequal_cells(old: TextRows, new: TextRows) -> Iterator[tuple[int, str, str, str]]:
-    for place, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
-        if before == after:
-            continue
-        for column, was, now in zip(old.columns, before, after, strict=True):
-            if was != now and not _equal_numbers(was, now):
-                yield place, column, was, now
+def _same_row(one: Row, other: Row) -> bool:
+    return one == other or all(map(_same_cell, one, other))
 
 
-def _equal_numbers(one: str, other: str) -> bool:
-    left, right = _number(one), _number(other)
-    if left is None or right is None:
-        return False
-    return math.isclose(left, right, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
-
-
-def agree(name: str, old: bytes, new: bytes) -> bool:
-    """Whether two versions of a file say the same, but for what another processor's rounding may change.
-
-    In a table, cells as in `differences`. In text (a page, an SVG, JSON), numbers of six significant digits and more
-    may be one unit of the last digit apart, and all else is the same: what is written with fewer digits does not change
-    by rounding. In a picture, no pixel may differ by more than one of 255 levels.
-
-    Examples
-    --------
-    >>> agree("page.html", b"x=0.123456", b"x=0.123457"), agree("page.html", b"x=0.12", b"x=0.13")
-    (True, False)
-    """
-    if old == new:
+def _same_cell(one: str, other: str) -> bool:
+    if one == other:
         return True
-    try:
-        if name.endswith(".csv"):
-            return not differences(name, as_written(old), as_written(new))
-        if name.endswith(".png"):
-            return _same_picture(old, new)
-        return _same_text(old.decode(), new.decode())
-    except (ValueError, SyntaxError, OSError):  # the last two from pictures
-        return False  # whatever stands there is not what a run writes
+    left, right = _number(one), _number(other)
+    return left is not None and right is not None and _close(left, right)
 
 
-_DECIMAL = re.compile(r"(\d+\.\d+(?:e[-+]?\d+)?)")
-LEAST_DIGITS = 6
-
-
-def _same_text(old: str, new: str) -> bool:
-    # With a group in the pattern, every second part is a number.
-    parts = [_DECIMAL.split(text) for text in (old, new)]
-    if len(parts[0]) != len(parts[1]):
-        return False
-    places = enumerate(zip(*parts, strict=True))
-    return all(was == now or (place % 2 == 1 and _same_decimal(was, now)) for place, (was, now) in places)
-
-
-def _same_decimal(old: str, new: str) -> bool:
-    written = [Decimal(text) for text in (old, new)]
-    if max(len(number.as_tuple().digits) for number in written) < LEAST_DIGITS:
-        return False
-    unit = min(Decimal(1).scaleb(int(number.as_tuple().exponent)) for number in written)
-    return abs(written[0] - written[1]) <= unit
-
-
-def _same_picture(old: bytes, new: bytes) -> bool:
-    # matplotlib is the slowest import of all, and mostly all bytes are the same.
-    from matplotlib.image import imread  # noqa: PLC0415
-
-    one, other = (np.asarray(imread(io.BytesIO(content), format="png")) for content in (old, new))
-    return one.shape == other.shape and bool(np.abs(one - other).max() < 1.5 / 255)
+def _close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
 
 
 def _number(text: str) -> float | None:
@@ -204,43 +195,28 @@ def _number(text: str) -> float | None:
         return None
 
 
-# What is compared elsewhere: the libraries and the scenario's file as inputs, the files one by one; the command is run.
-APART = ("versions", "scenario_sha256", "results", "command")
-MISSING = "nothing"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One thing that a manifest says and the run does not: `key` has dots between levels."""
-
-    key: str
-    old: str
-    new: str
-
-
-def statements(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Statement]:
-    """Where two manifests differ, in all but `APART`; numbers agree as those of tables do.
+def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Where two manifests differ; numbers agree as those of tables do.
 
     Examples
     --------
-    >>> statements({"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
-    [Statement(key='epsilon', old='2.0', new='1.0')]
+    >>> statements("m.json", {"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
+    [Difference(file='m.json', row=0, key={}, column='epsilon', old='2.0', new='1.0')]
     """
-    kept = [{name: value for name, value in document.items() if name not in APART} for document in (old, new)]
-    return list(_unequal("", *kept))
+    return [Difference(file, 0, {}, *found) for found in _unequal("", old, new)]
 
 
-def _unequal(key: str, old: Any, new: Any) -> Iterator[Statement]:
+def _unequal(key: str, old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             yield from _unequal(f"{key}.{name}" if key else name, old.get(name, MISSING), new.get(name, MISSING))
     elif not _equal(old, new):
-        yield Statement(key, str(old), str(new))
+        yield key, str(old), str(new)
 
 
 def _equal(old: Any, new: Any) -> bool:
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(_equal, old, new))
     if isinstance(old, float) and isinstance(new, float):
-        return math.isclose(old, new, rel_tol=LAST_DIGIT, abs_tol=NEGLIGIBLE)
+        return _close(old, new)
     return bool(type(old) is type(new) and old == new)

@@ -1,23 +1,20 @@
-"""A manifest.json read and checked, and the files that its study names."""
+"""A manifest.json read and checked: it may be a stranger's, and all that is taken from it is a question and digests."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, NoReturn, get_args
 
-from envs.toml_reader import InputFileError, peek
-from policysim.files.many_files import is_many, parts_of
-from policysim.report.deliver import MANIFEST
-from policysim.study.study_file import STUDY
+from envs.toml_reader import InputFileError
+from policysim.question.answer import SizeName
+from policysim.report.deliver import FORMAT, FORMATS, MANIFEST, FigureFiles
+from policysim.report.differences import read_text
 
-COMMAND = "compare"
-# A report of an experiment names the script that makes it: a file of the repository, run from there.
-SCRIPT_COMMAND, SCRIPT = "python", re.compile(r"examples/\w+\.py")
+# A thousand times what is usual: a larger file is no manifest, and is not read.
+MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,14 @@ class Manifest:
         All of it.
     name, study_digest : str
         The study, and the SHA-256 of its file.
-    command : tuple of str
-        The command line, without the program's name and without --out.
+    question : mapping
+        The options that were asked for (`policysim.study.question_options.KEYS`), not yet checked.
+    figures : FigureFiles
+        Which files the figures have.
+    command : str
+        The command line, for people: nothing is taken from it.
+    given : list of str
+        The options of the question that were given; the others were the study's own.
     results : mapping of relative path to str
         The SHA-256 of each file that the run made, in the order of the page.
     data : mapping of path to str
@@ -44,7 +47,10 @@ class Manifest:
     document: Mapping[str, Any]
     name: str
     study_digest: str
-    command: tuple[str, ...]
+    question: dict[str, Any]
+    figures: FigureFiles
+    command: str
+    given: list[str]
     results: Mapping[str, str]
     data: Mapping[str, str]
 
@@ -53,10 +59,12 @@ class Manifest:
         """Where the report is."""
         return self.path.parent
 
-    @property
-    def script(self) -> str:
-        """The script that makes it, "" if `policysim compare` does."""
-        return self.command[1] if self.command[0] == SCRIPT_COMMAND else ""
+    def place(self, name: str) -> Path:
+        """Where a result is; InputFileError for a link that leads out of the folder."""
+        path = self.folder / name
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise InputFileError(f"{path.as_posix()}: leads out of the folder of {self.path.as_posix()}")
+        return path
 
     @property
     def tables(self) -> list[str]:
@@ -67,13 +75,32 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
     document = _read_json(path)
-    study, command = document.get("study"), document.get("command")
+    study, question, command, given = (document.get(key) for key in ("study", "question", "command", "given"))
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")
-    if not isinstance(command, list) or len(command) < 2 or not _all_text(command) or not _is_known(command):
-        raise _no_manifest(path, f'command must be a list like ["{COMMAND}", "{study["name"]}"]')
-    results, data = _digests(document, "results", path), _digests(document, "data", path)
-    found = Manifest(path, document, study["name"], study["sha256"], tuple(command), results, data)
+    if document.get("format") != FORMAT:
+        raise InputFileError(
+            f"{path.as_posix()}: was written by another version of policysim: its format is not {FORMAT}; make its "
+            "report again with policysim compare"
+        )
+    if not isinstance(question, dict):
+        raise _no_manifest(path, "question must be a table of options")
+    if not isinstance(command, str):
+        raise _no_manifest(path, "command must be text")
+    if not isinstance(given, list) or any(name not in list(question) for name in given):
+        raise _no_manifest(path, "given must be a list of keys of question")
+    found = Manifest(
+        path,
+        document,
+        study["name"],
+        study["sha256"],
+        question,
+        _figures(document.get("figures"), path),
+        command,
+        given,
+        _digests(document, "results", path),
+        _digests(document, "data", path),
+    )
     if not found.tables:
         raise _no_manifest(path, "results must name a CSV file")
     return found
@@ -83,12 +110,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     if (path / MANIFEST).is_file():
         hint = (path / MANIFEST).as_posix()
         raise InputFileError(f"{path.as_posix()} is a folder: did you mean {hint}?", located=False)
+    text = read_text(path, MOST_BYTES)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
+        document = json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_no_number)
+        str(document)  # what is nested too deeply is found out here, and not where it is printed
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"{path.as_posix()}: is not JSON: {error}") from None
     if not isinstance(document, dict):
@@ -96,20 +121,35 @@ def _read_json(path: Path) -> dict[str, Any]:
     return document
 
 
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:
+            raise ValueError(f"it has {name[:80]!r} twice in one table")
+        table[name] = value
+    return table
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
 def _no_manifest(path: Path, why: str) -> InputFileError:
-    return InputFileError(f"{path.as_posix()}: is not a manifest of policysim {COMMAND}: {why}")
+    return InputFileError(f"{path.as_posix()}: is not a manifest of policysim compare: {why}")
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value not in ("", "..") and PurePosixPath(value).name == value
+    return isinstance(value, str) and value.isprintable() and value != ".." and PurePosixPath(value).name == value != ""
 
 
-def _is_known(command: list[str]) -> bool:
-    return command[0] == COMMAND or (command[0] == SCRIPT_COMMAND and SCRIPT.fullmatch(command[1]) is not None)
-
-
-def _all_text(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _figures(value: object, path: Path) -> FigureFiles:
+    """Which files the figures have, as `FigureFiles` has it."""
+    kinds = value.get("formats") if isinstance(value, dict) else None
+    size: Any = value.get("size") if isinstance(value, dict) else None
+    if not isinstance(kinds, list) or any(kind not in FORMATS for kind in kinds) or size not in get_args(SizeName):
+        wanted = f"formats among {', '.join(FORMATS)} and a size among {', '.join(get_args(SizeName))}"
+        raise _no_manifest(path, f"figures must have {wanted}")
+    return FigureFiles(tuple(kind for kind in FORMATS if kind in kinds), size)
 
 
 def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
@@ -123,68 +163,5 @@ def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
 
 
 def _stays_below(name: str) -> bool:
-    return not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
-
-
-def named_files(study: Path) -> dict[str, Path]:
-    """What a study file names, a scenario of its own or data: as it is written there, and where it is.
-
-    Of a folder or a pattern these are its files.
-    """
-    file, scenario = peek(study, "data", "file"), peek(study, "scenario")
-    names: list[Any] = [
-        *([scenario] if str(scenario).endswith(".toml") else []),
-        *(file.values() if isinstance(file, dict) else file if isinstance(file, list) else [file]),
-    ]
-    found: dict[str, Path] = {}
-    for name in names:
-        if isinstance(name, str) and is_many(study.parent / name):
-            folder = Path(name) if (study.parent / name).is_dir() else Path(name).parent
-            found |= {(folder / part.name).as_posix(): part for part in parts_of(study.parent / name)}
-        elif isinstance(name, str):
-            found[name] = study.parent / name
-    return found
-
-
-def copy_under_its_name(study: Path, manifest: Manifest, folder: Path) -> Path:
-    """Copy a study, with the files that it names, to where it is called what it was called: its report shows that.
-
-    Of a log in many files, which may be large, there are links.
-
-    Raises
-    ------
-    InputFileError
-        If a file that it names is missing.
-    """
-    files = named_files(study)
-    # As deep as "../" in a name may climb.
-    climbs = max((Path(name).parts.count("..") for name in files), default=0)
-    copy = folder.joinpath(*["study"] * (climbs + 1), manifest.name, _file_name(manifest))
-    _copy(study, copy)
-    file = peek(study, "data", "file")
-    put = _link if isinstance(file, list) or (isinstance(file, str) and is_many(study.parent / file)) else _copy
-    for name, source in files.items():
-        if not source.is_file():
-            raise InputFileError(f"{source.as_posix()}: is missing; {study.as_posix()} names it")
-        if not Path(name).is_absolute():
-            put(source, copy.parent / name)
-    return copy
-
-
-def _file_name(manifest: Manifest) -> str:
-    """A file's name under which the study has its old name, and without a title of its own its old title."""
-    return STUDY if manifest.document["study"].get("title") == Path(STUDY).stem else f"{manifest.name}.toml"
-
-
-def _link(source: Path, link: Path) -> None:
-    """A link to a file; a copy where the system has none."""
-    link.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        link.symlink_to(source.resolve())
-    except OSError:
-        shutil.copyfile(source, link)
-
-
-def _copy(source: Path, copy: Path) -> None:
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, copy)
+    place = PureWindowsPath(name)  # which knows both kinds of separators
+    return not place.anchor and ".." not in place.parts and name.isprintable()

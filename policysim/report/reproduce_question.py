@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from envs.toml_reader import one_line
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
 from policysim.question.screen_lines import wrap
-from policysim.report.differences import CellDifference
+from policysim.report.differences import Difference
 from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
-MOST_SHOWN = 20
+MOST_SHOWN, MOST_LETTERS = 20, 300
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReproduceQuestion(Question):
     manifest : Path
         A manifest.json beside its report.
     ask : callable
-        Understands a command line.
+        Understands the options of a question.
     """
 
     manifest: Path
@@ -39,76 +39,65 @@ class ReproduceQuestion(Question):
         return self.manifest.parent.name
 
     def answer(self, progress: Progress) -> Answer:
-        """Run it again and compare; exit code 4 if anything but the bytes of a page or figure does not agree."""
+        """Ask again and compare; exit code 4 if anything but the bytes of a page or figure does not agree."""
         found = reproduce(self.manifest, self.ask, progress)
         return Answer(
             screen=reproduction_screen(found),
             document=reproduction_document(found),
-            exit_code=0 if found.agrees else EXIT_CHECK,
+            exit_code=EXIT_CHECK if found.differences else 0,
         )
 
 
 def reproduction_screen(found: Reproduction) -> list[str]:
-    """The command that was run again, and what agrees."""
-    lines = [f"Run again: {shlex.join(['policysim', *found.manifest.command])}"]
-    numbers, files = sum(found.n_numbers.values()), list(found.n_numbers)
+    """What was asked again, what differs, one line each, and what agrees."""
+    options = [f"{name} {_in_words(value)}" for name, value in found.manifest.question.items()]
+    lines = wrap(f"Asked again: {'; '.join([found.manifest.name, *options])}.")
+    compared = f"{sum(found.n_numbers.values()):,} numbers in {_count(len(found.n_numbers), 'file')}"
     if found.differences:
-        lines += [f"{_count(len(found.differences), 'difference')} in {numbers:,} numbers:"]
+        lines.append(f"{_count(len(found.differences), 'difference')}; {compared} were compared:")
         lines += [f"  {difference_words(difference)}" for difference in found.differences[:MOST_SHOWN]]
         if len(found.differences) > MOST_SHOWN:
-            lines += [f"  and {len(found.differences) - MOST_SHOWN:,} more"]
+            lines.append(f"  and {len(found.differences) - MOST_SHOWN:,} more")
     else:
-        lines += wrap(f"All {numbers:,} numbers in {_count(len(files), 'file')} agree: {', '.join(files)}.")
-    if found.statements:
-        lines.append("The manifest does not say what the run does:")
-        lines += [f"  {statement.key}: {statement.old}; now {statement.new}" for statement in found.statements]
-    for name in found.missing:
-        lines += wrap(f"{name} is missing: the manifest says that the run made it.")
-    for name in found.edited:
-        lines += wrap(f"{name} is not the file that the manifest describes: it was changed after that run.")
-    if found.same_bytes:
-        lines.append(f"The same: {_page_and_figures(found.same_bytes)}.")
-    if found.other_bytes:
-        lines += wrap(f"Not the same: {', '.join(found.other_bytes)}.")
-    if found.inputs:
-        changes = ", ".join(
-            f"{name} {short(then)} then, {short(now)} now" for name, (then, now) in found.inputs.items()
-        )
-        reason = ", a possible reason" if found.differences or found.statements or found.other_bytes else ""
-        lines += wrap(f"Not as it was{reason}: {changes}.")
+        lines += wrap(f"All {compared} agree: {', '.join(found.n_numbers)}.")
+    if found.same:
+        pages = [name for name in found.same if name.endswith(".html")]
+        figures = [_count(len(found.same) - len(pages), "figure file")] if len(found.same) > len(pages) else []
+        lines.append(f"The same bytes: {' and '.join([*pages, *figures])}.")
+    if found.remarks:
+        lines.append(f"Not as it was{', a possible reason' if found.differences else ''}:")
+        lines += [f"  {difference_words(remark)}" for remark in found.remarks]
     return lines
 
 
-def difference_words(difference: CellDifference) -> str:
+def difference_words(difference: Difference) -> str:
     """One difference in one line."""
-    if difference.row == 0:
-        return f"{difference.file}: {difference.column}: {difference.old}; now {difference.new}"
     key = ", ".join(f"{column} {text}" for column, text in difference.key.items())
-    place = f"{difference.file}, row {difference.row}{f' ({key})' if key else ''}"
-    return f"{place}: {difference.column} {difference.old or '–'}; now {difference.new or '–'}"
+    row = f", row {difference.row}" if difference.row else ""
+    place = f"{difference.file}{row}{f' ({key})' if key else ''}"
+    old, new = (short(text[:MOST_LETTERS]) or "–" for text in (difference.old, difference.new))
+    return one_line(f"{place}: {difference.column} {old}; now {new}")
 
 
 def reproduction_document(found: Reproduction) -> dict[str, Any]:
     """The same for --json, with all differences."""
     return {
         "manifest": found.manifest.path.as_posix(),
-        "command": list(found.manifest.command),
-        "agree": found.agrees,
+        "question": found.manifest.question,
+        "agree": not found.differences,
         "numbers": found.n_numbers,
         "differences": [asdict(difference) for difference in found.differences],
-        "manifest_differences": [asdict(statement) for statement in found.statements],
-        "edited": list(found.edited),
-        "missing": list(found.missing),
-        "same_bytes": list(found.same_bytes),
-        "other_bytes": list(found.other_bytes),
-        "inputs": {name: {"then": then, "now": now} for name, (then, now) in found.inputs.items()},
+        "remarks": [asdict(remark) for remark in found.remarks],
+        "same": list(found.same),
     }
 
 
-def _page_and_figures(names: tuple[str, ...]) -> str:
-    pages = [name for name in names if name.endswith(".html")]
-    figures = len(names) - len(pages)
-    return " and ".join([*pages, *([_count(figures, "figure file")] if figures else [])])
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _count(number: int, noun: str) -> str:

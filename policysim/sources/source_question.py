@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from envs.toml_reader import open_toml, unknown
 from policysim.figures import described
 from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
-from policysim.question.protocol import Progress, Question
+from policysim.question.protocol import Progress, StudyQuestion
 from policysim.question.screen_lines import wrap
 from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
@@ -45,6 +45,11 @@ class Subject:
         """SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others, for a manifest."""
+        return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
 
 @dataclass(frozen=True)
 class SourceStudy(Subject):
@@ -58,8 +63,8 @@ class SourceStudy(Subject):
         return self.document.findings(self.seed, told=told)
 
 
-def load_source_study(path: Path) -> SourceStudy:
-    """Read a study of a source document.
+def load_source_study(path: Path, called: str = "") -> SourceStudy:
+    """Read a study of a source document; it is `called` as its file or folder, unless that is given.
 
     Raises
     ------
@@ -68,7 +73,8 @@ def load_source_study(path: Path) -> SourceStudy:
     """
     with open_toml(path) as table:
         analysis = table.text("analysis")
-        title, source, seed = table.text("title", path.stem), table.text("source"), table.integer("seed", 0)
+        name = called or name_of_study(path)
+        title, source, seed = table.text("title", name), table.text("source"), table.integer("seed", 0)
         if analysis not in DOCUMENTS:
             table.fail(unknown("analysis", analysis, list(DOCUMENTS)), "analysis")
             table.mistakes.raise_if_any()
@@ -76,14 +82,14 @@ def load_source_study(path: Path) -> SourceStudy:
         table.close()
         # Findings may only be computed from constants that are all there.
         table.mistakes.raise_if_any()
-        return SourceStudy(name_of_study(path), table.mistakes.text, title, source, analysis, seed, document)
+        return SourceStudy(name, table.mistakes.text, title, source, analysis, seed, document)
 
 
 REASON = "does not go with {study}: it is a study of a source document"
 
 
 @dataclass(frozen=True)
-class SourceQuestion(Question):
+class SourceQuestion(StudyQuestion):
     """Set every figure of a source beside ours.
 
     Attributes
@@ -102,18 +108,12 @@ class SourceQuestion(Question):
         REASON,
     )
     unit: ClassVar[str] = "step"
-    writes = True
+    takes = ("seed",)
 
     @classmethod
-    def of(cls, path: Path, seed: int | None) -> SourceQuestion:
-        """The question of a study file, with another seed if one is given."""
-        study = load_source_study(path)
-        return cls(study if seed is None else replace(study, seed=seed))
-
-    @property
-    def name(self) -> str:
-        """The study's."""
-        return self.study.name
+    def of(cls, study: SourceStudy, options: Mapping[str, Any]) -> Self:
+        """With another seed, if one is given."""
+        return cls(replace(study, seed=options.get("seed", study.seed)))
 
     def answer(self, progress: Progress) -> Answer:
         """Compute every figure."""
@@ -147,9 +147,9 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         ],
         pages={"report.html": Page("source.html", values)},
         depends={
-            "study": {"name": study.name, "title": study.title, "sha256": study.digest},
+            **study.identity,
+            "question": {"seed": study.seed},
             "analysis": study.analysis,
-            "seed": study.seed,
         },
         files={} if script else {STUDY: study.text.encode()},
         named={"Report": "report.html"},

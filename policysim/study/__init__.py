@@ -4,6 +4,7 @@ declared       Study, of a scenario or of a log: everything that a comparison de
 stated_bounds  what a study bounds
 contraindications  why those by hidden features are refused
 study_file     study files, read and checked (built-in ones in studies/)
+question_options   which options change a question's numbers, and the type of each in a manifest
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
 other_priors   where else patients may come from: another prevalence, or one group alone
 sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
 
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
+# The options of a question that are the study's to begin with.
+OPTIONS = ("adjacency", "sensitive", "epsilons", "policies", "by", "seed")
 # The default curve: 24 values from "hides almost everything" to "hides almost nothing".
 # fmt: off
 EPSILONS = (
@@ -133,15 +135,20 @@ class Study:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen to be hidden and compared, for a manifest."""
+        """What was chosen to be hidden and compared, by `OPTIONS`, for a manifest."""
         return {
-            **self.hiding,
-            "epsilon": self.epsilon,
+            "adjacency": self.adjacency,
+            "sensitive": list(self.sensitive),
             "epsilons": list(self.epsilons),
             "policies": list(self.policies),
             "by": list(self.by),
             "seed": self.seed,
         }
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What its file alone decides, and a manifest says besides."""
+        return {"epsilon": self.epsilon, **({"public": list(self.public)} if self.public else {})}
 
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
@@ -168,6 +175,7 @@ class Study:
     ) -> AnyStudy:
         """The same study with other choices; ValueError names what does not exist.
 
+        The policy "all" stands for every policy of the catalogue.
         The printed table is then about the epsilon of the study, or else the one nearest to it on the log scale.
         """
         changed = self
@@ -175,10 +183,11 @@ class Study:
             listed = checked_epsilons(epsilons)
             changed = replace(changed, epsilons=listed, epsilon=nearest_epsilon(self.epsilon, listed))
         if policies is not None:
-            for name in policies:
+            named = list(CATALOGUE) if "all" in policies else policies
+            for name in named:
                 if name not in CATALOGUE:
                     raise ValueError(unknown_policy(name))
-            changed = replace(changed, policies=tuple(dict.fromkeys(policies)))
+            changed = replace(changed, policies=tuple(dict.fromkeys(named)))
         if by is not None:
             changed = replace(changed, by=self._features(by, "group"))
         if seed is not None:
@@ -187,11 +196,17 @@ class Study:
             changed = replace(changed, seed=seed)
         return changed._with_adjacency(adjacency, sensitive)
 
+    def with_options(self: AnyStudy, options: Mapping[str, Any]) -> AnyStudy:
+        """The same study with those options of a question that are the study's."""
+        return self.with_choices(**{name: options[name] for name in OPTIONS if name in options})
+
     def _with_adjacency(self: AnyStudy, adjacency: str | None, sensitive: Sequence[str] | None) -> AnyStudy:
         changed = self
         if sensitive:
             adjacency = adjacency or Sensitive.name
-            changed = replace(changed, sensitive=self._features(sensitive, "feature"), public=())
+            hidden = self._features(sensitive, "feature")
+            # The features that are hidden already may have been declared by those that are public.
+            changed = changed if hidden == self.sensitive else replace(changed, sensitive=hidden, public=())
         if adjacency is not None:
             if adjacency not in ADJACENCIES:
                 raise ValueError(unknown("adjacency", adjacency, ADJACENCIES))
@@ -306,8 +321,12 @@ class ScenarioStudy(Study):
     @property
     def choices(self) -> dict[str, Any]:
         """With what is bounded, if anything is."""
-        bounded = {"at_most": dict(self.at_most), "capacity": dict(self.capacity)}
-        return {**super().choices, **{name: given for name, given in bounded.items() if given}}
+        return {**super().choices, **({"at_most": dict(self.at_most)} if self.at_most else {})}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """With capacities, if there are any."""
+        return {**super().stated, **({"capacity": dict(self.capacity)} if self.capacity else {})}
 
     @property
     def identity(self) -> dict[str, Any]:

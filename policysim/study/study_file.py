@@ -36,6 +36,7 @@ FOLDER = Path(__file__).parent / "studies"
 EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
     "randomise-or-decide": "examples/randomise_or_decide.py",
+    "stroke-calibration": "examples/stroke_calibration.py",
 }
 
 
@@ -59,8 +60,10 @@ def study_path(name: str | Path) -> Path:
     raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
 
 
-def load_study(name: str | Path) -> Study:
+def load_study(name: str | Path, called: str = "") -> Study:
     """Read a study: a built-in name, or the path of a file that ends in .toml.
+
+    It is `called` what its file or folder is called, unless that is given.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def load_study(name: str | Path) -> Study:
     """
     path = study_path(name)
     with open_toml(path) as table:
-        study = _read(table, path)
+        study = _read(table, path, called or name_of_study(path))
     # Only now: leaving the block has raised whatever was wrong.
     return study  # noqa: RET504
 
@@ -118,13 +121,11 @@ def _beside(log: Path) -> Path:
     return log.with_name(f"{log.name}.study.json")
 
 
-def _read(table: Table, path: Path) -> Study:
+def _read(table: Table, path: Path, name: str) -> Study:
     if "analysis" in table:
-        raise InputFileError(
-            f"{name_of_study(path)} is a study of a source document: only compare runs it", located=False
-        )
+        raise InputFileError(f"{name} is a study of a source document: only compare runs it", located=False)
     if "data" in table:
-        return _read_logged(table, path)
+        return _read_logged(table, path, name)
     if "scenario" not in table and "features" in table and "treatments" in table:
         raise InputFileError(
             f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
@@ -132,7 +133,7 @@ def _read(table: Table, path: Path) -> Study:
             located=False,
         )
     scenario = _read_scenario(table, path)
-    shared = _read_shared(table, path, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
+    shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     utility = _read_utility(table.table("utility"), scenario)
     at_most, capacity = _read_bounds(table, scenario)
     if scenario is not None:
@@ -151,7 +152,7 @@ def _read(table: Table, path: Path) -> Study:
     )
 
 
-def _read_logged(table: Table, path: Path) -> Study:
+def _read_logged(table: Table, path: Path, name: str) -> Study:
     if "scenario" in table:
         table.known.add("scenario")
         table.fail("a study has a scenario or a table data, not both", "scenario")
@@ -161,18 +162,18 @@ def _read_logged(table: Table, path: Path) -> Study:
     log = read_data_section(table.table("data"), path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
-    shared = _read_shared(table, path, features, WITHOUT_DEATHS)
+    shared = _read_shared(table, name, features, WITHOUT_DEATHS)
     table.close()
     table.mistakes.raise_if_any()
     return LoggedStudy(**shared, files={}, log=log)
 
 
-def _read_shared(table: Table, path: Path, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
+def _read_shared(table: Table, name: str, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
     """What every study has; `features` are those of its records, or None where they could not be read.
 
     `defaults` are the policies where none are named.
     """
-    title = table.text("title", path.stem)
+    title = table.text("title", name)
     seed = table.integer("seed", 0)
     privacy = table.table("privacy")
     hidden_from = privacy.text("hidden_from", "anyone who sees the published treatment")
@@ -188,7 +189,7 @@ def _read_shared(table: Table, path: Path, features: list[str] | None, defaults:
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
-        "name": name_of_study(path),
+        "name": name,
         "text": table.mistakes.text,
         "title": title,
         "hidden_from": hidden_from,

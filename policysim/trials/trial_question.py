@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 
@@ -18,10 +18,10 @@ from policysim.logs.counted_log import is_counted, open_log, require_countable_m
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question import words
 from policysim.question.answer import Answer, Drawing, Page, written
-from policysim.question.protocol import ONLY_OVER_DAYS, Progress, Question
+from policysim.question.protocol import ONLY_OVER_DAYS, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
-from policysim.study.declared import LoggedStudy
+from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
@@ -53,7 +53,7 @@ BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-v
 
 
 @dataclass(frozen=True)
-class TrialQuestion(Question):
+class TrialQuestion(StudyQuestion):
     """Compare policies on the patients of a log.
 
     Attributes
@@ -74,16 +74,21 @@ class TrialQuestion(Question):
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
         "at_most": "does not go with {study}: of a log only estimates are known, which keep no bound",
     }
-    writes = True
+    takes = (*OPTIONS, "counted")
 
-    @property
-    def name(self) -> str:
-        """The study's."""
-        return self.study.name
+    @classmethod
+    def of(cls, study: LoggedStudy, options: Mapping[str, Any]) -> Self:
+        """Who counts the log changes no number, but that it is counted does: it is then counted by this process."""
+        return cls(
+            study.with_options(options),
+            named="all" not in options.get("policies", ()),
+            workers=Workers() if options.get("counted") else None,
+        )
 
     def answer(self, progress: Progress) -> Answer:
         """Read, fit, evaluate on held-out patients, and draw."""
-        if is_counted(self.study.log, self.workers):
+        counted = is_counted(self.study.log, self.workers)
+        if counted:
             require_countable_model(self.study.log.outcome_model)
         log = open_log(self.study.log, self.workers, progress)
         problem = problem_of_log(self.study, log)
@@ -98,7 +103,15 @@ class TrialQuestion(Question):
         table = written(table)
         shown = show(study, problem, table, progress)
         return answer_of_log(
-            study, problem, table, findings, shown, diagnostics=diagnostics, proof=proof, left_out=left_out
+            study,
+            problem,
+            table,
+            findings,
+            shown,
+            diagnostics=diagnostics,
+            proof=proof,
+            counted=counted,
+            left_out=left_out,
         )
 
 
@@ -111,6 +124,7 @@ def answer_of_log(
     *,
     diagnostics: Diagnostics,
     proof: Proof | None,
+    counted: bool,
     left_out: tuple[str, ...] = (),
 ) -> Answer:
     """What a comparison on a log says, shows and keeps.
@@ -131,6 +145,8 @@ def answer_of_log(
         What can be looked at before any policy.
     proof : Proof or None
         What no policy loses less than by the fitted scores, if the optimum is among the policies.
+    counted : bool
+        Whether the log was counted.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
     """
@@ -188,19 +204,16 @@ def answer_of_log(
         drawings=[drawing for drawing in drawings if drawing is not None],
         pages={"report.html": Page("logged.html", values)},
         position=slider.position,
-        depends=_depends(study, problem),
+        depends={
+            **study.identity,
+            "question": {**study.choices, "counted": counted},
+            "records": problem.n_records,
+            "actions": list(problem.actions),
+            **study.stated,
+        },
         packages=CATALOGUE.versions(study.policies),
         named={"Report": "report.html"},
     )
-
-
-def _depends(study: LoggedStudy, problem: DecisionProblem) -> dict[str, Any]:
-    return {
-        **study.identity,
-        "records": problem.n_records,
-        "actions": list(problem.actions),
-        **study.choices,
-    }
 
 
 def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.DataFrame:

@@ -277,7 +277,7 @@ def test_the_probabilities_of_each_example_patient_sum_to_one(slider, rows, epsi
 
 def test_example_patients_are_as_hard_to_tell_apart_as_their_policy_promises(slider, rows, epsilons, manifest):
     """Any two records are neighbours where the whole record is hidden, so no treatment may tell two of them apart."""
-    if manifest["adjacency"] != "any-record":
+    if manifest["question"]["adjacency"] != "any-record":
         pytest.skip("example patients need not be neighbours")
     for policy, epsilon, shown in choices(slider, epsilons):
         spent = rows.loc[(policy, epsilon), "epsilon_spent"]

@@ -40,7 +40,7 @@ def make_report(folder, text, *, prices=False, formats=DEFAULT.formats):
     findings = find(study, problem, table)
     listed = price_list(study, problem) if prices else None
     answer = answer_of(study, compared(study, problem, table, findings, prices=listed))
-    files = folder_files(answer, ["compare", "study.toml"], FigureFiles(formats))
+    files = folder_files(answer, "policysim compare study.toml", FigureFiles(formats))
     return Report(study, problem, table, findings, files)
 
 

@@ -109,8 +109,8 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
     # 5 policies, 3 epsilons; everyone, 2 ages, infected or not.
     assert len(table) == 5 * 3 * 5
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["seed"] == 3
-    assert manifest["adjacency"] == "any-record"
+    assert manifest["question"]["seed"] == 3
+    assert manifest["question"]["adjacency"] == "any-record"
     assert manifest["sensitivity"]["value"] > 0
     libraries = {"policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn"}
     assert set(manifest["versions"]) == {"python", *libraries}
@@ -365,7 +365,7 @@ def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
 def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
     assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["adjacency"] == ("one-feature" if "one-feature" in options else "sensitive")
+    assert manifest["question"]["adjacency"] == ("one-feature" if "one-feature" in options else "sensitive")
     assert run(capsys, "sensitivity", study, *options)[0] == 0
     assert run(capsys, "choose", study, "--keep", "0.5", *options)[0] == 0
     assert run(capsys, "audit", study, *options)[0] == 0
@@ -465,6 +465,6 @@ def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
 @pytest.mark.usefixtures("blank_drawings")
 def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
     assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["seed"] == 12
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["question"]["seed"] == 12
     code, _, err = run(capsys, "compare", study, "--seed", "-1", "--out", str(tmp_path / "out"))
     assert (code, err) == (2, "policysim: --seed must be a whole number >= 0, got '-1'\n")

@@ -6,10 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from small_studies import write_small_study
 
+import policysim as ps
 from envs.toml_reader import InputFileError
+from policysim.cli import gallery as made
 from policysim.cli.gallery import PNG, SVG, gallery, index, main, make
-from policysim.report.differences import agree
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.report.deliver import DEFAULT, FORMAT
+from policysim.report.differences import same_numbers
 
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M 0 0 L 1 1"/></svg>'
 REPORTS = Path(__file__).parents[3] / "reports"
@@ -19,7 +24,11 @@ def write_report(folder, name, **changes):
     """A folder with the manifest of a study."""
     manifest = {
         "study": {"name": name, "title": f"What of {name}?", "sha256": "0" * 64},
-        "command": ["compare", name, "--price-list"],
+        "format": FORMAT,
+        "question": {"price_list": True},
+        "given": ["price_list"],
+        "figures": {"formats": ["svg", "png"], "size": "page"},
+        "command": f"policysim compare {name} --price-list",
         "headline": {
             "finding": "It costs little",
             "number": "3 %",
@@ -84,7 +93,7 @@ def test_a_report_without_a_headline_is_shown_by_its_question_and_without_a_pict
 
 
 def test_a_study_of_ones_own_is_run_from_its_folder(tmp_path):
-    write_report(tmp_path / "reports", "ward", command=["compare", "study.toml"])
+    write_report(tmp_path / "reports", "ward", command="policysim compare study.toml")
     # Without the study there is nothing to run.
     assert gallery(tmp_path / "reports").endswith("<br>[numbers](ward/comparison.csv) |\n")
     (tmp_path / "reports" / "ward" / "study.toml").write_text("", encoding="utf-8")
@@ -144,7 +153,7 @@ def test_a_folder_with_a_space_is_linked(tmp_path):
 
 def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path):
     write_report(tmp_path, "a-source", analysis="a-source")
-    write_report(tmp_path, "covid", horizon=14)
+    write_report(tmp_path, "covid", question={"horizon": 14}, given=["horizon"])
     text = gallery(tmp_path)
     parts = "## Patients", "What of covid? Over 14 days.", "## Source documents, figure by figure", "What of a-source?"
     for page, words in ((text, parts), (index(tmp_path), [part.removeprefix("## ") for part in parts])):
@@ -176,13 +185,32 @@ def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, ca
     assert main([str(folder), "--make"]) == 0
     assert capsys.readouterr() == ("", "")
     # To the last digit but one: this may be another processor than that of the report.
-    assert agree("comparison.csv", before, (folder / "marital-status" / "comparison.csv").read_bytes())
+    assert same_numbers(before, (folder / "marital-status" / "comparison.csv").read_bytes())
     for name in ("README.md", "index.html"):
         assert "marital-status/report.html" in (folder / name).read_text(encoding="utf-8")
 
 
+def test_make_takes_the_study_as_it_is_now_and_the_options_that_were_given(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(made, "deliver", lambda question, **rest: asked.append((question, rest)) or 0)
+    question = {"epsilons": [1.0], "policies": ["uniform"], "by": [], "price_list": True}
+    write_report(tmp_path, "ward", question=question, given=["epsilons"], command="policysim compare study.toml")
+    shutil.copy(write_small_study(tmp_path / "own"), tmp_path / "ward" / "study.toml")
+    shutil.copy(tmp_path / "own" / "scenario.toml", tmp_path / "ward")
+    assert make(tmp_path) == 0
+    ((found, rest),) = asked
+    study = ps.load_study(tmp_path / "ward" / "study.toml")
+    assert found == DecisionQuestion(study.with_choices(epsilons=[1.0]))
+    assert rest == {
+        "command": "policysim compare study.toml",
+        "given": ["epsilons"],
+        "out": tmp_path / "ward",
+        "wanted": DEFAULT,
+    }
+
+
 def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):
-    write_report(tmp_path, "ward", command=["compare", "study.toml"])
+    write_report(tmp_path, "ward")
     assert make(tmp_path) == 2
     assert "study.toml" in capsys.readouterr().err
     assert main([str(tmp_path), "--make"]) == 2
@@ -191,37 +219,50 @@ def test_make_stops_at_a_study_that_cannot_be_run(tmp_path, capsys):
 
 SCRIPT = """import pathlib, sys
 pathlib.Path(sys.argv[sys.argv.index("--out") + 1], "made.txt").write_text(" ".join(sys.argv[1:]))
-sys.exit("stop" in sys.argv and 3)
+sys.exit("7" in sys.argv and 3)
 """
 
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(made.EXPERIMENTS, "ask", "examples/ask.py")
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "ask.py").write_text(SCRIPT, encoding="utf-8")
     return tmp_path
 
 
-def test_a_script_is_named_with_its_folder_and_run(repository, capsys):
-    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "--seed", "2"])
+def write_experiment(folder, **question):
+    write_report(folder, "ask", command="python examples/ask.py", question=question, given=[])
+
+
+def test_our_script_of_the_name_is_run_with_the_seed_into_its_folder(repository, capsys):
+    write_experiment(repository / "reports", seed=2)
     assert main(["reports", "--make"]) == 0
     assert capsys.readouterr() == ("", "")
     assert (repository / "reports" / "ask" / "made.txt").read_text() == "--seed 2 --out reports/ask"
     text = (repository / "reports" / "README.md").read_text(encoding="utf-8")
-    assert "`python examples/ask.py --seed 2 --out reports/ask`" in text
+    assert "`python examples/ask.py --out reports/ask`" in text
 
 
 def test_make_stops_at_a_script_that_fails_and_at_one_that_is_missing(repository, capsys):
-    write_report(repository / "reports", "ask", command=["python", "examples/ask.py", "stop"])
+    write_experiment(repository / "reports", seed=7)
     assert main(["reports", "--make"]) == 3
     (repository / "examples" / "ask.py").unlink()
     assert main(["reports", "--make"]) == 2
-    assert "examples/ask.py: is missing; reports/ask/manifest.json names it" in capsys.readouterr().err
+    assert "examples/ask.py: is missing; it makes reports/ask/manifest.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("script", ["ask.py", "examples/../ask.py", "/examples/ask.py", "examples/ask.sh", "-c"])
-def test_no_other_file_is_run(repository, script):
-    write_report(repository / "reports", "ask", command=["python", script])
-    with pytest.raises(InputFileError, match="command must be a list like"):
-        make(repository / "reports")
+@pytest.mark.parametrize("question", [{"seed": "2; true"}, {"seed": 1, "out": "elsewhere"}])
+def test_a_script_is_given_nothing_but_a_seed(repository, capsys, question):
+    write_experiment(repository / "reports", **question)
+    assert main(["reports", "--make"]) != 0
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (repository / "reports" / "ask" / "made.txt").exists()
+
+
+def test_no_script_that_a_manifest_names_is_run(repository, capsys):
+    write_report(repository / "reports", "mine", command="python examples/ask.py", study={"name": "mine", "sha256": ""})
+    assert main(["reports", "--make"]) == 2
+    assert "mine/study.toml: cannot be read" in capsys.readouterr().err
+    assert not (repository / "reports" / "mine" / "made.txt").exists()

@@ -384,7 +384,7 @@ def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
     assert same.replace(str(old), str(new)) == text
     assert (old / "comparison.csv").read_text() == (new / "comparison.csv").read_text()
     document = json.loads((new / "manifest.json").read_text())
-    assert document["policies"] == [DAILY]
+    assert document["question"]["policies"] == [DAILY]
     page = (new / "report.html").read_text()
     assert OUTSIDE_LINE in text and all(said in page for said in OUTSIDE)
     assert re.search(r"\boptimal\b(?!-daily| continuation)", page.split("<h2>Reproduce</h2>")[0]) is None
@@ -436,7 +436,7 @@ def test_the_command_prints_one_document(capsys, path, tmp_path):
     code, text, _ = run(capsys, "compare", str(path), *arguments)
     document = json.loads(text)
     assert code == 0
-    assert document["manifest"]["length_public"] is True
+    assert document["manifest"]["question"]["length_public"] is True
     assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 2.0, 5.0, 10.0}
 
 
@@ -498,7 +498,8 @@ def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario
         assert "gives all patients who agree in age the same treatment on a day" in flat
         assert ("the same treatment for all who may get the same" in flat) == (scenario == FORBIDDEN)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["public"] == ["age"] and manifest["sensitive"] == ["infected", "fever", "cough", "smoker"]
+    assert manifest["public"] == ["age"]
+    assert manifest["question"]["sensitive"] == ["infected", "fever", "cough", "smoker"]
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
     private = table[(table["group"] == "all") & ~table["policy"].isin(["greedy"])]
     assert (private["total_spent"] <= private["total_epsilon"] + 1e-12).all()

@@ -88,7 +88,7 @@ def record(study, problem, wish, policies=POLICIES, **adopted):
     """What is found, and the record of it: whatever it costs in deaths is accepted."""
     choices = choose(problem, wish, policies)
     adoption = Adoption(**{"accepted_deaths": 1e5, **adopted})
-    files = folder_files(answer_of_choices(study, problem, choices, record=adoption), ["choose"])
+    files = folder_files(answer_of_choices(study, problem, choices, record=adoption), "")
     return choices, files[RECORD].decode()
 
 

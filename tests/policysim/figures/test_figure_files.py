@@ -99,8 +99,8 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study,
     table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
     found = answer_of(study, compared(study, problem, table, find(study, problem, table)))
     draw_only(mine.name)
-    assert "of-my-own" not in folder_files(found, ["compare"])["report.html"].decode()
-    files = folder_files(replace(found, drawings=[*found.drawings, mine]), ["compare"])
+    assert "of-my-own" not in folder_files(found, "")["report.html"].decode()
+    files = folder_files(replace(found, drawings=[*found.drawings, mine]), "")
     assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)
     page = files["report.html"].decode()
     section = page.partition("What &lt;else&gt; there is</h3>")[2].partition("<hgroup")[0]

@@ -26,6 +26,7 @@ from policysim.question.protocol import UsageError
 from policysim.study.study_file import load_study
 
 N_PARTS = 7
+SUPPORT = Path(__file__).parents[2] / "support"
 # What distributed itself leaves to the garbage collector when a cluster on this machine ends.
 CLUSTER = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -202,11 +203,10 @@ def local_cluster():
 
     def start(**options):
         return distributed.LocalCluster(
-            **{"n_workers": 2} | options,
+            **{"n_workers": 2, "protocol": "tcp://"} | options,
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-            protocol="tcp://",
         )
 
     return start
@@ -231,10 +231,98 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_a_retry(source, counting, he
     assert sorted(told_of(told)) == [f"{number:04}.csv" for number in range(N_PARTS)]
 
 
-@pytest.mark.parametrize("address", ["nowhere", "gopher://127.0.0.1:8786", "127.0.0.1:port", ""])
-def test_an_address_that_is_none_is_refused_at_once(address):
-    with pytest.raises(UsageError, match=r"--cluster must be an address such as tcp://10\.0\.0\.1:8786, got"):
-        next(cluster.on_cluster(address, count_part, []))
+@pytest.fixture
+def no_socket(monkeypatch):
+    def refuse(*arguments, **_):
+        raise AssertionError(f"opened: {arguments}")
+
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, refuse)
+
+
+@pytest.mark.usefixtures("no_socket")
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("nowhere", "gopher://127.0.0.1:8786", "127.0.0.1:port", "", "tls://", "tcp://127.0.0.1", "tls://a b:1"),
+        *("ws://127.0.0.1:8786", "wss://127.0.0.1:8786", "ucx://127.0.0.1:8786", "inproc://127.0.0.1/1/1"),
+        *("TCP://127.0.0.1:8786", "tls://host:8786\n", "tls://user@host:8786", "tls://host:8786/x"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_at_once(tmp_path, capsys, address):
+    study = write_parts(tmp_path, log_rows(200), 2)
+    assert main(["compare", str(study), f"--cluster={address}", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert (
+        said == f"policysim: --cluster must be tls://HOST:PORT, or tcp://HOST:PORT on this machine, got {address!r}\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_socket")
+@pytest.mark.parametrize("scheme", ["tcp://", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.0.0.1", "203.0.113.1", "scheduler.example", "localhost.example", "127.0.0.1.example", "0.0.0.0", "127.1"),
+        *("[fe80::1]", "[::]", "[::ffff:10.0.0.1]", "128.0.0.1", "126.255.255.255"),
+    ],
+)
+def test_plain_tcp_to_another_machine_is_refused_at_once(tmp_path, capsys, scheme, host):
+    study, address = write_parts(tmp_path, log_rows(200), 2), f"{scheme}{host}:8786"
+    assert main(["compare", str(study), "--cluster", address, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"policysim: --cluster {address}: tcp:// only goes to this machine, ")
+    assert said.endswith(f"could run code here; use tls://{host}:8786\n")
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.255.255.254", "localhost", "[::1]"])
+def test_plain_tcp_stays_on_this_machine_whatever_dask_takes_for_its_scheme(host):
+    assert cluster.checked_address(f"tcp://{host}:8786") == f"tcp://{host}:8786"
+    assert cluster.checked_address(f"{host}:8786") == f"tcp://{host}:8786"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "scheduler.example", "[fe80::1]"])
+def test_tls_goes_anywhere(host):
+    assert cluster.checked_address(f"tls://{host}:8786") == f"tls://{host}:8786"
+
+
+@pytest.mark.usefixtures("no_socket")
+def test_tls_without_certificates_is_refused_before_a_connection():
+    pytest.importorskip("distributed")
+    with pytest.raises(UsageError, match=r"--cluster tls://host:1: Dask's configuration names no certificates: set "):
+        next(cluster.on_cluster("tls://host:1", count_part, []))
+
+
+@CLUSTER
+def test_tls_takes_the_certificates_of_dasks_configuration(source, counting, here, local_cluster):
+    distributed, config = pytest.importorskip("distributed"), pytest.importorskip("dask").config
+    own, other = (str(SUPPORT / name) for name in ("cluster.pem", "another_authority.pem"))
+    security = distributed.Security(
+        require_encryption=True, tls_ca_file=own, tls_scheduler_cert=own, tls_worker_cert=own, tls_client_cert=own
+    )
+
+    def counted(address, authority):
+        with config.set({"distributed.comm.tls.ca-file": authority, "distributed.comm.tls.client.cert": own}):
+            return total(Workers(cluster=address), working(count_part, counting), source)
+
+    with local_cluster(processes=False, protocol="tls://", security=security) as scheduler:
+        address = scheduler.scheduler_address
+        assert address.startswith("tls://")
+        assert counted(address, own) == here
+        with pytest.raises(UsageError, match=f"{address}: there is no Dask cluster: TLS certificate does not"):
+            counted(address, other)
+        with pytest.raises(UsageError, match=f"{address}: Dask's certificates cannot be used: .*No such file"):
+            counted(address, "nowhere.pem")
+
+
+def test_the_help_says_what_a_cluster_is_trusted_with(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    help_text = " ".join(capsys.readouterr().out.split())
+    assert "Its scheduler is trusted completely: whoever controls it runs code here" in help_text
 
 
 @CLUSTER

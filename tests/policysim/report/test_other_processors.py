@@ -7,19 +7,16 @@ same output, so that what is equal stays equal.
 import io
 import shutil
 
-import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
 from drawings import draw_only
-from hypothesis import given
-from hypothesis import strategies as st
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
 from policysim.question.answer import to_csv
-from policysim.report.differences import agree
+from policysim.report.differences import same_numbers
 
 ULP = 2.0**-52
 
@@ -79,7 +76,12 @@ def test_the_files_of_another_processor_agree_with_those_that_are_there(study, t
     assert main(["compare", str(study), "--out", str(there)]) == 0
     found = contents(there)
     assert set(found) == set(contents(here))
-    assert all(agree(name, content, found[name]) for name, content in contents(here).items() if name[-4:] != "json")
+    tables = {name: content for name, content in contents(here).items() if name.endswith(".csv")}
+    assert len(tables) > 3
+    assert all(same_numbers(content, found[name]) for name, content in tables.items())
+    # The rest is the same to the byte, but for the digests of tables.
+    other = [name for name, content in contents(here).items() if found[name] != content and name not in tables]
+    assert other == ["manifest.json"]
 
 
 @pytest.mark.usefixtures("blank_drawings", "on_another_processor")
@@ -118,50 +120,6 @@ def test_what_does_differ_is_written(study, blank, tmp_path):
 def test_reproduce_finds_the_same_bytes_on_another_processor(blank, capsys):
     assert main(["reproduce", str(blank / "manifest.json")]) == 0
     assert "Not the same" not in capsys.readouterr().out
-
-
-@given(st.integers(100_000, 999_998), st.integers(-3, 6), st.booleans())
-def test_six_digits_agree_one_unit_apart_and_fewer_never(digits, places, is_next):
-    def text(number, decimals):
-        return f'<data value="{number / 10**decimals:.{max(decimals, 1)}f}">'.encode()
-
-    decimals = 6 - places
-    other = digits + 1 if is_next else digits + 3
-    expected = is_next and decimals > 0
-    assert agree("page.html", text(digits, decimals), text(other, decimals)) is (expected or other == digits)
-    assert not agree("page.html", b"%d %%" % (digits % 100), b"%d %%" % (digits % 100 + 1))
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("sha256: 123456e7.", "sha256: 123457e7."),
-        ("patients: 1310720", "patients: 1310721"),
-        ("kept 0.123456", "lost 0.123456"),
-        ("0.1234561", "0.1234571"),
-        ("63.5 %", "63.6 %"),
-        ("numpy 2.4.6", "numpy 2.4.7"),
-        ("ε = 0.123456", "ε = 0.123456 "),
-    ],
-)
-def test_other_words_digests_counts_and_versions_never_agree(old, new):
-    assert not agree("report.html", old.encode(), new.encode())
-
-
-def picture(pixels):
-    file = io.BytesIO()
-    matplotlib.image.imsave(file, pixels, format="png")
-    return file.getvalue()
-
-
-def test_pictures_agree_to_one_level_of_each_pixel():
-    pixels = np.random.default_rng(0).integers(2, 250, (5, 7, 3)).astype(np.uint8)
-    near, far = pixels + np.uint8(1), pixels.copy()
-    far[2, 3, 1] += 2
-    assert agree("a.png", picture(pixels), picture(near))
-    assert not agree("a.png", picture(pixels), picture(far))
-    assert not agree("a.png", picture(pixels), picture(pixels[1:]))
-    assert not agree("a.png", picture(pixels), b"no picture")
 
 
 def test_bounds_are_rounded_so_that_they_claim_less():

@@ -23,7 +23,10 @@ NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
 @pytest.fixture(scope="module")
 def written(studies, findings):
-    return {name: folder_files(answer_about_source(studies[name], findings[name]), ["compare", name]) for name in NAMES}
+    return {
+        name: folder_files(answer_about_source(studies[name], findings[name]), f"policysim compare {name}")
+        for name in NAMES
+    }
 
 
 def readable(page):
@@ -66,7 +69,7 @@ def test_the_answer_of_a_script_has_a_page_and_no_study(holds):
     found = SourceFindings(("A lead.",), (claim,), (), Headline("A finding"), line, ("An assumption.",))
     subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)
     answer = answer_about_source(subject, found, "examples/asked.py")
-    files = folder_files(answer, ["python", "examples/asked.py"])
+    files = folder_files(answer, "python examples/asked.py")
     page = readable(files["report.html"].decode())
     assert f"One claim of the source is set beside ours: {'agrees' if holds else 'erratum'}." in page
     assert f"{'✓ agrees' if holds else '✗ erratum'}. For a reason.</td>" in page
@@ -189,7 +192,7 @@ def test_json_is_one_document_with_the_figures(capsys, tmp_path):
     table = pd.read_csv(tmp_path / "comparison.csv", dtype=str)
     assert [row["figure"] for row in document["figures"]] == list(table["figure"])
     assert document["figures"][0]["source"] == "176"
-    assert document["manifest"]["seed"] == 5
+    assert document["manifest"]["question"]["seed"] == 5
     assert document["lead"]
     assert document["report"] == (tmp_path / "report.html").as_posix()
 

@@ -80,8 +80,12 @@ def test_other_choices_take_its_place(public):
 def test_words_name_what_is_public(public):
     assert "public: age, smoker" in hidden(public) and "fever" not in hidden(public)
     assert "public features" in public._repr_html_() and "hidden features" not in public._repr_html_()
-    assert public.choices["public"] == ["age", "smoker"]
-    assert "public" not in replace(public, public=()).choices
+    assert public.stated["public"] == ["age", "smoker"]
+    assert "public" not in replace(public, public=()).stated
+
+
+def test_the_hidden_features_themselves_do_not_take_its_place(public):
+    assert public.with_choices(adjacency="sensitive", sensitive=public.sensitive) == public
 
 
 @pytest.mark.usefixtures("blank_drawings")

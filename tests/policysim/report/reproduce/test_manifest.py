@@ -3,48 +3,42 @@
 import hashlib
 import json
 import platform
+import shlex
+import shutil
 
 import pandas as pd
-import pytest
 from small_studies import write_small_study
 
-from policysim.cli import compare_command
-from policysim.cli.compare_command import study_command
-from policysim.cli.parser import parse
+from policysim.cli.main import main
 from policysim.files.many_files import file_digest
 from policysim.question.answer import Answer
 from policysim.report.deliver import folder_files
 from policysim.study.study_file import load_study
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_the_command_in_the_manifest_means_what_was_asked(capsys, tmp_path, monkeypatch):
+    """Each option of compare that changes a number, as a command line for people, asks the same question again."""
+    asked = []
+    monkeypatch.setattr("policysim.report.deliver.deliver", lambda question, **rest: asked.append((question, rest)))
+    shutil.copy(write_small_study(tmp_path), tmp_path / "study.toml")
+    monkeypatch.chdir(tmp_path)
+    for options in (
         [],
-        ["--price-list"],
-        ["--seed", "0", "--epsilon", "0.1,1", "--policy", "all", "--by", "age", "--by", "sex"],
-        ["--adjacency", "sensitive", "--sensitive", "age", "--sensitive", "smoking"],
-        ["--horizon", "14", "--total-epsilon", "1,5", "--delta", "1e-6", "--length-public"],
-    ],
-)
-def test_the_command_in_the_manifest_means_what_was_asked(options):
-    asked = ["compare", "covid", *options, "--out", "somewhere", "--json"]
-    command = study_command(asked)
-    chosen, again = (parse(line, [compare_command.add]) for line in (asked, command))
-    assert (again.out, again.json) == (None, False)
-    changed = {"out": chosen.out, "json": True, "arguments": asked}
-    assert vars(again) | changed == vars(chosen)
-    # The text of the values is not written anew: 1e-6 stays 1e-6.
-    assert command == ["compare", "covid", *options]
-
-
-def test_no_option_of_compare_has_a_default_that_would_be_written_down():
-    # study_command takes whatever is neither None nor False for something that was asked.
-    assert study_command(["compare", "covid"]) == ["compare", "covid"]
-
-
-def test_a_study_of_ones_own_is_the_one_beside_the_manifest():
-    assert study_command(["compare", "/somewhere/else/ward.toml"]) == ["compare", "study.toml"]
+        ["--price-list", "--format", "pdf,svg", "--figure-size", "column"],
+        ["--seed", "0", "--epsilon", "0.1,1e-3,inf", "--policy", "all", "--by", "age", "--by", "smoker"],
+        ["--adjacency", "sensitive", "--sensitive", "age", "--sensitive", "smoker,fever"],
+        ["--policy", "optimal-safe", "--at-most", "deaths=one-for-all,symptoms=0.5"],
+        ["--horizon", "14", "--total-epsilon", "1,5", "--delta", "1e-6", "--length-public", "--by", "age"],
+    ):
+        main(["compare", "study.toml", *options, "--out", "somewhere", "--json"])
+        first, rest = asked.pop()
+        command = shlex.split(rest["command"])
+        assert command[:3] == ["policysim", "compare", "study.toml"]
+        assert not {"--out", "--json", "somewhere"} & set(command)
+        main(command[1:])
+        again, others = asked.pop()
+        assert (again, others["wanted"], others["command"]) == (first, rest["wanted"], rest["command"])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_results_are_the_digests_of_all_files_but_the_study(made):
@@ -57,10 +51,20 @@ def test_results_are_the_digests_of_all_files_but_the_study(made):
         assert digest == hashlib.sha256(files[name].read_bytes()).hexdigest() == file_digest(files[name])
 
 
-def test_the_manifest_names_study_command_and_scenario_but_no_folder_and_no_machine(made):
+def test_the_manifest_names_study_question_and_scenario_but_no_folder_and_no_machine(made):
     text = (made / "manifest.json").read_text(encoding="utf-8")
     manifest = json.loads(text)
-    assert manifest["command"] == ["compare", "study.toml", "--seed", "0", "--by", "smoker"]
+    assert manifest["command"] == "policysim compare study.toml --by smoker --seed 0"
+    assert manifest["given"] == ["by", "seed"]
+    assert manifest["question"] == {
+        "adjacency": "one-feature",
+        "sensitive": [],
+        "epsilons": [1.0],
+        "policies": ["greedy", "best-fixed", "uniform", "exponential", "randomized-response"],
+        "by": ["smoker"],
+        "seed": 0,
+        "price_list": False,
+    }
     assert manifest["study"]["sha256"] == hashlib.sha256((made / "study.toml").read_bytes()).hexdigest()
     assert manifest["scenario_sha256"] == hashlib.sha256((made / "scenario.toml").read_bytes()).hexdigest()
     for word in (str(made), made.parent.as_posix(), platform.node()):
@@ -87,9 +91,9 @@ def test_a_manifest_keeps_what_the_answer_says_and_the_order_of_the_page():
         depends={"study": {"name": "covid"}},
         files={"study.toml": b""},
     )
-    files = folder_files(answer, ["compare", "covid"])
+    files = folder_files(answer, "policysim compare covid")
     manifest = json.loads(files["manifest.json"])
-    assert (manifest["study"], manifest["command"]) == ({"name": "covid"}, ["compare", "covid"])
+    assert (manifest["study"], manifest["command"]) == ({"name": "covid"}, "policysim compare covid")
     assert manifest["answer"] == ["All is well."]
     assert list(manifest["results"]) == ["b.csv", "a.csv"]
     assert files["a.csv"] == b"y\n2.5\n"

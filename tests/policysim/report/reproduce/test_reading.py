@@ -4,11 +4,16 @@ import json
 
 import pytest
 
+from policysim.report.deliver import FORMAT, FigureFiles
 from policysim.report.manifest import read_manifest
 
 GOOD = {
+    "format": FORMAT,
     "study": {"name": "ward", "sha256": "0" * 64},
-    "command": ["compare", "study.toml"],
+    "question": {"seed": 1},
+    "given": [],
+    "command": "policysim compare study.toml",
+    "figures": {"formats": ["svg"], "size": "column"},
     "results": {"comparison.csv": "1" * 64, "figures/a.png": "2" * 64},
 }
 
@@ -17,10 +22,22 @@ def test_a_manifest_is_read(tmp_path):
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(GOOD), encoding="utf-8")
     found = read_manifest(path)
-    assert (found.name, found.study_digest, found.command) == ("ward", "0" * 64, ("compare", "study.toml"))
+    assert (found.name, found.study_digest, found.question) == ("ward", "0" * 64, {"seed": 1})
+    assert found.figures == FigureFiles(("svg",), "column")
     assert found.tables == ["comparison.csv"]
     assert found.folder == tmp_path
     assert found.data == {}
+
+
+def test_a_manifest_of_another_format_is_refused_with_what_to_do(run, tmp_path):
+    path = tmp_path / "manifest.json"
+    old = {"command": ["compare", "ward", "--cluster", "tcp://203.0.113.1:8786"], "study": GOOD["study"]}
+    for document in (old | {"results": GOOD["results"]}, GOOD | {"format": FORMAT + 1}):
+        path.write_text(json.dumps(document), encoding="utf-8")
+        code, out, err = run("reproduce", path)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert "was written by another version of policysim" in err
+        assert "make its report again with policysim compare" in err
 
 
 @pytest.mark.parametrize(
@@ -29,23 +46,39 @@ def test_a_manifest_is_read(tmp_path):
         (b"{", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b"\xff", "must be UTF-8"),
+        (b'{"study": 1, "study": 2}', "has 'study' twice"),
+        (b'{"epsilon": NaN}', "NaN is no number"),
+        (b'{"epsilon": -Infinity}', "-Infinity is no number"),
+        (b"[" + b"1" * 5000 + b"]", "is not JSON"),
+        (b" " * 10_000_001, "must not be larger than 10,000,000 bytes"),
         (b"[]", "is not a manifest of policysim compare: it is not a table"),
         (b"{}", "study must have a name and a sha256"),
         (b'{"mechanism": "k-ary randomised response"}', "is not a manifest of policysim compare"),
         ({"study": {"name": "../ward", "sha256": ""}}, "study must have a name"),
         ({"study": {"name": "ward"}}, "study must have a name and a sha256"),
-        ({"command": "compare covid"}, "command must be a list"),
-        ({"command": ["compare"]}, "command must be a list"),
-        ({"command": ["compare", 7]}, "command must be a list"),
-        ({"command": ["simulate", "covid"]}, 'command must be a list like \\["compare", "ward"\\]'),
+        ({"command": ["compare", "covid"]}, "command must be text"),
+        ({"question": None}, "question must be a table"),
+        ({"question": ["seed"]}, "question must be a table"),
+        ({"given": ["out"]}, "given must be a list of keys of question"),
+        ({"given": {"seed": 1}}, "given must be a list"),
+        ({"given": [["seed"]]}, "given must be a list"),
+        ({"study": {"name": "a\x1b[2J", "sha256": ""}}, "study must have a name"),
+        ({"results": {"a\u202e.csv": "1"}}, "relative paths"),
+        ({"figures": None}, "figures must have formats among svg, png, pdf and a size among page, column, slide"),
+        ({"figures": {"formats": ["exe"], "size": "page"}}, "figures must have formats"),
+        ({"figures": {"formats": [["svg"]], "size": {}}}, "figures must have formats"),
+        ({"figures": {"formats": ["svg"], "size": "wall"}}, "figures must have formats"),
         ({"results": None}, "results must be a table"),
         ({"results": {"../comparison.csv": "1"}}, "relative paths"),
         ({"results": {"/comparison.csv": "1"}}, "relative paths"),
+        ({"results": {"a/../../comparison.csv": "1"}}, "relative paths"),
+        ({"results": {"..\\comparison.csv": "1"}}, "relative paths"),
+        ({"results": {"C:\\comparison.csv": "1"}}, "relative paths"),
         ({"results": {"comparison.csv": 1}}, "SHA-256"),
         ({"results": {"report.html": "1"}}, "results must name a CSV file"),
         ({"data": ["trial.csv"]}, "data must be a table"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_anything_else_is_refused_in_one_line_that_says_why(run, tmp_path, content, words):
     path = tmp_path / "manifest.json"
@@ -64,3 +97,14 @@ def test_a_missing_manifest_and_a_folder_are_refused(run, tmp_path, made):
     code, _, err = run("reproduce", made)
     assert code == 2
     assert f"did you mean {(made / 'manifest.json').as_posix()}?" in err
+
+
+def test_a_table_that_is_a_link_out_of_the_folder_is_not_read(run, tmp_path):
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (tmp_path / "secret.csv").write_text("x\n1\n", encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(GOOD), encoding="utf-8")
+    (folder / "comparison.csv").symlink_to(tmp_path / "secret.csv")
+    code, out, err = run("reproduce", folder / "manifest.json")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "comparison.csv: leads out of the folder" in err

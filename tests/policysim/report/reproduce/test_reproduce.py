@@ -17,9 +17,7 @@ from policysim.report import reproduction
 def made_again(monkeypatch, made):
     """A second run that makes the very same files as the first, without its work."""
     files = {path.relative_to(made).as_posix(): path.read_bytes() for path in made.rglob("*") if path.is_file()}
-    manifest = json.loads(files["manifest.json"])
-    kept = {name: files[name] for name in (*manifest["results"], "manifest.json", "study.toml")}
-    monkeypatch.setattr(reproduction, "answered_again", lambda *_: (kept, manifest))
+    monkeypatch.setattr(reproduction, "made_again", lambda *_: files)
 
 
 def edit(path, change):
@@ -38,12 +36,16 @@ def count_numbers(folder):
 def test_an_unchanged_study_agrees_in_all_numbers_and_bytes(run, report):
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (0, "")
-    assert "Run again: policysim compare study.toml --seed 0 --by smoker\n" in out
+    question = " ".join(out.partition("All")[0].split())
+    assert question.startswith(
+        "Asked again: ward; adjacency one-feature; sensitive none; epsilons 1; policies greedy, "
+    )
+    assert question.endswith("; by smoker; seed 0; price_list false.")
     n_files = len(list(report.rglob("*.csv")))
     assert f"All {count_numbers(report):,} numbers in {n_files} file" in out
     assert "comparison.csv" in out
-    assert "report.html" in out
-    assert "Not the same" not in out
+    n_figures = len([path for path in (report / "figures").iterdir() if path.suffix != ".csv"])
+    assert f"The same bytes: report.html and {n_figures} figure files.\n" in out
     assert "Not as it was" not in out
 
 
@@ -57,11 +59,22 @@ def test_a_changed_number_is_named_with_its_row_and_column(run, report):
     table.to_csv(path, index=False)
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (4, "")
-    assert f"1 difference in {count_numbers(report):,} numbers:" in out
+    n_files = len(list(report.rglob("*.csv")))
+    assert f"1 difference; {count_numbers(report):,} numbers in {n_files} files were compared:" in out
     assert (
         f"  comparison.csv, row {place + 1} (policy exponential, group smoker, level 1): loss 0.25; now {now}\n" in out
     )
-    assert "comparison.csv is not the file that the manifest describes" in out
+    assert "  comparison.csv: changed after that run, SHA-256 " in out
+
+
+@pytest.mark.usefixtures("made_again")
+def test_rows_in_another_order_agree(run, report):
+    path = report / "comparison.csv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([header, *reversed(rows), ""]), encoding="utf-8")
+    code, out, _ = run("reproduce", report / "manifest.json")
+    assert code == 0
+    assert "comparison.csv: changed after that run" in out
 
 
 @pytest.mark.usefixtures("made_again")
@@ -74,7 +87,7 @@ def test_twenty_differences_are_shown_and_the_rest_counted(run, report):
     code, out, _ = run("reproduce", report / "manifest.json")
     total = 2 * len(table)
     assert code == 4
-    assert f"{total} differences in" in out
+    assert f"{total} differences; " in out
     assert out.count("comparison.csv, row ") == 20
     assert f"  and {total - 20} more\n" in out
     _, out, _ = run("reproduce", report / "manifest.json", "--json")
@@ -87,7 +100,7 @@ def test_a_digit_less_is_no_difference_but_the_edit_is_told(run, report):
     path.write_text(path.read_text(encoding="utf-8").replace("\n", "\r\n"), encoding="utf-8", newline="")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 0
-    assert "was changed after that run" in out
+    assert "comparison.csv: changed after that run" in out
 
 
 @pytest.mark.usefixtures("made_again")
@@ -102,21 +115,22 @@ def test_other_versions_and_another_page_are_told_but_are_no_failure(run, report
     edit(report / "manifest.json", change)
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 0
-    assert "Not as it was, a possible reason: numpy 2.0.99 then, " in out
-    assert "Not the same: report.html." in out
+    assert "Not as it was:\n  manifest.json: versions.numpy 2.0.99; now " in out
+    assert f"  report.html: SHA-256 {hashlib.sha256(b'<html>').hexdigest()[:12]}…; now " in out
 
 
 @pytest.mark.usefixtures("made_again")
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
-        ("epsilon", 2.0, "  epsilon: 2.0; now 1.0\n"),
-        ("records", 7, "  records: 7; now 32\n"),
-        ("answer", ["All is well."], "  answer: ['All is well.']; now ["),
-        ("policies", ["greedy"], "  policies: ['greedy']; now ['greedy', "),
-        ("remark", "checked", "  remark: checked; now nothing\n"),
-        ("study", {"name": "ward", "title": "Better"}, "  study.title: Better; now A small study\n"),
-        ("sensitivity", {"value": 1e6}, "  sensitivity.value: 1000000.0; now "),
+        ("epsilon", 2.0, "  manifest.json: epsilon 2.0; now 1.0\n"),
+        ("records", 7, "  manifest.json: records 7; now 32\n"),
+        ("answer", ["All is well."], "  manifest.json: answer ['All is well.']; now ["),
+        ("question", {"policies": ["greedy"]}, "  manifest.json: question.policies ['greedy']; now ['greedy', "),
+        ("remark", "checked", "  manifest.json: remark checked; now missing\n"),
+        ("study", {"name": "ward", "title": "Better"}, "  manifest.json: study.title Better; now A small study\n"),
+        ("sensitivity", {"value": 1e6}, "  manifest.json: sensitivity.value 1000000.0; now "),
+        ("scenario_sha256", "0" * 64, "  manifest.json: scenario_sha256 000000000000…; now "),
     ],
 )
 def test_a_manifest_that_says_something_else_is_a_failure_that_names_it(run, report, key, value, line):
@@ -126,18 +140,19 @@ def test_a_manifest_that_says_something_else_is_a_failure_that_names_it(run, rep
     edit(report / "manifest.json", change)
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (4, "")
-    assert "The manifest does not say what the run does:\n" in out
     assert line in out
     code, out, _ = run("reproduce", report / "manifest.json", "--json")
-    assert (code, json.loads(out)["agree"], len(json.loads(out)["manifest_differences"])) == (4, False, 1)
+    assert (code, json.loads(out)["agree"], len(json.loads(out)["differences"])) == (4, False, 1)
 
 
 @pytest.mark.usefixtures("made_again")
-def test_another_scenario_is_told_and_is_a_failure(run, report):
-    edit(report / "manifest.json", lambda manifest: manifest.update(scenario_sha256="0" * 64))
+def test_what_a_stranger_wrote_is_shown_in_one_short_line(run, report):
+    edit(report / "manifest.json", lambda manifest: manifest.update(answer="\x1b[2J\u202e\n" * 1000))
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
-    assert "Not as it was: scenario 000000000000… then" in out
+    (line,) = [line for line in out.splitlines() if "answer" in line]
+    assert line.startswith("  manifest.json: answer \\x1b[2J\\u202e\\n\\x1b")
+    assert line.isprintable() and len(line) < 3000
 
 
 @pytest.mark.usefixtures("made_again")
@@ -145,22 +160,22 @@ def test_an_edited_page_and_a_missing_figure_are_named_and_are_not_called_the_sa
     figures = [path.relative_to(report).as_posix() for path in sorted((report / "figures").rglob("*.*"))]
     figures = [name for name in figures if not name.endswith(".csv")]
     _, before, _ = run("reproduce", report / "manifest.json")
-    assert f"The same: report.html and {len(figures)} figure files." in before
+    assert f"The same bytes: report.html and {len(figures)} figure files." in before
     (report / "report.html").write_text("<p>all is well", encoding="utf-8")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
-    assert "report.html is not the file that the manifest describes" in out
-    assert f"The same: {len(figures)} figure files." in out
+    assert "  report.html: changed after that run, SHA-256 " in out
+    assert f"The same bytes: {len(figures)} figure files." in out
     (report / figures[0]).unlink()
     (report / figures[1]).write_bytes(b"")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
-    assert f"{figures[0]} is missing" in out
-    assert f"{figures[1]} is not the file" in out
-    assert f"The same: {len(figures) - 2} figure files." in out
+    assert f"  {figures[0]}: file missing; now there" in out
+    assert f"  {figures[1]}: changed after that run, SHA-256 " in out
+    assert f"The same bytes: {len(figures) - 2} figure files." in out
     code, out, _ = run("reproduce", report / "manifest.json", "--json")
-    document = json.loads(out)
-    assert (document["missing"], set(document["edited"])) == ([figures[0]], {"report.html", figures[1]})
+    differences = json.loads(out)["differences"]
+    assert {difference["file"] for difference in differences} == {"report.html", *figures[:2]}
 
 
 @pytest.mark.usefixtures("made_again")
@@ -169,7 +184,7 @@ def test_a_table_that_only_one_of_the_runs_made_is_a_difference(run, report):
     (report / "prices.csv").write_text("hides,loss\nage,1\n", encoding="utf-8")
     code, out, _ = run("reproduce", report / "manifest.json")
     assert code == 4
-    assert "prices.csv: file: there; now missing" in out
+    assert "prices.csv: file there; now missing" in out
 
 
 def test_another_study_is_refused(run, report):
@@ -185,32 +200,73 @@ def test_another_study_is_refused(run, report):
 
 
 def test_other_data_are_refused(run, report):
-    def change(manifest):
-        manifest["data"] = {"trial.csv": "0" * 64}
-
-    edit(report / "manifest.json", change)
-    code, _, err = run("reproduce", report / "manifest.json")
-    assert (code, len(err.splitlines())) == (3, 1)
-    assert "trial.csv: the data file of" in err
-    (report / "trial.csv").write_text("x\n", encoding="utf-8")
+    edit(report / "manifest.json", lambda manifest: manifest.update(data={"trial.csv": "0" * 64}))
     code, _, err = run("reproduce", report / "manifest.json")
     assert (code, len(err.splitlines())) == (3, 1)
     assert "trial.csv: is not the data of" in err
 
 
 def test_a_missing_table_is_refused_before_anything_is_computed(run, report, monkeypatch):
-    monkeypatch.setattr(reproduction, "answered_again", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(reproduction, "made_again", lambda *_: pytest.fail("computed"))
     (report / "comparison.csv").unlink()
     code, _, err = run("reproduce", report / "manifest.json")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "comparison.csv: cannot be read" in err
 
 
-def test_a_command_that_this_version_does_not_have_is_refused(run, report):
-    edit(report / "manifest.json", lambda manifest: manifest["command"].append("--by-moon-phase"))
+ALLOWED = "known: adjacency, sensitive, epsilons, policies, by, seed, at_most, price_list"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("cluster", "tcp://203.0.113.1:8786", f"unknown key 'cluster'; {ALLOWED}"),
+        ("workers", 4, f"unknown key 'workers'; {ALLOWED}"),
+        ("out", "/", f"unknown key 'out'; {ALLOWED}"),
+        ("counted", True, f"unknown key 'counted'; {ALLOWED}"),
+        ("seeds", 1, f"unknown key 'seeds'; did you mean 'seed'? {ALLOWED}"),
+        ("x\n\u202e" * 1000, 1, "unknown key 'x\\n\\u202ex\\n"),
+        ("seed", "1", "seed must be a whole number >= 0, got '1'"),
+        ("seed", True, "seed must be a whole number >= 0, got True"),
+        ("seed", 1.0, "seed must be a whole number >= 0, got 1.0"),
+        ("epsilons", 1.0, 'epsilons must be a list of numbers >= 0 or "inf", got 1.0'),
+        ("epsilons", [], "epsilons must be a list"),
+        ("epsilons", [-1], "epsilons must be a list"),
+        ("epsilons", ["-inf"], "epsilons must be a list"),
+        ("policies", [["optimal"]], "policies must be a list of at least one text"),
+        ("policies", ["no-such"], "unknown policy 'no-such'"),
+        ("by", "smoker", "by must be a list of texts, got 'smoker'"),
+        ("by", ["moon"], "unknown group 'moon'"),
+        ("adjacency", ["any-record"], "adjacency must be text"),
+        ("adjacency", "any", "unknown adjacency 'any'"),
+        ("sensitive", {"age": 1}, "sensitive must be a list of texts, got a table"),
+        ("at_most", {"deaths": -1}, "at_most must be a table"),
+        ("at_most", {"deaths": "few"}, "at_most: deaths: must be a number >= 0 per patient"),
+        ("at_most", {"hiccups": 1}, "at_most: hiccups: unknown outcome 'hiccups'"),
+        ("price_list", "yes", "price_list must be true or false, got 'yes'"),
+        ("horizon", 2, "unknown key 'epsilons'; did you mean 'total_epsilons'? known: adjacency"),
+    ],
+    ids=lambda value: str(value)[:30].encode("unicode_escape").decode(),
+)
+def test_a_question_that_cannot_be_asked_is_refused_before_anything_is_computed(run, report, key, value, words):
+    edit(report / "manifest.json", lambda manifest: manifest["question"].update({key: value}))
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert "command cannot be run: policysim compare study.toml" in err
+    assert len(err) < 600
+    assert err.startswith(f"policysim: {(report / 'manifest.json').as_posix()}: question: {words}")
+
+
+@pytest.mark.usefixtures("drawn_as_made")
+def test_the_command_line_of_a_manifest_is_for_people_and_nothing_is_taken_from_it(run, report):
+    def change(manifest):
+        manifest["command"] = "policysim compare study.toml --cluster tcp://203.0.113.1:8786 --out / --seed 7"
+
+    edit(report / "manifest.json", change)
+    code, out, err = run("reproduce", report / "manifest.json")
+    assert (code, err) == (0, "")
+    assert "203.0.113.1" not in out
+    # The page shows it, and so is not the one that the manifest describes.
+    assert "  report.html: SHA-256 " in out
 
 
 @pytest.mark.usefixtures("blank_drawings")
@@ -220,7 +276,7 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
     # The page shows the study's name, which is not that of the folder.
-    assert "Not the same" not in out
+    assert "The same bytes: report.html and 8 figure files." in out
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.csv"))]
     assert len(names) > 1
     assert f"in {len(names)} files agree" in out
@@ -243,12 +299,12 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     shutil.copy(study, folder / "study.toml")
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
-    assert "The same: report.html and " in out
-    assert "Not the same" not in out
+    assert "The same bytes: report.html and " in out
+    assert "Not as it was" not in out
     (tmp_path / "reports" / "shared" / "scenario.toml").unlink()
     code, _, err = run("reproduce", folder / "manifest.json")
     assert (code, len(err.splitlines())) == (2, 1)
-    assert "scenario.toml: is missing; " in err
+    assert "shared/scenario.toml: cannot be read: No such file or directory" in err
 
 
 @pytest.mark.usefixtures("blank_drawings")
@@ -262,7 +318,7 @@ def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_pat
     moved = folder.rename(tmp_path / "elsewhere")
     code, out, err = run("reproduce", moved / "manifest.json")
     assert (code, err) == (0, "")
-    assert "Not the same" not in out
+    assert "Not as it was" not in out
     # It is an input: without it, or with another one, nothing is said to agree.
     scenario = moved / "wards" / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("infected = 0.3", "infected = 0.4", 1))
@@ -308,8 +364,28 @@ def course(made, tmp_path_factory):
 def test_a_course_of_days_is_run_again_with_its_budget(run, course):
     code, out, _ = run("reproduce", course / "manifest.json")
     assert code == 0
-    assert "--horizon 2 --total-epsilon 3 --delta 1e-6" in out
-    assert "The same: report.html and 4 figure files." in out
+    assert "horizon 2; total_epsilons 3; delta 1e-06; length_public false." in " ".join(out.split())
+    assert "The same bytes: report.html and 4 figure files." in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"horizon": None}, "horizon must be a whole number from 1 to 366, got None"),
+        ({"horizon": 367}, "horizon must be a whole number from 1 to 366, got 367"),
+        ({"delta": 1}, "delta must be a number in [0, 1), got 1"),
+        ({"length_public": 0}, "length_public must be true or false, got 0"),
+        ({"total_epsilons": {}}, "total_epsilons must be a list of numbers"),
+        ({"price_list": True}, "unknown key 'price_list'"),
+        ({"adjacency": "one-feature"}, "over days one-"),
+    ],
+)
+def test_over_days_other_options_are_refused(run, course, tmp_path, options, words):
+    folder = shutil.copytree(course, tmp_path / "ward")
+    edit(folder / "manifest.json", lambda manifest: manifest["question"].update(options))
+    code, out, err = run("reproduce", folder / "manifest.json")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"manifest.json: question: {words}" in err
 
 
 def test_the_answer_of_a_course_names_what_keeps_most(course):
@@ -335,6 +411,7 @@ def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, t
     assert (code, document["agree"]) == (4, False)
     assert {difference["column"] for difference in document["differences"]} >= {"value", "loss"}
     # The first table's rows are told by their policy, the other's by the way.
-    assert all({"policy", "way"} & set(difference["key"]) for difference in document["differences"])
-    assert list(document["inputs"]) == ["scenario"]
-    assert "report.html" in document["other_bytes"]
+    cells = [difference for difference in document["differences"] if difference["row"]]
+    assert cells and all({"policy", "way"} & set(difference["key"]) for difference in cells)
+    assert "scenario_sha256" in {difference["column"] for difference in document["differences"]}
+    assert "report.html" in {remark["file"] for remark in document["remarks"]}

@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.report.differences import TextRows, differences, key_columns, read_table
+from policysim.report import differences as compared
+from policysim.report.differences import TextRows, key_columns, read_table, same_numbers
+from policysim.report.differences import differences as find
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
 
 
 def table(*rows, columns=("policy", "epsilon", "loss")):
     return TextRows(columns, tuple(rows))
+
+
+def differences(name, old, new):
+    return list(find(name, old, new))
 
 
 def printed(value):
@@ -51,12 +57,42 @@ def test_a_difference_names_row_key_column_old_and_new():
     assert found.key == {"policy": "a", "epsilon": "2"}
 
 
-def test_a_new_column_or_row_is_a_difference_of_the_file():
-    old = table(("a", "1", "3"))
-    (found,) = differences("t.csv", old, table(("a", "1", "3"), ("a", "2", "3")))
-    assert (found.row, found.column, found.old, found.new) == (0, "rows", "1", "2")
-    (found,) = differences("t.csv", old, table(("a", "1"), columns=("policy", "epsilon")))
-    assert (found.row, found.column) == (0, "columns")
+def test_a_new_column_is_a_difference_of_the_file():
+    (found,) = differences("t.csv", table(("a", "1", "3")), table(("a", "1"), columns=("policy", "epsilon")))
+    assert (found.row, found.column, found.old, found.new) == (0, "columns", "policy, epsilon, loss", "policy, epsilon")
+
+
+def test_a_row_that_only_one_table_has_is_named_by_its_key():
+    old, new = table(("a", "1", "3"), ("b", "1", "4")), table(("c", "1", "5"), ("a", "1", "3"))
+    found = [(one.row, one.key, one.column, one.old, one.new) for one in differences("t.csv", old, new)]
+    assert found == [
+        (2, {"policy": "b"}, "row", "there", "missing"),
+        (0, {"policy": "c"}, "row", "missing", "there"),
+    ]
+
+
+ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123"), st.sampled_from(["0.5", "0.7"])), min_size=1)
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_rows_that_moved_agree(rows, random):
+    moved = random.sample(rows, len(rows))
+    assert differences("t.csv", table(*rows), table(*moved)) == []
+    # A report that is there keeps its order only if it is the same.
+    as_file = ["\n".join(map(",".join, [("policy", "epsilon", "loss"), *order])).encode() for order in (rows, moved)]
+    assert same_numbers(*as_file) == (rows == moved)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123")), min_size=1, unique=True), st.data())
+def test_a_number_changed_in_a_row_that_moved_is_the_only_difference(keys, data):
+    new = [(*key, str(place / 7)) for place, key in enumerate(keys)]
+    place = data.draw(st.integers(0, len(new) - 1))
+    changed = [(*row[:2], "9") if number == place else row for number, row in enumerate(new)]
+    order = data.draw(st.permutations(range(len(new))))
+    found = differences("t.csv", table(*(changed[number] for number in order)), table(*new))
+    assert [(one.row, one.column, one.old, one.new) for one in found] == [
+        (order.index(place) + 1, "loss", "9", new[place][2])
+    ]
 
 
 @given(st.lists(st.tuples(*[st.sampled_from("ab")] * 4), unique=True))
@@ -79,7 +115,7 @@ def test_numbers_are_counted(tmp_path):
     assert found.n_numbers == 3
 
 
-def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
+def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     for content, words in ((b"x,y\n1,2\n1\n", "row 2 must have 2 cells, got 1"), (b"x\n\xff\n", "must be UTF-8 text")):
         path.write_bytes(content)
@@ -87,6 +123,10 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path):
             read_table(path)
     path.unlink()
     with pytest.raises(InputFileError, match="cannot be read"):
+        read_table(path)
+    monkeypatch.setattr(compared, "MOST_BYTES", 100)
+    path.write_bytes(b"x\n" * 51)
+    with pytest.raises(InputFileError, match="must not be larger than"):
         read_table(path)
     path.write_bytes(b"")
     assert read_table(path) == TextRows((), ())

@@ -1,0 +1,82 @@
+"""The options that change the numbers of a question, as a manifest keeps them: names, and values of one type each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.toml_reader import is_number, shown, unknown
+from policysim.question import MOST_DAYS
+
+INFINITY = "inf"  # as JSON files have it
+
+
+@dataclass(frozen=True)
+class Key:
+    """One option: what its value must be, in words, and whether a value is that."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _epsilons(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(item == INFINITY or is_number(item, 0) for item in value)
+
+
+def _bounds(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(most, str) or is_number(most, 0) for most in value.values())
+
+
+_TEXTS = Key("a list of texts", _texts)
+_EPSILONS = Key(f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
+_FLAG = Key("true or false", lambda value: isinstance(value, bool))
+KEYS = {
+    "adjacency": Key("text", lambda value: isinstance(value, str)),
+    "sensitive": _TEXTS,
+    "epsilons": _EPSILONS,
+    "policies": Key("a list of at least one text", lambda value: _texts(value) and value != []),
+    "by": _TEXTS,
+    "seed": Key("a whole number >= 0", lambda value: type(value) is int and value >= 0),
+    "at_most": Key("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
+    "price_list": _FLAG,
+    "horizon": Key(
+        f"a whole number from 1 to {MOST_DAYS}", lambda value: type(value) is int and 1 <= value <= MOST_DAYS
+    ),
+    "total_epsilons": _EPSILONS,
+    "delta": Key("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
+    "length_public": _FLAG,
+    "counted": _FLAG,
+}
+
+
+def read_options(values: dict[str, Any], takes: Sequence[str]) -> dict[str, Any]:
+    """The options of a question that takes these; infinity is a number again.
+
+    Raises
+    ------
+    ValueError
+        Names the first key that the question does not take, or whose value is of another type.
+
+    Examples
+    --------
+    >>> read_options({"epsilons": [1, "inf"]}, ["epsilons"])
+    {'epsilons': [1, inf]}
+    >>> read_options({"workers": 4}, ["by", "seed"])
+    Traceback (most recent call last):
+    ValueError: unknown key 'workers'; known: by, seed
+    """
+    for name, value in values.items():
+        if name not in takes:
+            raise ValueError(unknown("key", name[:80], takes))
+        if not KEYS[name].fits(value):
+            raise ValueError(f"{name} must be {KEYS[name].wanted}, got {shown(value)}")
+    return {
+        name: [math.inf if item == INFINITY else item for item in value] if KEYS[name] is _EPSILONS else value
+        for name, value in values.items()
+    }
