@@ -137,7 +137,7 @@ def _question(chosen: argparse.Namespace) -> Question:
     from policysim.question.protocol import refuse
     from policysim.report.deliver import REPORTS
     from policysim.study.declared import LoggedStudy, require_scenario
-    from policysim.study.study_file import name_of_study, study_path
+    from policysim.study.study_reader import name_of_study, study_path
 
     path = study_path(chosen.study)
     if peek(path, "analysis") is not None:
@@ -214,7 +214,7 @@ def study_command(arguments: Sequence[str]) -> list[str]:
     >>> study_command(["compare", "--seed=0", "covid", "--price-list", "--epsilon", "0.10,1", "--out", "here"])
     ['compare', 'covid', '--seed', '0', '--epsilon', '0.10,1', '--price-list']
     """
-    from policysim.study.study_file import STUDY, study_names
+    from policysim.study.study_reader import STUDY, study_names
 
     # Values as they were written: 1e-6 is not to become 1e-06.
     given = parse(arguments, [add], TextParser)

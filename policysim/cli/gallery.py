@@ -28,7 +28,7 @@ from policysim.question.answer import CARD
 from policysim.question.words import days
 from policysim.report.deliver import MANIFEST, page_environment
 from policysim.report.manifest import Manifest, read_manifest
-from policysim.study.study_file import STUDY, study_names
+from policysim.study.study_reader import STUDY, study_names
 
 README, INDEX = "README.md", "index.html"
 TITLE = "What privacy costs, study by study"

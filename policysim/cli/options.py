@@ -290,7 +290,7 @@ def chosen_study(
 ) -> Study:
     """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
     from policies.catalogue import CATALOGUE
-    from policysim.study.study_file import load_study
+    from policysim.study.study_reader import load_study
 
     study = load_study(chosen.study)
     with as_usage():

@@ -29,7 +29,7 @@ from policysim.question.screen_lines import fitted
 from policysim.question.shown import FILTERS, unmarked
 from policysim.report.differences import agree
 from policysim.study.basis import hidden
-from policysim.study.study_file import STUDY
+from policysim.study.study_reader import STUDY
 from policysim.study.sweep import benefit
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 from envs.toml_reader import InputFileError, peek
 from policysim.files.many_files import is_many, parts_of
 from policysim.report.deliver import MANIFEST
-from policysim.study.study_file import STUDY
+from policysim.study.study_reader import STUDY
 
 COMMAND = "compare"
 # A report of an experiment names the script that makes it: a file of the repository, run from there.

@@ -23,7 +23,7 @@ from policysim.report.differences import (
     statements,
 )
 from policysim.report.manifest import Manifest, copy_under_its_name, named_files, read_manifest
-from policysim.study.study_file import STUDY, study_names, study_path
+from policysim.study.study_reader import STUDY, study_names, study_path
 
 SCENARIO = "scenario"
 # From a command line, without the program's name, to what it asks and which figures it wants.

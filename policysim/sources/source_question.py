@@ -20,7 +20,7 @@ from policysim.sources.common_disease import CommonDisease
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceFindings, number
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
-from policysim.study.study_file import STUDY, name_of_study
+from policysim.study.study_reader import STUDY, name_of_study
 
 
 class Document(Protocol):

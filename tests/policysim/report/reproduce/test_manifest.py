@@ -14,7 +14,7 @@ from policysim.cli.parser import parse
 from policysim.files.many_files import file_digest
 from policysim.question.answer import Answer
 from policysim.report.deliver import folder_files
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 
 @pytest.mark.parametrize(
