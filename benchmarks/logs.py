@@ -28,7 +28,7 @@ from side_by_side import machine, markdown
 from policysim.files.many_files import file_digest
 from policysim.logs.counted_log import Counting, columns_of, count_part
 from policysim.logs.kinds import Kinds
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 ARMS = ("wait", "pill", "drip")
 LEVELS = {"age": 6, "sex": 2, "severity": 4, "diabetes": 2, "smoker": 3, "region": 8, "year": 5}

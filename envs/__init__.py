@@ -16,8 +16,8 @@ philox         such numbers
 compiled, kernel  many patients treated by compiled code, in threads
 one_patient    one in plain Python
 chart, chart_image   a patient's chart, as text and drawn
-scenario_file  reads scenarios/*.toml, with every mistake by line
-features_file, treatments_file, hazards_file   its features and conditions, its treatments, its death and events
+scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)
+keys           how the keys of a file are declared
 toml_reader    checked reading of TOML (toml_lines: the line of each key)
 
 This package knows nothing of privacy.
@@ -26,7 +26,7 @@ This package knows nothing of privacy.
 from envs.cohort import prior, sample_patients
 from envs.records import Feature, RecordSpace, record_space
 from envs.scenario import Scenario
-from envs.scenario_file import load_scenario, scenario_names
+from envs.scenario_reader import load_scenario, scenario_names
 from envs.toml_reader import InputFileError
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility, default_utility

@@ -1,6 +1,6 @@
 """Scenario: who comes, what a treatment does to them, and what an outcome is worth; frozen parameters, no computation.
 
-Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scenario_file` reads and checks them.
+Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scenario_reader` reads and checks them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from envs.cohort import FloatArray, PatientSampler, prior
 from envs.dynamics import BoolArray, CodeArray, Dynamics
 from envs.records import IntArray, Lookup, RecordSpace
 from envs.scenario import Scenario
-from envs.scenario_file import load_scenario
+from envs.scenario_reader import load_scenario
 from envs.toml_reader import unknown
 from envs.treatment_effects import contraindication_of, forbidden
 from envs.treatment_response import Course, ResponseModel, is_whole

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from envs.toml_lines import KeyPath, line_numbers
 
@@ -32,6 +32,19 @@ class InputFileError(ValueError):
     def __init__(self, message: str, *, located: bool = True) -> None:
         super().__init__(message)
         self.located = located
+
+
+class Key(Protocol):
+    """What is declared of a key: `envs.keys.Key`."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - as there
+    @property
+    def keys(self) -> Sequence[Key]: ...  # noqa: D102
+    @property
+    def chosen(self) -> bool: ...  # noqa: D102
+    def belongs(self, table: Table) -> bool: ...  # noqa: D102
+    def read(self, table: Table) -> Any: ...  # noqa: D102
 
 
 @dataclass
@@ -69,17 +82,33 @@ class Mistakes:
 class Table:
     """One table of a TOML file; each reader takes a key, checks it and gives back a usable value.
 
-    A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on.
+    A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on. `keys` are those
+    that are declared for the table (`envs.keys`); `names` holds what declared keys choose among, and is shared by all
+    tables of a file.
     """
 
     values: dict[str, Any]
     key: KeyPath
     mistakes: Mistakes
     known: set[str] = field(default_factory=set)
+    keys: Sequence[Key] = ()
+    names: dict[str, Any] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
         """Whether the file has the key."""
         return name in self.values
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a declared key."""
+        return self.declared(name).read(self)
+
+    def get(self, name: str, default: Any) -> Any:
+        """The value of a declared key whose default depends on something else."""
+        return self[name] if name in self.values else default
+
+    def declared(self, name: str) -> Key:
+        """What is declared of a key; the one in capitals is of those that the file chooses."""
+        return next(key for key in self.keys if key.name == name or key.chosen)
 
     def fail(self, message: str, *key: str | int) -> None:
         """Note a mistake below this table."""
@@ -170,12 +199,17 @@ class Table:
     def table(self, name: str) -> Table:
         """A table; empty if absent."""
         value: dict[str, Any] = self._read(name, {}, {}, lambda value: isinstance(value, dict), "a table")
-        return Table(value, (*self.key, name), self.mistakes)
+        return self._below(value, name)
 
     def tables(self, name: str) -> Iterator[Table]:
         """The tables of an array of tables; none if absent."""
         for position, value in enumerate(self.list_of(name, lambda v: isinstance(v, dict), "tables", [])):
-            yield Table(value, (*self.key, name, position), self.mistakes)
+            yield self._below(value, name, position)
+
+    def _below(self, value: dict[str, Any], name: str, *position: int) -> Table:
+        """A table below this one, with the keys that are declared for it."""
+        keys = self.declared(name).keys if self.keys else ()
+        return Table(value, (*self.key, name, *position), self.mistakes, keys=keys, names=self.names)
 
     def subtables(self) -> Iterator[tuple[str, Table]]:
         """All keys of this table, each as a table."""
@@ -183,10 +217,12 @@ class Table:
             yield name, self.table(name)
 
     def close(self) -> None:
-        """Refuse the keys that nobody has asked for."""
+        """Refuse the keys that are not declared, or, where none are, that nobody has asked for."""
+        known = {key.name for key in self.keys if key.belongs(self)} or self.known
+        refused = [key for key, _ in self.mistakes.found]
         for name in self.values:
-            if name not in self.known:
-                self.fail(unknown("key", name, sorted(self.known)), name)
+            if name not in known and (*self.key, name) not in refused:
+                self.fail(unknown("key", name, sorted(known)), name)
 
     def _read(self, name: str, default: T | None, fallback: T, valid: Callable[[Any], bool], wanted: str) -> T:
         self.known.add(name)
@@ -203,8 +239,8 @@ class Table:
 
 
 @contextmanager
-def open_toml(path: Path) -> Iterator[Table]:
-    """Read a TOML file; on leaving the block, all mistakes noted in it are raised as one InputFileError."""
+def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
+    """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         values = tomllib.loads(text)
@@ -217,7 +253,7 @@ def open_toml(path: Path) -> Iterator[Table]:
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
-    yield Table(values, (), mistakes)
+    yield Table(values, (), mistakes, keys=keys)
     mistakes.raise_if_any()
 
 

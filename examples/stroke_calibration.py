@@ -36,7 +36,7 @@ from stroke_trial import (
 
 from envs.cohort import prior
 from envs.scenario import Scenario
-from envs.scenario_file import load_scenario
+from envs.scenario_reader import load_scenario
 from envs.treatment_response import ResponseModel
 from policysim.figures.card import Curves
 from policysim.figures.described import LOOKS, Described

@@ -34,7 +34,7 @@ from stroke_trial import (
 
 from envs.cohort import prior
 from envs.scenario import Scenario
-from envs.scenario_file import load_scenario
+from envs.scenario_reader import load_scenario
 
 SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
 # Shares given other features are drawn towards the shares of all patients with the weight of so many patients.

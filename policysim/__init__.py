@@ -31,7 +31,7 @@ from policysim.study.registration import register
 if TYPE_CHECKING:
     import pandas as pd
 
-    from envs.scenario_file import load_scenario
+    from envs.scenario_reader import load_scenario
     from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from policysim.logs.read_log import read_log
     from policysim.question.protocol import Progress
     from policysim.study.declared import Study
-    from policysim.study.study_file import load_study
     from policysim.study.study_problem import build_problem
+    from policysim.study.study_reader import load_study
     from policysim.trials.estimators import OffPolicyEstimate
     from policysim.trials.evaluate_log import evaluate_log
 
@@ -82,8 +82,8 @@ _HOME = {
     "evaluate_log": "policysim.trials.evaluate_log",
     "frontier": "policysim.decision.frontier",
     "guess_rate": "policies.guess_rate",
-    "load_scenario": "envs.scenario_file",
-    "load_study": "policysim.study.study_file",
+    "load_scenario": "envs.scenario_reader",
+    "load_study": "policysim.study.study_reader",
     "local": "policies.local",
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",

@@ -110,7 +110,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.protocol import refuse
     from policysim.report.deliver import DEFAULT, REPORTS, FigureFiles, deliver
     from policysim.study.question_options import KEYS
-    from policysim.study.study_file import study_path
+    from policysim.study.study_reader import study_path
 
     given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}
     # By identity: 0 is a value, and equal to False.
@@ -149,7 +149,7 @@ def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tu
     """
     from envs.toml_reader import peek
     from policysim.study.declared import LoggedStudy
-    from policysim.study.study_file import load_study
+    from policysim.study.study_reader import load_study
 
     if peek(path, "analysis") is not None:
         from policysim.sources.source_question import SourceQuestion, load_source_study
@@ -179,7 +179,7 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) ->
     'policysim compare covid --epsilon 0.1,1 --price-list --at-most deaths=1e-06'
     """
     from policysim.report.deliver import DEFAULT
-    from policysim.study.study_file import STUDY, study_names
+    from policysim.study.study_reader import STUDY, study_names
 
     words = ["policysim", "compare", study if study in study_names() else STUDY]
     names_here = {key: name for name, key in RENAMED.items()}

@@ -138,7 +138,7 @@ def _logged_study(name: str) -> LoggedStudy | None:
     from policysim.files.many_files import ENDINGS, is_many
     from policysim.question.protocol import UsageError
     from policysim.study.declared import LoggedStudy
-    from policysim.study.study_file import STUDY, load_study, study_names
+    from policysim.study.study_reader import STUDY, load_study, study_names
 
     if name.lower().endswith(ENDINGS) or (
         is_many(name) and not (Path(name) / STUDY).exists() and name not in study_names()
@@ -159,7 +159,7 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from policysim.files.probability_table import read_probability_table
     from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
-    from policysim.study.study_file import load_study, study_of
+    from policysim.study.study_reader import load_study, study_of
     from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:

@@ -31,7 +31,7 @@ from policysim.question.words import days
 from policysim.report.deliver import MANIFEST, deliver, page_environment
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.study.question_options import read_options
-from policysim.study.study_file import EXPERIMENTS, STUDY, study_names, study_path
+from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
 README, INDEX = "README.md", "index.html"
 TITLE = "What privacy costs, study by study"

@@ -288,7 +288,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
     """The study with the options of `add_study`, and with these; UsageError for what cannot be chosen."""
-    from policysim.study.study_file import load_study
+    from policysim.study.study_reader import load_study
 
     study = load_study(chosen.study)
     shared = {"adjacency": chosen.adjacency, "sensitive": chosen.sensitive, "seed": chosen.seed}

@@ -66,7 +66,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.words import PLAN_ONCE
     from policysim.report.deliver import deliver
     from policysim.study.declared import require_scenario
-    from policysim.study.study_file import keep_study_of
+    from policysim.study.study_reader import keep_study_of
 
     over_days = chosen.horizon > 1
     if chosen.length_public and not over_days:

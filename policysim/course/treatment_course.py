@@ -276,7 +276,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
 
     Examples
     --------
-    >>> from policysim.study.study_file import load_study
+    >>> from policysim.study.study_reader import load_study
     >>> build_course(load_study("covid"), 14).rewards.shape
     (1310721, 4)
     """

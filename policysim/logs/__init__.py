@@ -1,7 +1,7 @@
 """Logs of treatments: the files of a trial, read, checked and put on the records of a declared domain.
 
 log_source      LogSource: what a study says about its log; a feature's declared levels or cuts
-data_section    the same, read from a study file's table [data]
+data_reader     the same, read from a study file's table [data] (data_keys.toml declares its keys)
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
 treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
 outcomes        which columns are outcomes, and how they are read
@@ -18,5 +18,5 @@ guess_columns, column_names   what a file's columns hold, and what their names s
 guess_roles, guess_outcome, guess_later, guess_features   what policysim init takes them for, and when it asks
 study_text      the study file that it writes
 
-log_source and data_section import nothing heavy.
+log_source and data_reader import nothing heavy.
 """

@@ -29,7 +29,7 @@ from policysim.question.screen_lines import fitted
 from policysim.question.shown import FILTERS, unmarked
 from policysim.report.differences import same_numbers
 from policysim.study.basis import OUTSIDE, hidden
-from policysim.study.study_file import study_names
+from policysim.study.study_reader import study_names
 from policysim.study.sweep import benefit
 
 if TYPE_CHECKING:

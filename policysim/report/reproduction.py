@@ -23,7 +23,7 @@ from policysim.report.differences import (
     statements,
 )
 from policysim.report.manifest import Manifest, read_manifest
-from policysim.study.study_file import EXPERIMENTS, STUDY, study_names, study_path
+from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
 # What a manifest says that numbers depend on, and that may be another one: not a difference, but a possible reason.
 VERSIONS = "versions."

@@ -22,7 +22,7 @@ from policysim.sources.document import Document
 from policysim.sources.engine import UNEXPECTED, Row, SourceFindings, number
 from policysim.sources.marital_status import MaritalStatus
 from policysim.sources.sock_groups import SockGroups
-from policysim.study.study_file import FOLDER, STUDY, name_of_study
+from policysim.study.study_reader import FOLDER, STUDY, name_of_study
 
 DOCUMENTS: dict[str, type[Document]] = {
     kind.name: kind for kind in (AdultAgeSex, CommonDisease, MaritalStatus, SockGroups)

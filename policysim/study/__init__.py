@@ -3,7 +3,7 @@
 declared       Study, of a scenario or of a log: everything that a comparison depends on
 stated_bounds  what a study bounds
 contraindications  why those by hidden features are refused
-study_file     study files, read and checked (built-in ones in studies/)
+study_reader   study files, read and checked (study_keys.toml declares their keys; built-in ones are in studies/)
 question_options   which options change a question's numbers, and the type of each in a manifest
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
 other_priors   where else patients may come from: another prevalence, or one group alone

@@ -13,7 +13,7 @@ import numpy as np
 
 from envs.records import RecordSpace
 from envs.scenario import Scenario
-from envs.scenario_file import FOLDER as SCENARIOS
+from envs.scenario_reader import FOLDER as SCENARIOS
 from envs.toml_reader import is_number, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive

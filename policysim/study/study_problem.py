@@ -40,7 +40,7 @@ def build_problem(study: Study) -> DecisionProblem:
 
     Examples
     --------
-    >>> from policysim.study.study_file import load_study
+    >>> from policysim.study.study_reader import load_study
     >>> build_problem(load_study("covid")).utilities.shape
     (1310720, 4)
     """

@@ -1,158 +1,79 @@
-"""docs/study-file.md has every key that the readers of study and scenario files know, and no others."""
+"""docs/study-file.md has every key that is declared of study and scenario files, and readers take no others."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
-from envs.scenario_file import load_scenario
-from envs.toml_reader import InputFileError, Table
-from policysim.study.study_file import load_study
+from envs.keys import Key
+from envs.scenario_reader import load_scenario
+from envs.toml_reader import InputFileError
+from policies.catalogue import DEFAULT_POLICIES, WITHOUT_DEATHS
+from policysim.study.declared import EPSILONS, PREVALENCE
+from policysim.study.study_reader import load_study
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
-READERS = (
-    "envs/scenario_file.py",
-    "envs/features_file.py",
-    "envs/treatments_file.py",
-    "envs/hazards_file.py",
-    "policysim/study/study_file.py",
-    "policysim/logs/data_section.py",
+spec = importlib.util.spec_from_file_location("study_file", ROOT / "docs" / "study_file.py")
+study_file = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(study_file)
+# Read before anything is declared of a file: it says of which kind the study is.
+KINDS = {"analysis", "data", "features", "scenario", "treatments"}
+
+
+def test_the_page_is_made_of_what_the_readers_declare():
+    assert study_file.page_of(PAGE) == PAGE
+
+
+def test_a_key_that_the_page_lacks_changes_it(monkeypatch):
+    planted = Key("planted", "text", "a key that was planted")
+    monkeypatch.setitem(study_file.TABLES, "a study", ((planted,), ""))
+    assert "| `planted` | required | a key that was planted |" in study_file.page_of(PAGE)
+
+
+def test_defaults_that_code_computes_are_those_of_the_page():
+    words = {key.name: {below.name: below.said for below in key.keys} for key in study_file.study_reader.KEYS}
+    assert words["privacy"]["epsilons"] == f"{len(EPSILONS)} values from {EPSILONS[0]:g} to {EPSILONS[-1]:g}"
+    assert words["compare"]["policies"] == f"{', '.join(DEFAULT_POLICIES)}; for a log, without optimal-safe"
+    assert [name for name in DEFAULT_POLICIES if name != "optimal-safe"] == list(WITHOUT_DEATHS)
+    assert words["compare"]["robust"] == f'"{PREVALENCE}"; for a log, none'
+
+
+@pytest.mark.parametrize(
+    "reader", ["envs/scenario_reader.py", "policysim/study/study_reader.py", "policysim/logs/data_reader.py"]
 )
-# A scenario that says everything that a scenario can say.
-LANGUAGE = ROOT / "tests" / "envs" / "data" / "language.toml"
-# Tables whose keys the file chooses: what the page calls them. A reader takes whatever stands there.
-CHOSEN = {
-    "features": "NAME",
-    "treatments": "NAME",
-    "data.features": "NAME",
-    "data.treatments": "VALUE",
-    "data.outcome": "COLUMN",
-    "rules[].when": "FEATURE",
-    "rules[].shares": "FEATURE",
-    "weights": "OUTCOME",
-    "natural_clearing": "FLAG",
-    "onset": "FLAG",
-    **{f"rules[].{operation}": "FLAG" for operation in ("set", "add", "multiply")},
-    **{f"treatments.NAME.{effect}": "FLAG" for effect in ("clears", "side_effects")},
-    "treatments.NAME.hazard_ratio": "EVENT",
-    "treatments.NAME.contraindicated[]": "FEATURE",
-    "treatments.NAME.rules[].when": "FEATURE",
-    "events": "NAME",
-    **{f"{hazard}.hazard": "FLAG" for hazard in ("death", "events.NAME")},
-    **{f"{hazard}.{risks}": "FEATURE" for hazard in ("death", "events.NAME") for risks in ("acute", "relative_risk")},
-}
-# Tables of the same kind that the page writes out in one row.
-IN_ONE_ROW = {"utility.weights", "utility.costs", "capacity"}
-IN_ONE_ROW |= {f"treatments.NAME.rules[].{operation}" for operation in ("set", "add", "multiply")}
-# Read as they stand: their keys are features.
-CONDITIONS = ("rules[].when", "death.acute", "events.NAME.acute", "treatments.NAME.rules[].when")
-CONDITIONS += ("treatments.NAME.contraindicated[]",)
-# Arrays of tables.
-REPEATED = {"rules", "treatments.NAME.rules", "treatments.NAME.contraindicated"}
-# What may stand in place of any number that has an interval.
-INTERVAL = ("value", "interval")
+def test_readers_take_only_what_is_declared(reader):
+    """Whatever a reader names, with `table[...]`, `... in table` or a method of the table, is on the page."""
+    declared = {name.rpartition(".")[2].removesuffix("[]") for name in documented()}
+    named = set(literals(ROOT / reader))
+    assert named
+    assert named - KINDS <= declared
 
 
-STUDY, SCENARIO = PAGE.split("\n## A scenario\n")
-
-
-def documented(part=PAGE):
+def documented():
     """The keys in the first columns of the tables of the page."""
-    return re.findall(r"^\| `([^`]+)` \|", part, flags=re.MULTILINE)
-
-
-def as_on_the_page(key):
-    """A key path in the words of the page; None where it ends in a table that is one row."""
-    if key[-1] in INTERVAL:
-        return f"NUMBER.{key[-1]}"
-    text = ""
-    for part in key:
-        if isinstance(part, int):
-            text += "[]"
-            continue
-        if text in IN_ONE_ROW:
-            return None
-        text = ".".join(filter(None, (text, CHOSEN.get(text, part))))
-    return f"{text}[]" if text in REPEATED else text
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Files in which every branch of the readers is taken."""
-    folder = tmp_path_factory.mktemp("files")
-    for name in ("features", "actions", "outcomes"):
-        (folder / f"{name}.csv").write_text("patient\n1\n")
-    three = '{ features = "features.csv", actions = "actions.csv", outcomes = "outcomes.csv" }'
-    data = 'id = "patient"\npropensity = "p"\noutcome = { o = 1.0 }\nrange = [0, 1]\n'
-    data += 'treatments = { a = "A", b = "B" }\n'
-    (folder / "three.toml").write_text(
-        f"[data]\nfile = {three}\n{data}[data.features]\nage = {{ cuts = [1] }}\nsex = {{ levels = [0, 1] }}\n"
-    )
-    return [ROOT / "policysim" / "study" / "studies" / "covid.toml", folder / "three.toml"]
-
-
-@pytest.fixture(scope="module")
-def asked(files):
-    """The keys that readers ask for, whether a file has them or not: of studies, and of scenarios."""
-    found = {STUDY: set(), SCENARIO: set()}
-    with pytest.MonkeyPatch.context() as patch:
-        real, numbers = Table._read, Table.numbers
-
-        def note(table, *names):
-            part = SCENARIO if table.mistakes.path.parent.name in ("scenarios", "data") else STUDY
-            found[part].add(as_on_the_page((*table.key, *names)))
-
-        def read(table, name, *rest):
-            note(table, name)
-            return real(table, name, *rest)
-
-        def read_numbers(table, name, allowed, kind, **bounds):
-            # Any of the allowed names, whichever the file has.
-            for one in allowed:
-                note(table, name, one)
-            return numbers(table, name, allowed, kind, **bounds)
-
-        patch.setattr(Table, "_read", read)
-        patch.setattr(Table, "numbers", read_numbers)
-        for file in files:
-            load_study(file)
-        load_scenario(LANGUAGE)
-    # A condition is read as it stands: its keys are features, and nothing is asked for by name.
-    found[SCENARIO] |= {f"{table}.FEATURE" for table in CONDITIONS}
-    found[STUDY] |= {"data"}  # looked for before anything is asked
-    return {part: keys - {None} for part, keys in found.items()}
-
-
-@pytest.mark.parametrize("part", [STUDY, SCENARIO], ids=["studies", "scenarios"])
-def test_every_key_is_on_the_page_and_every_key_of_the_page_is_read(asked, part):
-    names = documented(part)
-    assert len(names) == len(set(names))
-    assert asked[part] == set(names)
+    return re.findall(r"^\| `([^`]+)` \|", PAGE, flags=re.MULTILINE)
 
 
 def literals(path):
-    """The keys that a reader's source asks for by name: of a Table, or through a helper that takes the Table first."""
+    """The keys that a reader's source names."""
     methods = {"text", "number", "integer", "numbers", "list_of", "table", "tables"}
-    helpers = {"_column", "_choice", "_path", "_read_features"}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                given = node.args[:1] if node.func.attr in methods else []
-            else:
-                given = node.args[1:2] if getattr(node.func, "id", "") in helpers else []
-            yield from (each.value for each in given if isinstance(each, ast.Constant))
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) and isinstance(node.left, ast.Constant):
-            yield node.left.value
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_no_branch_asks_for_a_key_that_the_page_lacks(reader):
-    """Also of keys that the files of these tests do not reach."""
-    asked = set(literals(ROOT / reader)) - {"analysis"}
-    assert asked
-    assert asked <= {name.rpartition(".")[2].removesuffix("[]") for name in documented()}
+        given = []
+        if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in {
+            "table",
+            "entry",
+            "privacy",
+            "compare",
+        }:
+            given = [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
+            given = node.args[:1]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
+            given = [node.left]
+        yield from (each.value for each in given if isinstance(each, ast.Constant))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs.records import Feature, RecordSpace, record_space
-from envs.scenario_file import load_scenario
+from envs.scenario_reader import load_scenario
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.adjacency import public_classes
 from policies.listed import Listed

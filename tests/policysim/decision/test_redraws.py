@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from envs.scenario import TreatmentRule
-from envs.scenario_file import load_scenario
+from envs.scenario_reader import load_scenario
 from envs.treatment_effects import own_number
 from envs.utility import default_utility
 from policysim.decision import redraws
 from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, moved
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
 

@@ -7,7 +7,7 @@ import pytest
 import policysim as ps
 from policysim.decision.without_effect import without_effect
 from policysim.study.basis import illustrative_words, numbers_by_part
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 SCENARIO = """
 title = "Ward"

@@ -23,7 +23,7 @@ from policysim.files.workers import Workers
 from policysim.logs.counted_log import Counting, columns_of, count_part
 from policysim.logs.kinds import Kinds
 from policysim.question.protocol import UsageError
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 N_PARTS = 7
 SUPPORT = Path(__file__).parents[2] / "support"

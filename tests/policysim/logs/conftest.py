@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from envs.keys import Key
 from envs.toml_reader import open_toml
 from policysim.cli import init_command
 from policysim.cli.parser import parse
-from policysim.logs.data_section import read_data_section
+from policysim.logs.data_reader import KEYS, read_data
 from policysim.logs.load_log import load_log
 
 SECTION = """
@@ -37,8 +38,8 @@ def read_section(tmp_path):
     def read(text):
         path = tmp_path / "study.toml"
         path.write_text(text, encoding="utf-8")
-        with open_toml(path) as root:
-            source = read_data_section(root.table("data"), tmp_path)
+        with open_toml(path, (Key("data", "section", keys=KEYS),)) as root:
+            source = read_data(root["data"], tmp_path)
         # Only now: leaving the block has raised whatever was wrong.
         return source  # noqa: RET504
 
@@ -123,8 +124,8 @@ def read_study():
 
     def read(path):
         path = Path(path)
-        with open_toml(path) as root:
-            source = read_data_section(root.table("data"), path.parent)
+        with open_toml(path, (Key("data", "section", keys=KEYS),)) as root:
+            source = read_data(root["data"], path.parent)
         return source  # noqa: RET504 - as above
 
     return read

@@ -23,8 +23,8 @@ from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.question import OutputError
 from policysim.question.protocol import UsageError
-from policysim.study.study_file import load_study
 from policysim.study.study_problem import indicators
+from policysim.study.study_reader import load_study
 from policysim.trials.arms import arms_of
 
 FRAME = log_rows()

@@ -3,7 +3,7 @@
 import pytest
 
 from policysim.sources.source_question import load_source_study
-from policysim.study.study_file import FOLDER
+from policysim.study.study_reader import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

@@ -5,7 +5,7 @@ import pytest
 import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.sources.source_question import DOCUMENTS, load_source_study
-from policysim.study.study_file import FOLDER
+from policysim.study.study_reader import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 

@@ -12,7 +12,7 @@ import policysim as ps
 from envs import InputFileError
 from policies import Sensitive
 from policysim.cli.main import main
-from policysim.study import study_file
+from policysim.study import study_reader
 from policysim.study.basis import hidden
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import build_adjacency
@@ -124,7 +124,7 @@ def test_a_contraindication_by_a_hidden_feature_is_refused(public, tmp_path, mon
     scenario = contraindicated(public, "smoker")
     assert scenario.contraindication_features == ("smoker",)
     assert hidden_contraindications(scenario, public.adjacency, public.sensitive) == ()
-    monkeypatch.setattr(study_file, "load_scenario", lambda _: scenario)
+    monkeypatch.setattr(study_reader, "load_scenario", lambda _: scenario)
     assert ps.load_study(write_small_study(tmp_path / "a", PUBLIC)).public == ("age", "smoker")
     for text, key in (
         (STUDY, "privacy.adjacency"),

@@ -7,7 +7,7 @@ import pandas as pd
 from small_trials import make_trial
 
 from policysim.logs.load_log import load_log
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 from policysim.trials.log_caveats import log_caveats
 
 

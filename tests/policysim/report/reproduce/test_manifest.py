@@ -13,7 +13,7 @@ from policysim.cli.main import main
 from policysim.files.many_files import file_digest
 from policysim.question.answer import Answer
 from policysim.report.deliver import folder_files
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 
 
 def test_the_command_in_the_manifest_means_what_was_asked(capsys, tmp_path, monkeypatch):

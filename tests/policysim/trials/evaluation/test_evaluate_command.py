@@ -11,7 +11,7 @@ from policysim.cli.main import ADD
 from policysim.cli.parser import build_parser
 from policysim.files.probability_table import read_probability_table
 from policysim.question.protocol import Progress
-from policysim.study.study_file import load_study
+from policysim.study.study_reader import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
 from policysim.trials.evaluated_policy import TablePolicy
 from policysim.trials.evaluation_question import EvaluationQuestion

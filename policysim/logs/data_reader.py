@@ -1,12 +1,13 @@
-"""The table [data] of a study file, read into a LogSource."""
+"""The table [data] of a study file, read into a `LogSource`; `data_keys.toml` declares its keys."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from envs.toml_reader import FINITE, Table, is_number, unknown
+from envs.keys import declared
+from envs.toml_reader import Table
 from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, is_many, parts_of
 from policysim.logs.log_source import (
@@ -34,14 +35,16 @@ from policysim.logs.log_source import (
 PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")
 
+KEYS = declared(Path(__file__).with_name("data_keys.toml"))
 
-def read_data_section(table: Table, folder: Path) -> LogSource:
+
+def read_data(table: Table, folder: Path) -> LogSource:
     """Read a study's table [data]; every mistake is noted in the table, with its line.
 
     Parameters
     ----------
     table : Table
-        The table [data] itself, with its tables treatments and features.
+        The table [data] itself, of the `KEYS`.
     folder : Path
         The study file's folder: files are named relative to it.
 
@@ -50,31 +53,30 @@ def read_data_section(table: Table, folder: Path) -> LogSource:
     LogSource
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
+    table.names.update(missing=MISSING_CHOICES, models=OUTCOME_MODELS)
     files, parts = _files(table, folder)
     joined = _joined(table)
-    treatment = JOINT.join(joined) or _column(table, "treatment", optional=ACTIONS in files)
-    treatments = _treatments(table.table("treatments"))
-    propensity = _column(table, "propensity")
+    without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
     outcome = _shown(table) if follow_up else _outcome(table)
     source = LogSource(
         files=files,
-        treatment=treatment,
-        treatments=treatments,
-        propensity=propensity,
+        treatment=JOINT.join(joined) or ("" if without else table["treatment"]),
+        treatments=_treatments(table["treatments"]),
+        propensity=table["propensity"],
         outcome=outcome,
         utility_range=_unit_range(table) if follow_up else _range(table, outcome),
-        missing=_choice(table, "missing", MISSING_CHOICES),
-        id=_column(table, "id", optional=True),
-        outcome_model=_choice(table, "model", OUTCOME_MODELS),
+        missing=table["missing"],
+        id=table["id"],
+        outcome_model=table["model"],
         features=_features(table),
         joined=joined,
-        header=table.flag("header", default=True),
+        header=table["header"],
         outcome_checked=_checked(table, outcome),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
         follow_up=follow_up,
-        outcome_title=_column(table, "outcome_title", optional=True),
+        outcome_title=table["outcome_title"],
         parts=parts,
     )
     _refuse_two_uses(table, source)
@@ -87,7 +89,7 @@ def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...
     """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
     given = table.values.get("file")
     if isinstance(given, dict):
-        section = table.table("file")
+        section = table["file"]
         files = {name: _path(section, name, folder) for name in THREE_TABLES}
         section.close()
         return files, ()
@@ -128,13 +130,6 @@ def _file(table: Table, name: str, folder: Path, key: str | int) -> Path:
     return path
 
 
-def _column(table: Table, key: str, *, optional: bool = False) -> str:
-    name = table.text(key, "" if optional else None)
-    if key in table and table.values[key] == "":
-        table.fail("must not be empty", key)
-    return name
-
-
 def _joined(table: Table) -> tuple[str, ...]:
     """The columns that make the treatment together; () where it is one column."""
     if not isinstance(table.values.get("treatment"), list):
@@ -146,14 +141,6 @@ def _joined(table: Table) -> tuple[str, ...]:
     if len(names) == 1:
         table.fail(f"one column needs no list: treatment = {names[0]!r}", "treatment")
     return tuple(names)
-
-
-def _choice(table: Table, key: str, choices: Sequence[str]) -> str:
-    """One of some words; the first by default."""
-    word = table.text(key, choices[0])
-    if word not in choices:
-        table.fail(unknown(key, word, choices), key)
-    return word
 
 
 def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
@@ -179,8 +166,7 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
 def _outcome(table: Table) -> dict[str, float]:
     if "outcome" not in table:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
-    section = table.table("outcome")
-    outcome = {column: section.number(column) for column in section.values}
+    outcome = _weights(table["outcome"])
     if "outcome" in table and not any(outcome.values()):
         table.fail(
             "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
@@ -190,10 +176,13 @@ def _outcome(table: Table) -> dict[str, float]:
     return outcome
 
 
+def _weights(section: Table) -> dict[str, float]:
+    return {column: section.number(column) for column in section.values}
+
+
 def _follow_up(table: Table) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, event = _column(table, "time", optional=True), _column(table, "event", optional=True)
-    horizon = table.number("horizon", 1.0)
+    time, event, horizon = (table[key] for key in FOLLOW_UP)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
@@ -205,8 +194,7 @@ def _follow_up(table: Table) -> FollowUp | None:
 
 def _shown(table: Table) -> dict[str, float]:
     """Columns that are shown beside being free of the event, which is the outcome."""
-    section = table.table("outcome")
-    outcome = {column: section.number(column) for column in section.values}
+    outcome = _weights(table["outcome"])
     for column, weight in outcome.items():
         if weight:
             table.fail(
@@ -220,7 +208,6 @@ def _shown(table: Table) -> dict[str, float]:
 
 def _unit_range(table: Table) -> tuple[float, float]:
     """The range of an outcome of 0 and 1."""
-    table.known.add("range")
     if table.values.get("range", [0, 1]) != [0, 1]:
         table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
     return 0.0, 1.0
@@ -234,10 +221,8 @@ def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
 
 def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
     if "range" not in table:
-        table.known.add("range")
         return default_range(outcome)
-    wanted = "a finite number"
-    ends = table.list_of("range", lambda value: is_number(value, -FINITE, FINITE), wanted, [])
+    ends = table["range"]
     if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
@@ -246,7 +231,7 @@ def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
 def _features(table: Table) -> dict[str, Binning]:
     if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
-    section = table.table("features")
+    section = table["features"]
     features = {name: _binning(name, entry) for name, entry in section.subtables()}
     shape = [len(binning.feature.levels) for binning in features.values()]
     if math.prod(shape) > MOST_RECORDS:
@@ -262,9 +247,7 @@ def _binning(name: str, entry: Table) -> Binning:
     before = len(entry.mistakes.found)
     if ("levels" in entry) == ("cuts" in entry):
         entry.fail("must be { levels = [...] } or { cuts = [...] }")
-    levels = entry.list_of("levels", _is_level, "a number or text in quotes", [])
-    cuts = entry.list_of("cuts", lambda value: is_number(value, -FINITE, FINITE), "a finite number", [])
-    gaps = entry.flag("missing", default=False)
+    levels, cuts, gaps = entry["levels"], entry["cuts"], entry["missing"]
     if gaps and "levels" in entry:
         entry.fail(MISSING_BY_LEVEL, "missing")
     entry.close()
@@ -277,10 +260,6 @@ def _binning(name: str, entry: Table) -> Binning:
     if len(entry.mistakes.found) > before:
         return Binning(name, PLACEHOLDER)
     return Binning(name, tuple(levels), tuple(cuts), gaps)
-
-
-def _is_level(value: object) -> bool:
-    return isinstance(value, str) or is_number(value, -FINITE, FINITE)
 
 
 def _check_model(table: Table, source: LogSource) -> None:

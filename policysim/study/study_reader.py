@@ -1,25 +1,25 @@
-"""Study files: what people write, read and checked."""
+"""Study files read and checked: every mistake by its line. `study_keys.toml` declares their keys."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envs.keys import declared, with_keys
 from envs.scenario import Scenario
-from envs.scenario_file import load_scenario
-from envs.toml_reader import InputFileError, Table, is_number, open_toml, unknown
+from envs.scenario_reader import load_scenario
+from envs.toml_reader import InputFileError, Table, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.output import json_text, write_files
+from policysim.logs import data_reader
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (
     ADJACENCIES,
-    EPSILON_WANTED,
     EPSILONS,
     PREVALENCE,
     LoggedStudy,
@@ -32,6 +32,7 @@ from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
+KEYS = with_keys(declared(Path(__file__).with_name("study_keys.toml")), "data", data_reader.KEYS)
 # What was asked beyond the studies: scripts of the repository answer it.
 EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
@@ -76,7 +77,7 @@ def load_study(name: str | Path, called: str = "") -> Study:
     'any-record'
     """
     path = study_path(name)
-    with open_toml(path) as table:
+    with open_toml(path, KEYS) as table:
         study = _read(table, path, called or name_of_study(path))
     # Only now: leaving the block has raised whatever was wrong.
     return study  # noqa: RET504
@@ -134,7 +135,7 @@ def _read(table: Table, path: Path, name: str) -> Study:
         )
     scenario = _read_scenario(table, path)
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
-    utility = _read_utility(table.table("utility"), scenario)
+    utility = _read_utility(table["utility"], scenario)
     at_most, capacity = _read_bounds(table, scenario)
     if scenario is not None:
         _refuse_hidden_contraindications(table, scenario, shared)
@@ -154,12 +155,9 @@ def _read(table: Table, path: Path, name: str) -> Study:
 
 def _read_logged(table: Table, path: Path, name: str) -> Study:
     if "scenario" in table:
-        table.known.add("scenario")
         table.fail("a study has a scenario or a table data, not both", "scenario")
     _refuse_bounds(table)
-    from policysim.logs.data_section import read_data_section  # noqa: PLC0415
-
-    log = read_data_section(table.table("data"), path.parent)
+    log = data_reader.read_data(table["data"], path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
     shared = _read_shared(table, name, features, WITHOUT_DEATHS)
@@ -173,35 +171,27 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
 
     `defaults` are the policies where none are named.
     """
-    title = table.text("title", name)
-    seed = table.integer("seed", 0)
-    privacy = table.table("privacy")
-    hidden_from = privacy.text("hidden_from", "anyone who sees the published treatment")
+    table.names.update(features=features, adjacencies=ADJACENCIES)
+    privacy, compare = table["privacy"], table["compare"]
     adjacency, sensitive, public = _read_adjacency(privacy, features)
-    epsilons = privacy.list_of("epsilons", lambda value: is_number(value, 0), EPSILON_WANTED, EPSILONS)
-    epsilon = privacy.number("epsilon", 1.0, low=0, high=math.inf)
+    epsilons = privacy["epsilons"]
     privacy.close()
-    compare = table.table("compare")
-    policies = _read_policies(compare, defaults)
-    by = _read_features(compare, "by", "group", features)
-    compare.known.add("at_most")
-    robust = _read_robust(compare, features, known=PREVALENCE if "data" not in table else None)
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     return {
         "name": name,
         "text": table.mistakes.text,
-        "title": title,
-        "hidden_from": hidden_from,
+        "title": table.get("title", name),
+        "hidden_from": privacy["hidden_from"],
         "adjacency": adjacency,
         "sensitive": sensitive,
         "public": public,
-        "epsilon": nearest_epsilon(epsilon, listed),
+        "epsilon": nearest_epsilon(privacy["epsilon"], listed),
         "epsilons": listed,
-        "policies": policies,
-        "by": by,
-        "robust": robust,
-        "seed": seed,
+        "policies": _read_policies(compare, defaults),
+        "by": compare["by"],
+        "robust": _read_robust(compare, features, known=PREVALENCE if "data" not in table else None),
+        "seed": table["seed"],
     }
 
 
@@ -211,7 +201,7 @@ def name_of_study(path: Path) -> str:
 
 
 def _read_scenario(table: Table, path: Path) -> Scenario | None:
-    name = table.text("scenario")
+    name = table["scenario"]
     if not name:
         if "scenario" in table:
             table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
@@ -225,13 +215,13 @@ def _read_scenario(table: Table, path: Path) -> Scenario | None:
 
 def _scenario_source(table: Table, path: Path) -> str:
     """The built-in name of the study's scenario, or the path of its file."""
-    name = table.text("scenario")
+    name = table["scenario"]
     return str(path.parent / name) if name.endswith(".toml") else name
 
 
 def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
     """The study, and its scenario under the name that the study has for it, if that is a place below the study's."""
-    name = table.text("scenario")
+    name = table["scenario"]
     study = {STUDY: table.mistakes.text.encode()}
     if not name.endswith(".toml"):
         return study
@@ -243,10 +233,7 @@ def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
-    adjacency = privacy.text("adjacency", ADJACENCIES[0])
-    if adjacency not in ADJACENCIES:
-        privacy.fail(unknown("adjacency", adjacency, ADJACENCIES), "adjacency")
-    sensitive = _read_features(privacy, "sensitive", "feature", features)
+    adjacency, sensitive = privacy["adjacency"], privacy["sensitive"]
     public = _read_public(privacy, features)
     if "public" in privacy:
         return Sensitive.name, tuple(name for name in features or () if name not in public), public
@@ -259,7 +246,7 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
 
 def _read_public(privacy: Table, features: list[str] | None) -> tuple[str, ...]:
     """The features that are declared public, which hides all the others."""
-    names = _read_features(privacy, "public", "feature", features)
+    names: tuple[str, ...] = privacy["public"]
     if "public" not in privacy:
         return ()
     for other in ("sensitive", "adjacency"):
@@ -284,24 +271,16 @@ def _refuse_hidden_contraindications(table: Table, scenario: Scenario, shared: M
 
 
 def _read_policies(compare: Table, defaults: Sequence[str]) -> tuple[str, ...]:
-    names = compare.list_of("policies", lambda value: isinstance(value, str), "text in quotes", defaults)
+    names = compare.get("policies", defaults)
     for position, name in enumerate(names):
         if name not in CATALOGUE:
             compare.fail(unknown_policy(name), "policies", position)
     return tuple(dict.fromkeys(names))
 
 
-def _read_features(table: Table, key: str, kind: str, features: list[str] | None) -> tuple[str, ...]:
-    names = table.list_of(key, lambda value: isinstance(value, str), "text in quotes", [])
-    for position, name in enumerate(names):
-        if features is not None and name not in features:
-            table.fail(unknown(kind, name, features), key, position)
-    return tuple(dict.fromkeys(names))
-
-
 def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, float | str], dict[str, float]]:
     """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
-    bounds = table.table("compare").table("at_most")
+    bounds = table["compare"].table("at_most")
     at_most: dict[str, float | str] = {}
     for name, value in bounds.values.items():
         if scenario is None:
@@ -311,9 +290,8 @@ def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, flo
         else:
             at_most[name] = value if isinstance(value, str) else float(value)
     if scenario is None:
-        table.known.add("capacity")
         return at_most, {}
-    capacity = table.numbers("capacity", scenario.actions, "action", low=0, high=1)
+    capacity = table["capacity"]
     if fault := fault_of_capacity(capacity, scenario.actions):
         table.fail(fault, "capacity")
     return at_most, capacity
@@ -321,16 +299,14 @@ def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, flo
 
 def _refuse_bounds(table: Table) -> None:
     """Of a log, no expectations are known that could be kept within bounds."""
-    for key in (("compare", "at_most"), ("capacity",)):
-        place = table.table("compare") if len(key) > 1 else table
-        if key[-1] in place:
-            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key[-1])
-    table.known.add("capacity")
+    for place, key in ((table["compare"], "at_most"), (table, "capacity")):
+        if key in place:
+            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
 
 
 def _read_robust(compare: Table, features: list[str] | None, known: str | None) -> str | None:
     """The prevalence by default where a scenario has one, or a feature."""
-    name = compare.text("robust", known or "")
+    name: str = compare.get("robust", known or "")
     if "robust" in compare and features is not None and name not in (known, *features):
         compare.fail(unknown("prior", name, [*filter(None, [known]), *features]), "robust")
     return name or None
@@ -339,10 +315,9 @@ def _read_robust(compare: Table, features: list[str] | None, known: str | None) 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:
     """The scenario's utility with the study's own weights and costs in place of those they name."""
     if scenario is None:
-        table.known.update(("weights", "costs"))
         return Utility({}, {})
     default = default_utility(scenario)
-    weights = table.numbers("weights", scenario.outcomes, "outcome", low=0)
-    costs = table.numbers("costs", scenario.actions, "action")
+    table.names.update(outcomes=scenario.outcomes, actions=scenario.actions)
+    weights, costs = table["weights"], table["costs"]
     table.close()
     return Utility({**default.weights, **weights}, {**default.costs, **costs})
