@@ -55,6 +55,12 @@ class ListedPartition(Partition):
         size = int(self.sizes.max())
         return len(self.starts) * size * (size - 1) // 2
 
+    def document(self) -> dict[str, list[int]]:
+        """The split for JSON: `cliques`, the clique of each row."""
+        cliques = np.empty(len(self.order), dtype=np.intp)
+        cliques[self.order] = np.repeat(np.arange(len(self.starts)), self.sizes)
+        return {"cliques": cliques.tolist()}
+
     def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest entry of each clique; `column` is (n_rows,), the results (n_cliques,)."""
         ordered = column[self.order]

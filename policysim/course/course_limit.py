@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray, non_negative
-from policies.optimal.certificate import optimal_certificate, rounded_down
+from policies.certificate import floor_of, rounded_down
+from policies.optimal.certificate import optimal_certificate
 from policies.optimal.sets import MAX_ACTIONS
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
@@ -51,8 +52,8 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
 
     Notes
     -----
-    What the choice loses at least is proved by `policies.optimal.certificate`, in rational arithmetic, on the Q-values
-    as they are; for more than `MAX_ENTRIES` groups times actions by linear duality alone. For delta > 0, the ceilings
+    What the choice loses at least is proved by `policies.certificate`, in rational arithmetic, on the Q-values as they
+    are; for more than `MAX_ENTRIES` groups times actions by linear duality alone. For delta > 0, the ceilings
     M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most
     q delta sum(beta), which is taken from what is lost.
 
@@ -104,7 +105,7 @@ def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fract
         return max(Fraction(0), Fraction(best - limit.unbeatable - ROUNDING * float(np.abs(problem.utilities).max())))
     if not proof.holds(problem):
         return Fraction(0)
-    undercut = Fraction(proof.q) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
+    undercut = floor_of(epsilon) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
     return max(Fraction(0), Fraction(proof.bound) - undercut)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import policysim as ps
-from policies.optimal import certificate
+from policies import certificate
 from policysim.course import course_limit as module
 from policysim.course.step_problems import optimal_course
 
