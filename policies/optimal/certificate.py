@@ -59,7 +59,8 @@ def optimal_certificate(
     ------
     NotApplicableError
         A ValueError: for more than `MAX_ENTRIES` groups times actions, for more than 62 actions, for one-feature over
-        a list of records, or for outcomes below 0 in a problem of more than `MAX_ENTRIES` entries.
+        a list of records, for outcomes below 0 in a problem of more than `MAX_ENTRIES` entries, or for numbers too
+        large to be rounded.
     ValueError
         If epsilon is negative or not a number.
 
@@ -94,7 +95,9 @@ def _of_classes(
     alpha = _feasible(alpha, beta, groups.classes, rounded_down(floor_of(epsilon) ** len(hidden)))
     draft = Certificate(problem.digest, epsilon, weights, hidden, alpha, beta, -math.inf)
     least = draft.proven(problem)
-    return draft if least is None else replace(draft, bound=rounded_down(least))
+    if least is None:
+        raise NotApplicableError("there is no certificate: rounding left no multipliers that prove anything.")
+    return replace(draft, bound=rounded_down(least))
 
 
 def document(certificate: Certificate, problem: DecisionProblem) -> dict[str, Any]:
