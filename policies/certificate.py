@@ -89,10 +89,9 @@ class Certificate:
                 return None
             with np.errstate(over="ignore", invalid="ignore"):
                 groups = grouped(problem, hidden, objective)
-            tables = groups.costs, self.alpha, self.beta
-            if len({(type(table), table.dtype.str, table.shape) for table in tables}) > 1:
+            if not groups.costs.shape == self.alpha.shape == self.beta.shape:
                 return None
-            (costs, alpha, beta), unit = as_integers(*tables)
+            (costs, alpha, beta), unit = as_integers(groups.costs, self.alpha, self.beta)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
         used, freed = (sums_of(table, groups.classes) for table in (alpha, beta))

@@ -154,6 +154,42 @@ def test_random_true_proofs_are_all_accepted():
         assert optimal_certificate(problem, float(rng.exponential()), weights).holds(problem)
 
 
+def test_not_an_ulp_more_than_is_proven_is_accepted():
+    for seed in range(20):
+        problem = random_problem(seed)
+        true = optimal_certificate(problem, 0.7)
+        assert not replace(true, bound=float(np.nextafter(true.bound, np.inf))).holds(problem)
+
+
+def test_a_proof_of_another_problem_is_refused_even_where_it_would_be_one():
+    problem = random_problem(0)
+    true = optimal_certificate(problem, 1.0)
+    for other in (
+        DecisionProblem(problem.utilities, problem.prior, problem.adjacency),
+        DecisionProblem(problem.utilities, problem.prior, problem.adjacency, ["x", "y", "z"][: problem.n_actions]),
+    ):
+        assert not true.holds(other)
+        assert replace(true, problem=other.digest).holds(other)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_negative_multiplier_where_a_group_has_room_does_not_pay_for_the_others(name):
+    # The last two lose so much by one action each that a negative multiplier of it costs them nothing.
+    costs = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0], [10.0, 5.0, 0.0], [5.0, 10.0, 0.0]])
+    problem = DecisionProblem(-costs, np.full(4, 0.25), AnyRecord())
+    true = optimal_certificate(problem, 8.0)
+    groups = grouped(problem, (0,), ((LOST, 1.0),))
+    moved = np.zeros((4, 3))
+    moved[groups.codes[[0, 2]], 0] = moved[groups.codes[[1, 3]], 1] = 0.25, -0.25
+    none = np.zeros((4, 3))
+    forged = replace(true, alpha=moved, beta=none) if name == "alpha" else replace(true, alpha=none, beta=-moved)
+    charged = (groups.costs + forged.alpha - forged.beta).min(axis=1).sum()
+    assert charged > 0.49
+    assert least(problem, 8.0, ((LOST, 1.0),)) < 0.01
+    assert true.holds(problem)
+    assert not replace(forged, bound=0.1).holds(problem)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_d_hidden_features_take_d_epsilon_and_no_less(shape):
     # The two ends alone come, and are d steps apart.
