@@ -172,9 +172,9 @@ class DecisionProblem:
         }
         found = sha256(json.dumps(head, sort_keys=True).encode() + b"\n")
         for table in (self.utilities, self.prior, *self.outcomes.values()):
-            found.update(np.ascontiguousarray(table.T, dtype="<f8"))
+            found.update(np.ascontiguousarray(table.T, dtype="<f8").data)
         if self.admissible is not None:
-            found.update(np.ascontiguousarray(self.admissible.T, dtype=np.uint8))
+            found.update(np.ascontiguousarray(self.admissible.T, dtype=np.uint8).data)
         return found.hexdigest()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Proofs of what no epsilon-private policy can do, from the dual programme; `policies.certificate` decides on them.
+"""Proofs of what no epsilon-private policy can do, from the dual programme; `policies.proof` decides on them.
 
 The shares of the optimum (`policies.optimal.ceilings`) give its multipliers: the weight of each set of a group's best
 actions goes into alpha and beta. Any shares make a proof, and those of the optimum the best one.
@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray, non_negative
-from policies.certificate import (
+from policies.optimal.classes import hiding_partitions, solve_cliques
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem
+from policies.proof import (
     LOST,
     MAX_ENTRIES,
     Certificate,
@@ -24,9 +27,6 @@ from policies.certificate import (
     grouped,
     rounded_down,
 )
-from policies.optimal.classes import hiding_partitions, solve_cliques
-from policies.policy import NotApplicableError
-from policies.problem import DecisionProblem
 
 # Half the distance from 1 to the next float: no operation is off by more, relative to its result.
 _ROUNDING = 2.0**-53

@@ -12,11 +12,11 @@ import numpy as np
 
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray
-from policies.certificate import LOST, grouped
 from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
+from policies.proof import LOST, grouped
 from policysim.course.process import Process
 from policysim.course.schedules import ROUNDING, Schedule, Schedules
 
@@ -55,9 +55,9 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
     epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
-    Decomposition principle for linear programs). The dual of that programme (`policies.certificate`) has for
-    each first state x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so
-    that q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
+    Decomposition principle for linear programs). The dual of that programme (`policies.proof`) has for each first state
+    x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so that
+    q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
 
         sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
 

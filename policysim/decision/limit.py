@@ -17,7 +17,6 @@ import numpy as np
 
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import FloatArray
-from policies.certificate import LOST, MAX_ENTRIES, Certificate, rounded_down
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import InfeasibleError
 from policies.optimal.certificate import document, optimal_certificate
@@ -26,6 +25,7 @@ from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
+from policies.proof import LOST, MAX_ENTRIES, Certificate, rounded_down
 from policysim.decision.search import HIGHEST, Curve, Demand, UnreachableError
 from policysim.study.sweep import evaluated_on
 

@@ -8,9 +8,9 @@ import pytest
 from full_programme import full_value
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.certificate import LOST, grouped
 from policies.listed import Listed
 from policies.optimal.certificate import optimal_certificate
+from policies.proof import LOST, grouped
 
 # What the programme that knows the truth is off by at most, relative to utilities near 1.
 SOLVED = 1e-7

@@ -14,15 +14,15 @@ from full_programme import full_value
 from random_problems import neighbour_pairs
 from scipy.stats import chi2
 
-import policies.certificate
 import policies.optimal.certificate
+import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import compose, concentrated_rho
-from policies.certificate import LOST, Certificate, floor_of, grouped, rounded_down
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.proof import LOST, Certificate, floor_of, grouped, rounded_down
 from policies.randomized_response import RandomizedResponse
 from policysim.decision.audit import audit, exceeds
 
@@ -496,7 +496,7 @@ def test_three_epsilon_for_d_epsilon_between_records_that_differ_in_d_features(d
         with pytest.raises(NotApplicableError, match="rounding left no multipliers"):
             optimal_certificate(ends_of_a_grid(d), 0.1)
     # And in the checker, too.
-    monkeypatch.setattr(policies.certificate, "floor_of", lambda epsilon: floor_of(epsilon * min(d, 3) / d))
+    monkeypatch.setattr(policies.proof, "floor_of", lambda epsilon: floor_of(epsilon * min(d, 3) / d))
     assert proves_too_much(ends_of_a_grid(d), 0.1) == (d > 3)
 
 
@@ -526,7 +526,7 @@ def test_sums_of_floats_rounded_outward_by_a_fixed_share_of_1e_11(monkeypatch):
         sums = np.stack([np.bincount(codes, prior * column) for column in floats.T], axis=1)
         return (1 - 1e-11) * sums
 
-    monkeypatch.setattr(policies.certificate, "_costs", by_a_share)
+    monkeypatch.setattr(policies.proof, "_costs", by_a_share)
     assert not costs_are_true()
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from proofs_by_hand import least_lost, problem_json
 from random_problems import masked_problems, problems
 
-import policies.certificate
+import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.certificate import LOST, floor_of, grouped, rounded_down
 from policies.listed import Listed
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError
 from policies.optimal.certificate import document, optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
+from policies.proof import LOST, floor_of, grouped, rounded_down
 from policies.reference import BestFixed, Greedy
 
 
@@ -199,7 +199,7 @@ def test_one_feature_over_a_list_of_records_is_refused():
 
 
 def test_more_groups_than_can_be_decided_in_rationals_are_refused(monkeypatch):
-    monkeypatch.setattr(policies.certificate, "MAX_ENTRIES", 59)
+    monkeypatch.setattr(policies.proof, "MAX_ENTRIES", 59)
     base = random_problem(5)
     problem = DecisionProblem(base.utilities, base.prior, Sensitive((4, 10), (0,)))
     with pytest.raises(NotApplicableError, match=r"at most 14 groups of records with 4 actions, got \d\d\."):
@@ -327,7 +327,7 @@ def test_the_script_reads_lists_of_records(hidden):
 def test_costs_in_floats_are_below_the_exact_ones_and_next_to_them(weights, monkeypatch):
     problem = with_outcomes(6, AnyRecord())
     exact = grouped(problem, (0,), tuple(weights.items()))
-    monkeypatch.setattr(policies.certificate, "MAX_ENTRIES", 24 * 3 - 1)
+    monkeypatch.setattr(policies.proof, "MAX_ENTRIES", 24 * 3 - 1)
     other = with_outcomes(6, AnyRecord())
     floats = grouped(other, (0,), tuple(weights.items()))
     assert (floats.costs <= exact.costs).all()

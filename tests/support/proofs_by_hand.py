@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 
 from policies import DecisionProblem
-from policies.certificate import LOST
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import bounds_on
 from policies.optimal.certificate import optimal_certificate
+from policies.proof import LOST
 
 
 def least_lost(problem, epsilon, at_most=None, capacity=None):

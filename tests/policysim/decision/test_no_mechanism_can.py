@@ -19,8 +19,8 @@ import policysim.decision.choose
 import policysim.decision.search
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
-from policies.certificate import Certificate
 from policies.optimal.certificate import optimal_certificate
+from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.limit import Limit
@@ -248,6 +248,24 @@ def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency,
             assert math.isnan(found.with_others) or found.with_others >= beside - 1e-6
 
 
+@pytest.mark.parametrize("bare", [False, True])
+def test_what_counts_as_kept_is_never_proven_impossible(bare):
+    # Fewer deaths than any policy has, by half of what a bound may be exceeded by and still count as kept.
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        outcomes = {"deaths": rng.random((5, 3)) / 10}
+        problem = ps.DecisionProblem(rng.normal(size=(5, 3)), np.full(5, 0.2), ps.AnyRecord(), outcomes=outcomes)
+        fewest = optimal_certificate(problem, 1.0, {"deaths": 1.0}).bound
+        most = fewest - policysim.decision.search.KEPT / 2 * outcomes["deaths"].max()
+        demand = make_demand(problem, at_most={"deaths": most})
+        saver = problem.with_utilities(-outcomes["deaths"])
+        table = ps.make_policy("optimal", epsilon=1.0).probabilities(saver)
+        assert demand.margin(problem, table) >= 0
+        # Planted: the bound as it was asked for.
+        limit = Limit(problem, replace(demand, kept=demand.at_most) if bare else demand)
+        assert (limit.certificate(1.0) is not None) == bare
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
 def test_what_is_proven_in_rationals_is_rounded_against_the_claim(offset):
     for seed in range(20):
@@ -281,7 +299,7 @@ def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
 
 
 def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
-    monkeypatch.setattr("policies.certificate.MAX_ENTRIES", 5)
+    monkeypatch.setattr("policies.proof.MAX_ENTRIES", 5)
     rng = np.random.default_rng(2)
     problem = ps.DecisionProblem(rng.normal(size=(6, 2)), np.full(6, 1 / 6), Sensitive((2, 3), (0,)))
     table = ps.compare(problem, policies=["optimal"], epsilons=[1.0])

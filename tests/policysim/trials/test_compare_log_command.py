@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from small_trials import make_trial
 
 import policysim as ps
-from policies.certificate import Certificate
+from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials import splits

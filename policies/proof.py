@@ -76,16 +76,16 @@ class Certificate:
     def holds(self, problem: DecisionProblem) -> bool:
         """Whether this is a proof for the problem; False for whatever is malformed."""
         least = self.proven(problem)
-        number = isinstance(self.bound, float) and math.isfinite(self.bound)
+        number = _at_least(-math.inf, self.bound) and math.isfinite(self.bound)
         return least is not None and number and Fraction(self.bound) <= least
 
     def proven(self, problem: DecisionProblem) -> Fraction | None:
         """The largest bound that the multipliers prove; None if they prove nothing of the problem."""
-        if not (type(self.problem) is str and self.problem == problem.digest and _not_negative(self.epsilon)):
+        if not (type(self.problem) is str and self.problem == problem.digest and _at_least(0, self.epsilon)):
             return None
         try:
             hidden, objective = tuple(self.hidden), tuple(self.objective.items())
-            if not all(_not_negative(weight) for _, weight in objective):
+            if not all(_at_least(0, weight) for _, weight in objective):
                 return None
             with np.errstate(over="ignore", invalid="ignore"):
                 groups = grouped(problem, hidden, objective)
@@ -101,8 +101,8 @@ class Certificate:
         return Fraction((costs + alpha - beta).min(axis=1).sum()) * unit
 
 
-def _not_negative(number: Any) -> bool:
-    return isinstance(number, float) and number >= 0
+def _at_least(low: float, number: Any) -> bool:
+    return isinstance(number, float) and number >= low
 
 
 @dataclass(frozen=True, eq=False)
