@@ -39,6 +39,10 @@ class ListedPartition(Partition):
     order: IntArray
     starts: IntArray
 
+    # Shape and axes are the same for all: what is known of one of them must not be taken for another's.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     @property
     def whole(self) -> bool:
         """Whether all rows are in one clique."""
