@@ -85,7 +85,7 @@ class Certificate:
             return None
         try:
             hidden, objective = tuple(self.hidden), tuple(self.objective.items())
-            if not all(_at_least(0, weight) for _, weight in objective):
+            if len(set(hidden)) < len(hidden) or not all(_at_least(0, weight) for _, weight in objective):
                 return None
             with np.errstate(over="ignore", invalid="ignore"):
                 groups = grouped(problem, hidden, objective)
@@ -119,8 +119,7 @@ class Groups:
 def grouped(problem: DecisionProblem, hidden: tuple[int, ...], objective: Objective) -> Groups:
     """The groups; ValueError for more than fit `MAX_ENTRIES`, or where no number of steps joins a class."""
     partitions, k = problem.adjacency.partitions(problem.n_records), problem.n_actions
-    most = MAX_ENTRIES // k
-    together = partitions[hidden[0]]
+    most, together = MAX_ENTRIES // k, partitions[hidden[0]]
     if len(hidden) > 1:
         if not all(type(partitions[i]) is Partition and partitions[i].shape == together.shape for i in hidden):
             # Records of a list that differ in two features need no record between them.
@@ -144,8 +143,10 @@ def grouped(problem: DecisionProblem, hidden: tuple[int, ...], objective: Object
         return Groups(codes, classes[some], orders[some], _costs(problem.prior, floats, len(objective), codes))
     (prior, exact, *entries), unit = as_integers(problem.prior, np.array(weights), *tables)
     sums = sums_of(prior[:, None] * _objective(objective, exact, entries), codes)
-    costs = np.array([[rounded_down(cost * unit**3) for cost in row] for row in sums])
-    return Groups(codes, classes[some], orders[some], costs)
+    # Division rounds once, so that the next float below is not above.
+    whole = unit.denominator**3
+    below = [[math.nextafter(cost / whole, -math.inf) if cost else 0.0 for cost in row] for row in sums]
+    return Groups(codes, classes[some], orders[some], np.array(below))
 
 
 def _objective(objective: Objective, weights: Sequence[Any], tables: Sequence[Any]) -> Any:
@@ -156,7 +157,7 @@ def _objective(objective: Objective, weights: Sequence[Any], tables: Sequence[An
     return total
 
 
-def _costs(prior: FloatArray, floats: FloatArray, count: int, codes: IntArray) -> Any:
+def _costs(prior: FloatArray, floats: FloatArray, count: int, codes: IntArray) -> FloatArray:
     """c of the groups, (G, k), rounded down, from z of J quantities in floats, (n_records, k), none of them below 0.
 
     So an entry of z has at most J + 1 roundings, relative, and a cost, with the prior and a sum over m records, at most

@@ -6,7 +6,6 @@ actions goes into alpha and beta. Any shares make a proof, and those of the opti
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -79,25 +78,26 @@ def optimal_certificate(
     ways = [hiding]
     if len(hiding) > 1 and problem.utilities.size <= MAX_ENTRIES:
         ways += [(place,) for place in hiding]
-    found = [_of_classes(problem, epsilon, weights, hidden) for hidden in ways]
-    return max(found, key=lambda certificate: certificate.bound)
+    drafts = [_of_classes(problem, epsilon, weights, hidden) for hidden in ways]
+    best = max(drafts, key=lambda draft: draft.bound)
+    least = best.proven(problem)
+    if least is None:
+        raise NotApplicableError("there is no certificate: rounding left no multipliers that prove anything.")
+    return replace(best, bound=rounded_down(least))
 
 
 def _of_classes(
     problem: DecisionProblem, epsilon: float, weights: Mapping[str, float], hidden: tuple[int, ...]
 ) -> Certificate:
-    """The certificate of some partitions."""
+    """The certificate of some partitions, with a bound that may be off by rounding."""
     try:
         groups = grouped(problem, hidden, tuple(weights.items()))
     except ValueError as error:
         raise NotApplicableError(str(error)) from None
     alpha, beta = _multipliers(groups.costs, groups.orders, _shares(groups, len(hidden) * epsilon))
     alpha = _feasible(alpha, beta, groups.classes, rounded_down(floor_of(epsilon) ** len(hidden)))
-    draft = Certificate(problem.digest, epsilon, weights, hidden, alpha, beta, -math.inf)
-    least = draft.proven(problem)
-    if least is None:
-        raise NotApplicableError("there is no certificate: rounding left no multipliers that prove anything.")
-    return replace(draft, bound=rounded_down(least))
+    bound = float((groups.costs + alpha - beta).min(axis=1).sum())
+    return Certificate(problem.digest, epsilon, weights, hidden, alpha, beta, bound)
 
 
 def document(certificate: Certificate, problem: DecisionProblem) -> dict[str, Any]:
@@ -152,16 +152,12 @@ def _shares(groups: Groups, epsilon: float) -> FloatArray:
     sizes = np.bincount(groups.classes)[:, None]
     cliques = np.cumsum(sizes)[:, None] - sizes + np.minimum(np.arange(sizes.max()), sizes - 1)
     for solved in solve_cliques(lambda some: -groups.costs.T[:, some], np.ones(len(shares)), cliques, epsilon):
-        for members, weights, amounts in zip(solved.records, solved.weights, solved.solution.amounts, strict=True):
-            shares[members] = _share(solved.masks, weights, amounts, prefixes[members])
-    return shares
-
-
-def _share(masks: IntArray, weights: FloatArray, amounts: FloatArray, prefixes: IntArray) -> FloatArray:
-    """amounts / weights at the sets given by `prefixes`, of the shape of these; 0 for sets that do not matter."""
-    share = np.divide(amounts, weights, out=np.zeros(len(masks)), where=weights > 0)
-    places = np.minimum(np.searchsorted(masks, prefixes), len(masks) - 1)
-    shares: FloatArray = np.where(masks[places] == prefixes, np.clip(share, 0.0, 1.0)[places], 0.0)
+        weights, amounts, wanted = solved.weights, solved.solution.amounts, prefixes[solved.records]
+        share = np.divide(amounts, weights, out=np.zeros_like(weights), where=weights > 0).clip(0.0, 1.0)
+        places = np.minimum(np.searchsorted(solved.masks, wanted), len(solved.masks) - 1)
+        # Sets that are not listed do not matter.
+        found = np.where(solved.masks[places] == wanted, share[np.arange(len(share))[:, None, None], places], 0.0)
+        shares[solved.records] = found
     return shares
 
 
