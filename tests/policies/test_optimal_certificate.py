@@ -82,6 +82,17 @@ def test_public_features_make_a_class_each_and_the_bound_is_still_the_optimum(ep
     assert certificate.bound == pytest.approx(lost, rel=0, abs=1e-9)
 
 
+def test_any_number_of_records_in_few_public_classes_has_a_proof(monkeypatch):
+    base = random_problem(7, 3)
+    problem = DecisionProblem(base.utilities, base.prior, Sensitive((20, 2), (0,)))
+    # Twenty groups at most, of forty records: two classes of six orders.
+    monkeypatch.setattr(policies.proof, "MAX_ENTRIES", 60)
+    certificate = optimal_certificate(problem, 1.0)
+    lost = problem.value(Greedy().probabilities(problem)) - problem.value(Optimal(1.0).probabilities(problem))
+    assert certificate.holds(problem)
+    assert certificate.bound == pytest.approx(lost, rel=0, abs=1e-9)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0])
 def test_under_one_feature_the_bound_is_below_the_optimum_and_above_none(epsilon):
     base = random_problem(8)
