@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray, non_negative
+from policies.optimal.bounds import outcome_of
 from policies.optimal.classes import hiding_partitions, solve_cliques
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
@@ -61,7 +62,7 @@ def optimal_certificate(
         a list of records, for outcomes below 0 in a problem of more than `MAX_ENTRIES` entries, or for numbers too
         large to be rounded.
     ValueError
-        If epsilon is negative or not a number.
+        If epsilon or a weight is negative or not a number, or for an unknown outcome.
 
     Examples
     --------
@@ -72,7 +73,9 @@ def optimal_certificate(
     (True, 0.268941)
     """
     epsilon = non_negative(epsilon, "epsilon")
-    weights = {LOST: 1.0} if objective is None else {name: float(weight) for name, weight in objective.items()}
+    weights = {name: non_negative(of, f"objective[{name!r}]") for name, of in (objective or {LOST: 1.0}).items()}
+    for name in weights.keys() - {LOST}:
+        outcome_of(problem, name)
     partitions = problem.adjacency.partitions(problem.n_records)
     hiding = tuple(partitions.index(part) for part in hiding_partitions(problem.adjacency, problem.n_records))
     ways = [hiding]

@@ -217,6 +217,19 @@ def test_more_groups_than_can_be_decided_in_rationals_are_refused(monkeypatch):
         optimal_certificate(problem, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({LOST: -1.0}, r"objective\['utility lost'\] must be >= 0, got"),
+        ({"deaths": "1"}, r"objective\['deaths'\] must be >= 0"),
+        ({"deahts": 1.0}, "unknown outcome 'deahts'; did you mean 'deaths'"),
+    ],
+)
+def test_an_objective_that_is_none_is_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        optimal_certificate(with_outcomes(0, AnyRecord()), 1.0, weights)
+
+
 @pytest.mark.parametrize("epsilon", [-1.0, np.nan])
 def test_an_epsilon_that_is_no_number_or_negative_is_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon must be"):
