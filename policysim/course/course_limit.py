@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from policies.arrays import FloatArray, non_negative
+from policies.arrays import ROUNDING, FloatArray, non_negative
 from policies.optimal.certificate import optimal_certificate
+from policies.optimal.sets import MAX_ACTIONS
+from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import floor_of, rounded_down
@@ -50,10 +52,10 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
 
     Notes
     -----
-    What the choice loses at least is proved by `policies.proof`, in rational arithmetic, on the Q-values as they are;
-    where there is no proof, the limit is the value of the best plan. For delta > 0, the ceilings M_a = max p(a|.) have
-    p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most q delta sum(beta), which is taken
-    from what is lost.
+    What the choice loses at least is proved in rational arithmetic (`policies.proof`), on the Q-values
+    as they are; for more than `MAX_ENTRIES` groups times actions by linear duality alone. For delta > 0, the ceilings
+    M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most
+    q delta sum(beta), which is taken from what is lost.
 
     Examples
     --------
@@ -96,7 +98,11 @@ def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fract
     try:
         proof = optimal_certificate(problem, epsilon)
     except NotApplicableError:
-        return Fraction(0)
+        if delta > 0 or problem.n_actions > MAX_ACTIONS:
+            return Fraction(0)
+        limit = value_limit(problem, epsilon)
+        best = float(problem.prior @ problem.utilities.max(axis=1))
+        return max(Fraction(0), Fraction(best - limit.unbeatable - ROUNDING * float(np.abs(problem.utilities).max())))
     if not proof.holds(problem):
         return Fraction(0)
     undercut = floor_of(epsilon) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
