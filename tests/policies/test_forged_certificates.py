@@ -172,6 +172,14 @@ def test_a_proof_of_another_problem_is_refused_even_where_it_would_be_one():
         assert replace(true, problem=other.digest).holds(other)
 
 
+def test_a_partition_is_named_once():
+    # True of one or of two steps, but a million names would take the checker's time.
+    problem = DecisionProblem(np.eye(2), np.full(2, 0.5), AnyRecord())
+    nothing = replace(optimal_certificate(problem, 1.0), alpha=np.zeros((2, 2)), beta=np.zeros((2, 2)), bound=0.0)
+    assert nothing.holds(problem)
+    assert not replace(nothing, hidden=(0, 0)).holds(problem)
+
+
 @pytest.mark.parametrize("name", ["alpha", "beta"])
 def test_a_negative_multiplier_where_a_group_has_room_does_not_pay_for_the_others(name):
     # The last two lose so much by one action each that a negative multiplier of it costs them nothing.
