@@ -17,6 +17,7 @@ scores         what mechanisms with noisy scores share; noisy_max: report noisy 
 randomized_response  randomised response on the decision
 randomized_features  randomised response on the record, then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof
+proof          what makes a proof that no private policy can, decided in rational numbers
 catalogue      the policies by name; literature: the works to cite for them
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
 local/         randomised response on each person's value: channels, reports, estimation

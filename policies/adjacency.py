@@ -36,6 +36,10 @@ class Partition:
         size = math.prod(self.shape[axis] for axis in self.axes)
         return math.prod(self.shape) * (size - 1) // 2
 
+    def document(self) -> dict[str, list[int]]:
+        """The split for JSON: `shape` and `axes`."""
+        return {"shape": list(self.shape), "axes": list(self.axes)}
+
     def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest entry of each clique; `column` is (n_records,), the results (n_cliques,)."""
         grid = column.reshape(self.shape)

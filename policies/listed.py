@@ -39,6 +39,10 @@ class ListedPartition(Partition):
     order: IntArray
     starts: IntArray
 
+    # Shape and axes are the same for all: what is known of one of them must not be taken for another's.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     @property
     def whole(self) -> bool:
         """Whether all rows are in one clique."""
@@ -54,6 +58,12 @@ class ListedPartition(Partition):
         """How many pairs of places the cliques of `lines` have, smaller cliques counted as the largest."""
         size = int(self.sizes.max())
         return len(self.starts) * size * (size - 1) // 2
+
+    def document(self) -> dict[str, list[int]]:
+        """The split for JSON: `cliques`, the clique of each row."""
+        cliques = np.empty(len(self.order), dtype=np.intp)
+        cliques[self.order] = np.repeat(np.arange(len(self.starts)), self.sizes)
+        return {"cliques": cliques.tolist()}
 
     def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest entry of each clique; `column` is (n_rows,), the results (n_cliques,)."""

@@ -5,9 +5,11 @@ Results that are computed once for each problem and forgotten with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
+from hashlib import sha256
 from threading import RLock
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -151,6 +153,29 @@ class DecisionProblem:
     def n_actions(self) -> int:
         """Number of actions, k."""
         return len(self.actions)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 by which a proof names its problem, in hexadecimal; names of records and `priors` do not count.
+
+        First `json.dumps(head, sort_keys=True)` and a line feed, in ASCII, where head has `actions` and `outcomes`
+        (lists of names), `n_records`, `admissible` (whether there is a mask) and `partitions` (`Partition.document` of
+        each). Then the bytes of the utilities, the prior, the outcomes and, if there is one, the mask: tables action
+        by action, as float64 and the mask as uint8, little endian.
+        """
+        head = {
+            "actions": list(self.actions),
+            "outcomes": list(self.outcomes),
+            "n_records": self.n_records,
+            "admissible": self.admissible is not None,
+            "partitions": [part.document() for part in self.adjacency.partitions(self.n_records)],
+        }
+        found = sha256(json.dumps(head, sort_keys=True).encode() + b"\n")
+        for table in (self.utilities, self.prior, *self.outcomes.values()):
+            found.update(np.ascontiguousarray(table.T, dtype="<f8").data)
+        if self.admissible is not None:
+            found.update(np.ascontiguousarray(self.admissible.T, dtype=np.uint8).data)
+        return found.hexdigest()
 
     @cached_property
     def sensitivity(self) -> Sensitivity:

@@ -12,5 +12,5 @@ mixtures         the best mixture of private policies; oracles, by_class: where 
 robust           the best mixture in the worst case over several priors
 penalties        the records by the order of their actions where outcomes are penalised
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
-certificate      a proof that a script can check which knows none of this; bounded_certificate: one within bounds
+certificate      proofs for `policies.proof`, which knows none of this and decides
 """

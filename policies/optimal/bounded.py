@@ -30,8 +30,9 @@ class BoundedOptimum:
     value : float
         Its value.
     bound : float
-        No epsilon-private policy within the bounds has a higher value, up to float rounding (`bounded_certificate` is
-        the proof without). It is `value` but for rounding; under one-feature, but for the solver's tolerances.
+        No epsilon-private policy within the bounds has a higher value, up to float rounding (`optimal_certificate` with
+        the multipliers for weights is a proof without). It is `value` but for rounding; under one-feature, but for the
+        solver's tolerances.
     multipliers : mapping of str to float
         By how much the value grows per unit of each bound, by the name of its outcome or action, >= 0; 0 where it does
         not bind.

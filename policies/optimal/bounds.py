@@ -38,15 +38,12 @@ class Bound:
         What the limit allows beyond one action for all, the best; 0 exactly if it is its own. Of a share, the limit.
     action : int or None
         The position of the action; None for an outcome.
-    as_one_for_all : bool
-        Whether `ONE_FOR_ALL` was asked for.
     """
 
     name: str
     limit: float
     room: float
     action: int | None = None
-    as_one_for_all: bool = False
 
     def __str__(self) -> str:
         """As in "deaths at most 0.003"."""
@@ -105,7 +102,7 @@ def bounds_on(
     for name, limit in limits.items():
         all_alike = one_for_all(problem, name)
         if isinstance(limit, str):
-            bounds.append(Bound(name, all_alike, 0.0, as_one_for_all=True))
+            bounds.append(Bound(name, all_alike, 0.0))
         else:
             bounds.append(Bound(name, limit, limit - all_alike))
     for name, share in shares.items():

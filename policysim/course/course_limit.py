@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from policies.arrays import ROUNDING, FloatArray, non_negative
-from policies.optimal.certificate import optimal_certificate, rounded_down
-from policies.optimal.sets import MAX_ACTIONS
-from policies.optimal.value_limit import value_limit
+from policies.arrays import FloatArray, non_negative
+from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
+from policies.proof import floor_of, rounded_down
 from policysim.course.process import Process
 from policysim.course.public_classes import one_start
 from policysim.course.step_problems import DailyDecisions, optimal_course
@@ -66,8 +65,8 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
 
     Notes
     -----
-    What the choice loses at least is proved by `policies.optimal.certificate`, in rational arithmetic, on the Q-values
-    as they are; for more than `MAX_ENTRIES` groups times actions by linear duality alone. For delta > 0, the ceilings
+    What the choice loses at least is proved in rational arithmetic (`policies.proof`), on the Q-values
+    as they are; where there is no proof (more than `MAX_ENTRIES` groups times actions), nothing is. For delta > 0, the ceilings
     M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most
     q delta sum(beta), which is taken from what is lost.
 
@@ -115,14 +114,10 @@ def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fract
     try:
         proof = optimal_certificate(problem, epsilon)
     except NotApplicableError:
-        if delta > 0 or problem.n_actions > MAX_ACTIONS:
-            return Fraction(0)
-        limit = value_limit(problem, epsilon)
-        best = float(problem.prior @ problem.utilities.max(axis=1))
-        return max(Fraction(0), Fraction(best - limit.unbeatable - ROUNDING * float(np.abs(problem.utilities).max())))
+        return Fraction(0)
     if not proof.holds(problem):
         return Fraction(0)
-    undercut = Fraction(proof.q) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
+    undercut = floor_of(epsilon) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
     return max(Fraction(0), Fraction(proof.bound) - undercut)
 
 

@@ -16,6 +16,7 @@ from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
+from policies.proof import LOST, grouped
 from policysim.course.process import Process
 from policysim.course.schedules import ROUNDING, Schedule, Schedules
 
@@ -49,9 +50,9 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
 
     The best schedule, each other first action before its rest, and then those that raise the value of the best
     epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
-    Decomposition principle for linear programs). The dual of that programme (`policies.optimal.certificate`) has for
-    each first state x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so
-    that q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
+    Decomposition principle for linear programs). The dual of that programme (`policies.proof`) has for each first state
+    x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so that
+    q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
 
         sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
 
@@ -149,15 +150,17 @@ class _Search:
             columns = np.arange(min(2, len(self.chosen)))
         table = self.table[:, columns]
         try:
-            proof = optimal_certificate(DecisionProblem(table, self.prior, AnyRecord()), self.epsilon)
+            problem = DecisionProblem(table, self.prior, AnyRecord())
+            proof = optimal_certificate(problem, self.epsilon)
         except NotApplicableError:
             # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
             highest: FloatArray = table.max(axis=1)
             return highest
         # What the dual charges for each step down a group's order is the same share of every member's own step.
-        charged = -np.diff(np.take_along_axis(proof.alpha, proof.orders, axis=1), axis=1)
-        steps = np.diff(np.take_along_axis(proof.costs, proof.orders, axis=1), axis=1)
+        groups = grouped(problem, proof.hidden, ((LOST, 1.0),))
+        charged = -np.diff(np.take_along_axis(proof.alpha, groups.orders, axis=1), axis=1)
+        steps = np.diff(np.take_along_axis(groups.costs, groups.orders, axis=1), axis=1)
         shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
-        falling = np.take_along_axis(table, proof.orders[proof.codes], axis=1)
-        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[proof.codes]).sum(axis=1)
+        falling = np.take_along_axis(table, groups.orders[groups.codes], axis=1)
+        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[groups.codes]).sum(axis=1)
         return margin

@@ -213,25 +213,21 @@ def proof(certificate: dict[str, Any], file: str) -> list[str]:
     """Where the proof is, and which patients force it."""
     weights = certificate["objective"]
     lost = " + ".join(name if weight == 1 else f"{rounded(weight)} × {name}" for name, weight in weights.items())
-    loss = sum(group["lambda"] for group in certificate["groups"])
-    if loss <= 0:
-        beyond = rounded_down(-certificate["allowed"], SHOWN)
+    bound, allowed = rounded_down(certificate["bound"], SHOWN), rounded_up(certificate["allowed"], SHOWN)
+    hiding = [group["lambda"] - min(group["costs"]) for group in certificate["groups"]]
+    if sum(hiding) <= 0:
         return wrap(
-            f"Certificate: {file}. In {lost}, even the best treatment for each patient by that measure is {beyond} "
-            "beyond what is allowed."
+            f"Certificate: {file}. Even the best treatment for each patient comes to {bound} in {lost}, and at most "
+            f"{allowed} is allowed."
         )
     lines = wrap(
         f"Certificate: {file}. At ε = {rounded_down(certificate['epsilon'], 3)} every mechanism that gives what it "
-        f"publishes loses at least {rounded_down(certificate['bound'], SHOWN)} in {lost} against the best treatment "
-        "for each patient by that measure, and at most "
-        f"{rounded_up(certificate['allowed'], SHOWN)} is allowed. What it costs most to hide, by the order of the "
-        "treatments that suits the patients best:"
+        f"publishes comes to at least {bound} in {lost}, and at most {allowed} is allowed. What it costs most to hide, "
+        "by the order of the treatments that suits the patients best:"
     )
-    for group in certificate["groups"][:GROUPS_NAMED]:
-        share = group["lambda"] / loss
-        lines.append(
-            f"    {' > '.join(group['order'])}: {percent(group['prior'])} of patients, {percent(share)} of the loss"
-        )
+    for group, cost in list(zip(certificate["groups"], hiding, strict=True))[:GROUPS_NAMED]:
+        patients, share = percent(group["prior"]), percent(cost / sum(hiding))
+        lines.append(f"    {' > '.join(group['order'])}: {patients} of patients, {share} of that cost")
     return lines
 
 

@@ -118,7 +118,7 @@ def compare_problem(
         - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
         - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
           its bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
-          (`policies.optimal.certificate`), rounded down; else NaN. Under one-feature it can be far below the optimum
+          (`policies.proof`), rounded down; else NaN. Under one-feature it can be far below the optimum
         - `most_kept`: no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
 
     Raises

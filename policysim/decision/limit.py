@@ -1,4 +1,9 @@
-"""What no private policy can do, and the proof: the loss that none avoids, and whether any can meet a demand."""
+"""What no private policy can do, and the proof: the loss that none avoids, and whether any can meet a demand.
+
+A policy that meets a demand comes to at most sum of weight times limit in every weighted sum of the utility lost and of
+outcomes. By linear duality the converse holds for all private policies together: if none meets the demand, some weights
+show it.
+"""
 
 from __future__ import annotations
 
@@ -11,61 +16,18 @@ from typing import Any
 import numpy as np
 
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
-from policies.arrays import FloatArray, rounded_sum
+from policies.arrays import FloatArray
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import InfeasibleError
-from policies.optimal.certificate import MAX_ENTRIES, Certificate, optimal_certificate, rounded_down
+from policies.optimal.certificate import document, optimal_certificate
 from policies.optimal.classes import hiding_partitions
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
+from policies.proof import LOST, MAX_ENTRIES, Certificate, rounded_down
 from policysim.decision.search import HIGHEST, Curve, Demand, UnreachableError
-from policysim.study.sweep import HALF_ULP, evaluated_on
-
-# What a demand limits, beside outcomes by their names: the expected utility lost against the best for each record.
-LOST = "utility lost"
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """A weighted sum of the utility lost and of outcomes, as a problem of its own.
-
-    A policy that meets a demand loses at most `allowed` on every mixture. By linear duality the converse holds for
-    all private policies together: if none meets the demand, some mixture shows it.
-
-    Attributes
-    ----------
-    weights : mapping of str to float
-        Of `LOST` and of outcomes, >= 0.
-    problem : DecisionProblem
-        The utilities are the mixture, below 0.
-    allowed : float
-        What a policy that meets the demand loses at most against the action that is best for each record by the
-        mixture; rounded up.
-    """
-
-    weights: Mapping[str, float]
-    problem: DecisionProblem
-    allowed: float
-
-    def certificate(self, epsilon: float) -> Certificate | None:
-        """The proof of what every epsilon-private policy loses; None where `optimal_certificate` has none."""
-        try:
-            return optimal_certificate(self.problem, epsilon)
-        except NotApplicableError:
-            return None
-
-    def margin(self, epsilon: float) -> float:
-        """By how much an epsilon-private policy may lose less than is allowed; negative if none meets the demand.
-
-        From the certificate where there is one, and so proven but for `Certificate.holds`.
-        """
-        certificate = self.certificate(epsilon)
-        if certificate is not None:
-            return self.allowed - certificate.bound
-        greedy = float(self.problem.prior @ self.problem.utilities.max(axis=1))
-        return self.allowed - (greedy - value_limit(self.problem, epsilon).unbeatable)
+from policysim.study.sweep import evaluated_on
 
 
 @dataclass(frozen=True)
@@ -105,7 +67,7 @@ class Limit:
         self._problem = problem
         self._most = {**({LOST: demand.loss} if demand.loss < math.inf else {}), **demand.kept}
         self._parts: dict[tuple[str, tuple[str, ...], Adjacency], DecisionProblem] = {}
-        self._made: dict[tuple[tuple[str, float], ...], Mixture] = {}
+        self._mixed: dict[tuple[tuple[str, float], ...], DecisionProblem] = {}
 
     def last_impossible(self, near: float = 1.0) -> float:
         """An epsilon at which no private policy meets the demand, and so none at less; the largest, to 1e-4.
@@ -123,15 +85,35 @@ class Limit:
         """By how much a private policy may do better than is demanded; negative if none can. It rises with epsilon."""
         ways = self._ways(epsilon)
         if len(self._most) == 1 or len(ways) > 1:
-            return self.tightest(epsilon).margin(epsilon)
+            return self._spare(self.tightest(epsilon), epsilon)
         return self._hardest(*ways[0])[1]
 
-    def tightest(self, epsilon: float) -> Mixture:
-        """The mixture that is hardest to satisfy at an epsilon."""
+    def tightest(self, epsilon: float) -> dict[str, float]:
+        """The weights, > 0, of what is limited that are hardest to satisfy at an epsilon."""
         if len(self._most) == 1:
-            return self._mixture(dict.fromkeys(self._most, 1.0))
-        found = [self._mixture(self._hardest(*way)[0]) for way in self._ways(epsilon)]
-        return found[0] if len(found) == 1 else min(found, key=lambda mixture: mixture.margin(epsilon))
+            return dict.fromkeys(self._most, 1.0)
+        found = [self._hardest(*way)[0] for way in self._ways(epsilon)]
+        return found[0] if len(found) == 1 else min(found, key=lambda weights: self._spare(weights, epsilon))
+
+    def _spare(self, weights: Mapping[str, float], epsilon: float) -> float:
+        """By how much a private policy may come to less than is allowed in a weighted sum; negative if none does."""
+        try:
+            proof = optimal_certificate(self._problem, epsilon, weights)
+        except NotApplicableError:
+            return float(self._allowed(weights)) + value_limit(self._mixture(weights), epsilon).unbeatable
+        return float(self._allowed(weights) - Fraction(proof.bound))
+
+    def _allowed(self, weights: Mapping[str, float]) -> Fraction:
+        """What a policy that meets the demand comes to at most in a weighted sum."""
+        return sum((Fraction(weight) * Fraction(self._most[name]) for name, weight in weights.items()), Fraction(0))
+
+    def _mixture(self, weights: Mapping[str, float]) -> DecisionProblem:
+        """The problem whose utilities are minus the weighted sum."""
+        key = tuple(weights.items())
+        if key not in self._mixed:
+            costs = sum(weight * self._quantity(self._problem, name) for name, weight in key)
+            self._mixed[key] = self._problem.with_utilities(-costs)
+        return self._mixed[key]
 
     def _ways(self, epsilon: float) -> list[tuple[Adjacency, float]]:
         """Adjacencies with one clique for each record, under which the epsilon-private policies are all private.
@@ -148,7 +130,7 @@ class Limit:
         return ways
 
     def _hardest(self, adjacency: Adjacency, epsilon: float) -> tuple[dict[str, float], float]:
-        """The weights of the hardest mixture, and by how much a policy may do better than is demanded.
+        """The hardest weights, and by how much a policy may do better than is demanded.
 
         The first limit is undercut as far as the others can be kept; where they cannot be kept together, it is left out
         and the second takes its place, and so on: the multipliers prove how far that goes.
@@ -160,7 +142,7 @@ class Limit:
             except InfeasibleError:
                 first, *others = others
             else:
-                return {first: 1.0, **multipliers}, self._most[first] - least
+                return _used({first: 1.0, **multipliers}), self._most[first] - least
 
     def _least(
         self, name: str, others: tuple[str, ...], adjacency: Adjacency, epsilon: float
@@ -202,16 +184,15 @@ class Limit:
         It is given only after rational arithmetic has accepted it: `Certificate.holds`, and a bound above what is
         allowed.
         """
-        mixture = self.tightest(epsilon)
-        proof = self._accepted(mixture, epsilon)
-        if proof is None or not proof.bound > mixture.allowed:
+        weights = self.tightest(epsilon)
+        proof, allowed = self._accepted(weights, epsilon), -rounded_down(-self._allowed(weights))
+        if proof is None or not proof.bound > allowed:
             return None
         return {
-            "statement": "every epsilon-private policy loses at least `bound` on the objective: more than `allowed`",
-            "allowed": mixture.allowed,
-            "objective": dict(mixture.weights),
+            "statement": "under every epsilon-private policy the objective is at least `bound`: more than `allowed`",
+            "allowed": allowed,
             "demanded": dict(self._most),
-            **proof.document(),
+            **document(proof, self._problem),
         }
 
     def least_possible(self, epsilon: float) -> list[LeastPossible]:
@@ -229,53 +210,23 @@ class Limit:
             multipliers, _ = self._least(name, others, *way)
         except InfeasibleError:
             return math.nan
-        return self._at_least(name, {name: 1.0, **multipliers}, epsilon)
+        return self._at_least(name, _used({name: 1.0, **multipliers}), epsilon)
 
     def _at_least(self, name: str, weights: Mapping[str, float], epsilon: float) -> float:
-        """A proven bound on an outcome of weight 1, where the mixture's other limits are kept; NaN without proof."""
-        mixture = self._mixture(weights)
-        proof = self._accepted(mixture, epsilon)
+        """A proven bound on an outcome of weight 1, where the other limits are kept; NaN without proof."""
+        proof = self._accepted(weights, epsilon)
         if proof is None:
             return math.nan
-        return rounded_down(Fraction(self._most[name]) + Fraction(proof.bound) - Fraction(mixture.allowed))
+        return rounded_down(Fraction(self._most[name]) + Fraction(proof.bound) - self._allowed(weights))
 
-    def _accepted(self, mixture: Mixture, epsilon: float) -> Certificate | None:
-        """The certificate of a mixture, if rational arithmetic accepts it."""
-        # The error bound of `_mixture` needs costs that are not negative.
-        if any(self._problem.outcomes[name].min() < 0 for name in mixture.weights if name != LOST):
+    def _accepted(self, weights: Mapping[str, float], epsilon: float) -> Certificate | None:
+        """The certificate of a weighted sum, if rational arithmetic accepts it."""
+        try:
+            proof = optimal_certificate(self._problem, epsilon, weights)
+        except NotApplicableError:
             return None
-        proof = mixture.certificate(epsilon)
-        return proof if proof is not None and proof.holds(mixture.problem) else None
+        return proof if proof.holds(self._problem) else None
 
-    def _mixture(self, weights: Mapping[str, float]) -> Mixture:
-        """The mixture of costs z = sum of weight times quantity, none of them below 0.
 
-        A policy that meets the demand costs at most the sum of weight times limit. With m quantities, each z is off by
-        m + 1 roundings at most, relative, and so is the cost of every policy; what the best action for each record
-        costs comes off.
-        """
-        used = {name: weight for name, weight in weights.items() if weight > 0}
-        key = tuple(used.items())
-        if key in self._made:
-            return self._made[key]
-        problem = self._problem
-        if used == {LOST: 1.0}:
-            made = Mixture(used, problem, self._most[LOST])
-        else:
-            costs = np.zeros_like(problem.utilities)
-            for name, weight in used.items():
-                costs += weight * self._quantity(problem, name)
-            most = sum((Fraction(weight) * Fraction(self._most[name]) for name, weight in used.items()), Fraction(0))
-            least = Fraction(rounded_sum(problem.prior * costs.min(axis=1))) * (1 - 4 * HALF_ULP)
-            allowed = most + (4 + 2 * len(used)) * HALF_ULP * abs(most) - least
-            mixed = DecisionProblem(
-                -costs,
-                problem.prior,
-                problem.adjacency,
-                problem.actions,
-                records=problem.records,
-                admissible=problem.admissible,
-            )
-            made = Mixture(used, mixed, -rounded_down(-allowed))
-        self._made[key] = made
-        return made
+def _used(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: weight for name, weight in weights.items() if weight > 0}

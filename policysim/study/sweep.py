@@ -19,10 +19,11 @@ from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
 from policies.distinct import once_each
 from policies.optimal.bounds import InfeasibleError
-from policies.optimal.certificate import optimal_certificate, rounded_down
+from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem, once_per_problem
+from policies.proof import rounded_down
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.question.words import rounded
 from policysim.study.declared import EPSILONS, checked_epsilons

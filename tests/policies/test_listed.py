@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies import AnyRecord, OneFeature, Sensitive, privacy_loss, sensitivity
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, privacy_loss, sensitivity
 from policies.adjacency import largest_difference
 from policies.listed import Listed, ListedPartition
+from policies.optimal.certificate import optimal_certificate
 
 
 def listed(kind, codes, features=()):
@@ -133,3 +134,21 @@ def test_to_code_that_only_knows_grids_it_is_one_clique_of_all_rows():
 def test_lists_that_do_not_fit_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_partitions_of_one_list_are_different_things():
+    first, second = Listed.one_feature([[0, 0], [0, 1], [1, 1]]).partitions(3)
+    assert first != second
+    assert len({first, second}) == 2
+
+
+def test_a_list_that_hides_its_last_feature_alone_has_the_proof_of_that():
+    rng = np.random.default_rng(0)
+    utilities, prior = rng.normal(size=(6, 2)), np.full(6, 1 / 6)
+    codes = [[0, 0], [0, 1], [1, 2], [1, 3], [2, 4], [2, 5]]
+    listed = DecisionProblem(utilities, prior, Listed.one_feature(codes))
+    proof = optimal_certificate(listed, 0.5)
+    assert proof.hidden == (1,)
+    assert proof.holds(listed)
+    on_grid = DecisionProblem(utilities, prior, Sensitive((3, 2), (1,)))
+    assert proof.bound == pytest.approx(optimal_certificate(on_grid, 0.5).bound, rel=1e-12)

@@ -11,17 +11,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from exact_optimum import least_loss
+from full_programme import full_value
 from random_problems import neighbour_pairs
 from scipy.stats import chi2
 
+import policies.optimal.certificate
+import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import compose, concentrated_rho, policy_use, response_variation
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
 from policies.listed import Listed
 from policies.mask import mask_classes
 from policies.masked import masked_problem
-from policies.policy import LOG_SMALLEST, one_hot_logs
+from policies.optimal.certificate import optimal_certificate
+from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.proof import LOST, Certificate, floor_of, grouped, rounded_down
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.course.composition import distribution_epsilon
@@ -540,3 +546,120 @@ def test_a_sampler_that_does_not_follow_its_table():
     assert sampler_follows_its_table(RandomizedResponse(1.0), problem)
     assert not sampler_follows_its_table(ImpossibleSampler(), problem)
     assert sampler_follows_its_table(make_policy("greedy"), problem)
+
+
+# Proofs.
+
+
+def ends_of_a_grid(d):
+    """Records of d binary features, of which the two that differ in all come, and are best treated differently."""
+    n = 2**d
+    utilities = np.zeros((n, 2))
+    utilities[0], utilities[-1] = (1.0, 0.0), (0.0, 1.0)
+    return DecisionProblem(utilities, np.r_[0.5, np.zeros(n - 2), 0.5], OneFeature((2,) * d))
+
+
+def proves_too_much(problem, epsilon):
+    """Whether a proof is made, and accepted, of more than every private policy loses by the whole programme."""
+    proof = optimal_certificate(problem, epsilon)
+    least = float(problem.prior @ problem.utilities.max(axis=1)) - full_value(problem, epsilon)
+    return proof.holds(problem) and proof.bound > least + 1e-7
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5, 6])
+def test_three_epsilon_for_d_epsilon_between_records_that_differ_in_d_features(d, monkeypatch):
+    assert not proves_too_much(ends_of_a_grid(d), 0.1)
+
+    # In what makes proofs: q is the d-th power of what is planted.
+    shares = policies.optimal.certificate._shares
+    monkeypatch.setattr(
+        policies.optimal.certificate, "_shares", lambda groups, epsilon: shares(groups, epsilon * min(d, 3) / d)
+    )
+    monkeypatch.setattr(policies.optimal.certificate, "floor_of", lambda epsilon: floor_of(epsilon * min(d, 3) / d))
+    if d > 3:
+        with pytest.raises(NotApplicableError, match="rounding left no multipliers"):
+            optimal_certificate(ends_of_a_grid(d), 0.1)
+    # And in the checker, too.
+    monkeypatch.setattr(policies.proof, "floor_of", lambda epsilon: floor_of(epsilon * min(d, 3) / d))
+    assert proves_too_much(ends_of_a_grid(d), 0.1) == (d > 3)
+
+
+# A large term, and many that are a little more than half its last digit: each is rounded up to a whole one.
+MANY = 150_000
+
+
+def rounded_up_each_time():
+    utilities = np.zeros((MANY, 2))
+    utilities[:, 1] = -(2.0**-52) * (0.5 + 2e-4 * np.random.default_rng(0).random(MANY))
+    utilities[0, 1] = -1.0
+    return DecisionProblem(utilities * MANY, np.full(MANY, 1 / MANY), AnyRecord())
+
+
+def costs_are_true():
+    """Whether the costs that a proof counts on are at most what they are, in rational numbers."""
+    problem = rounded_up_each_time()
+    (row,) = grouped(problem, (0,), ((LOST, 1.0),)).costs
+    true = sum(map(Fraction, (-problem.utilities[:, 1]).tolist())) * Fraction(problem.prior[0])
+    return Fraction(row[1]) <= true
+
+
+def test_sums_of_floats_rounded_outward_by_a_fixed_share_of_1e_11(monkeypatch):
+    assert costs_are_true()
+
+    def by_a_share(prior, floats, _, codes):
+        sums = np.stack([np.bincount(codes, prior * column) for column in floats.T], axis=1)
+        return (1 - 1e-11) * sums
+
+    monkeypatch.setattr(policies.proof, "_costs", by_a_share)
+    assert not costs_are_true()
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerant(Certificate):
+    """A checker that accepts what is 1e-11 too much."""
+
+    def holds(self, problem):
+        least = self.proven(problem)
+        return least is not None and Fraction(self.bound) <= least * (1 + Fraction(1, 10**11))
+
+
+def test_a_bound_that_is_too_large_by_less_than_1e_11():
+    # What every policy for the ratio 3 / 2 loses is known as a rational number.
+    problem = problem_of([[1.0, 0.0], [0.0, 1.0]])
+    truth = least_loss(problem.utilities.tolist(), problem.prior.tolist(), Fraction(3, 2))
+    proof = optimal_certificate(problem, math.nextafter(math.log(1.5), 0))
+    assert proof.holds(problem)
+    assert truth * (1 - Fraction(1, 10**14)) < Fraction(proof.bound) <= truth
+    more = {**vars(proof), "bound": float(truth * (1 + Fraction(1, 2 * 10**12)))}
+    assert Fraction(more["bound"]) > truth
+    assert not Certificate(**more).holds(problem)
+    assert Tolerant(**more).holds(problem)
+
+
+def with_capacity_used(used):
+    """A proof for two opposite records whose multipliers alpha of an action take `used` of q / 4."""
+    problem = problem_of([[1.0, 0.0], [0.0, 1.0]])
+    (first, second), _ = grouped(problem, (0,), ((LOST, 1.0),)).orders.tolist()
+    alpha, beta = np.zeros((2, 2)), np.zeros((2, 2))
+    alpha[0, first] = alpha[1, second] = used
+    beta[0, second] = beta[1, first] = 0.25
+    return Certificate(problem.digest, 1.0, {LOST: 1.0}, (0,), alpha, beta, 0.0), problem
+
+
+def test_a_capacity_rounded_up_by_an_ulp(monkeypatch):
+    capacity = rounded_down(floor_of(1.0) / 4)
+    proof, problem = with_capacity_used(capacity)
+    assert proof.holds(problem)
+    more, problem = with_capacity_used(math.nextafter(capacity, 1))
+    assert not more.holds(problem)
+    # Whoever makes proofs with a capacity that is an ulp larger has none accepted.
+    feasible = policies.optimal.certificate._feasible
+
+    def filled(alpha, beta, classes, q):
+        lowered = feasible(alpha, beta, classes, q)
+        room = np.array([[math.nextafter(q * float(total), 2) for total in beta.sum(axis=0)]])
+        return lowered * np.divide(room, lowered.sum(axis=0), out=np.ones_like(room), where=room > 0)
+
+    monkeypatch.setattr(policies.optimal.certificate, "_feasible", filled)
+    with pytest.raises(NotApplicableError, match="rounding"):
+        optimal_certificate(problem, 1.0)

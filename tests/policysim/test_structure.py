@@ -112,6 +112,16 @@ def test_inside_a_row_nothing_imports_upwards():
     assert circle(graph) is None
 
 
+def test_what_decides_proofs_knows_nothing_of_what_makes_them():
+    known, new = set(), {"policies.proof"}
+    while new:
+        known |= new
+        new = {other for name in new for other in imported(name)} - known
+    assert not [name for name in known if name.startswith("policies.optimal")]
+    assert "policies.problem" in known
+    assert len(FILES["policies.proof"].read_text(encoding="utf-8").splitlines()) <= 200
+
+
 def test_a_circle_would_be_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert circle({"a": {"b", "c"}, "b": {"c"}}) is None

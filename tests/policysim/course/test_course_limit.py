@@ -13,6 +13,7 @@ from scipy import optimize, sparse
 
 import policysim as ps
 from policies.optimal import certificate
+from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policysim.course.step_problems import optimal_course
 
@@ -236,15 +237,20 @@ def within_delta(large, limit):
     return 0.9 * private + 0.1 * mdp.rewards.max(axis=1).mean() <= limit
 
 
-def test_where_there_is_no_certificate_linear_duality_bounds(large):
-    mdp, private = large
-    assert private <= ps.course_limit(mdp, epsilon=1.0) == pytest.approx(private, rel=1e-6)
+def test_where_there_is_no_proof_nothing_is_claimed(large):
+    mdp, _ = large
+    for delta in (0.0, 0.1):
+        assert ps.course_limit(mdp, epsilon=1.0, delta=delta) == pytest.approx(ps.plan(mdp).value, rel=1e-12)
     assert within_delta(large, ps.course_limit(mdp, epsilon=1.0, delta=0.1))
 
 
-def test_the_limit_without_a_delta_stated_with_one_is_caught(large):
-    """The planted defect: duality bounds private choices, and says nothing of (epsilon, delta)-private ones."""
-    assert not within_delta(large, ps.course_limit(large[0], epsilon=1.0))
+def test_what_duality_finds_stated_with_a_delta_is_caught(large):
+    """The planted defect: what bounds private choices says nothing of (epsilon, delta)-private ones."""
+    mdp, private = large
+    problem = ps.DecisionProblem(mdp.rewards, mdp.initial, ps.AnyRecord())
+    found = value_limit(problem, 1.0).unbeatable
+    assert private <= found * (1 + 1e-12)
+    assert not within_delta(large, found)
 
 
 @pytest.mark.parametrize(

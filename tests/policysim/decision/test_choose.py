@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from check_certificate import proven_bound
+from proofs_by_hand import problem_json
 from small_studies import write_small_study
 
 import policysim as ps
@@ -259,8 +260,11 @@ def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, 
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (4, "")
     assert "No mechanism that gives what it publishes can: " in " ".join(out.split())
-    assert "of the loss" in out
-    assert proven_bound((tmp_path / "out" / "certificate.json").read_text()) > 0
+    assert "of that cost" in out
+    problem = ps.build_problem(ps.load_study(study))
+    proof = (tmp_path / "out" / "certificate.json").read_text()
+    assert json.loads(proof)["problem"] == problem.digest
+    assert proven_bound(proof, problem_json(problem)) > 0
     code, out, _ = run(capsys, *arguments, "--json")
     document = json.loads(out)
     assert code == 4
@@ -276,7 +280,8 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
     assert "The least possible per patient, without any privacy: deaths 0.0" in text
     proof = (tmp_path / "out" / "certificate.json").read_text()
     assert json.loads(proof)["epsilon"] == "inf"
-    assert proven_bound(proof) > json.loads(proof)["allowed"]
+    problem = problem_json(ps.build_problem(ps.load_study(study)))
+    assert proven_bound(proof, problem) > json.loads(proof)["allowed"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ import policysim.decision.choose
 import policysim.decision.search
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
-from policies.optimal.certificate import Certificate, optimal_certificate
+from policies.optimal.certificate import optimal_certificate
+from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.limit import Limit
@@ -115,16 +116,17 @@ def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
         assert 0 < least < math.inf
         proof = limit.certificate(least)
         assert proven_bound(json.dumps(proof)) > proof["allowed"]
-        # What a policy that meets the demand costs on the objective is no more than what is allowed there.
-        mixture = limit.tightest(least)
-        assert mixture.weights == proof["objective"]
-        assert proof["objective"]["deaths"] > 0
-        costs = -mixture.problem.utilities
+        # What a policy that meets the demand comes to in the objective is no more than what is allowed there.
+        weights = limit.tightest(least)
+        assert weights == proof["objective"]
+        assert weights["deaths"] > 0
+        lost = problem.utilities.max(axis=1, keepdims=True) - problem.utilities
+        costs = weights["deaths"] * problem.outcomes["deaths"] + weights.get("utility lost", 0.0) * lost
         tables = [np.eye(3)[list(actions)] for actions in product(range(3), repeat=5)]
         meeting = [table for table in tables if demand.margin(problem, table) >= 0]
         assert meeting
         for table in meeting:
-            assert (problem.prior @ (table * costs)).sum() - problem.prior @ costs.min(axis=1) <= proof["allowed"]
+            assert (problem.prior @ (table * costs)).sum() <= proof["allowed"] * (1 + 1e-14)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,24 @@ def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency,
             assert math.isnan(found.with_others) or found.with_others >= beside - 1e-6
 
 
+@pytest.mark.parametrize("bare", [False, True])
+def test_what_counts_as_kept_is_never_proven_impossible(bare):
+    # Fewer deaths than any policy has, by half of what a bound may be exceeded by and still count as kept.
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        outcomes = {"deaths": rng.random((5, 3)) / 10}
+        problem = ps.DecisionProblem(rng.normal(size=(5, 3)), np.full(5, 0.2), ps.AnyRecord(), outcomes=outcomes)
+        fewest = optimal_certificate(problem, 1.0, {"deaths": 1.0}).bound
+        most = fewest - policysim.decision.search.KEPT / 2 * outcomes["deaths"].max()
+        demand = make_demand(problem, at_most={"deaths": most})
+        saver = problem.with_utilities(-outcomes["deaths"])
+        table = ps.make_policy("optimal", epsilon=1.0).probabilities(saver)
+        assert demand.margin(problem, table) >= 0
+        # Planted: the bound as it was asked for.
+        limit = Limit(problem, replace(demand, kept=demand.at_most) if bare else demand)
+        assert (limit.certificate(1.0) is not None) == bare
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e9, 1e12])
 def test_what_is_proven_in_rationals_is_rounded_against_the_claim(offset):
     for seed in range(20):
@@ -280,7 +300,7 @@ def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
 
 
 def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
-    monkeypatch.setattr("policies.optimal.certificate.MAX_ENTRIES", 11)
+    monkeypatch.setattr("policies.proof.MAX_ENTRIES", 5)
     rng = np.random.default_rng(2)
     problem = ps.DecisionProblem(rng.normal(size=(6, 2)), np.full(6, 1 / 6), Sensitive((2, 3), (0,)))
     table = ps.compare(problem, policies=["optimal"], epsilons=[1.0])

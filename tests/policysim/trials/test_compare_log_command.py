@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from small_trials import make_trial
 
 import policysim as ps
-from policies.optimal.certificate import Certificate
+from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.study.basis import OUTSIDE, OUTSIDE_LINE
