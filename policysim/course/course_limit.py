@@ -67,8 +67,8 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     -----
     What the choice loses at least is proved in rational arithmetic (`policies.proof`), on the Q-values as they are;
     where there is no proof (more than `MAX_ENTRIES` groups times actions), the limit is the value of the best plan. For
-    delta > 0, the ceilings M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of beta (q M - p) is at most
-    q delta sum(beta), which is taken from what is lost.
+    delta > 0, the ceilings M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of
+    beta (q M - p) is at most q delta sum(beta), which is taken from what is lost.
 
     Examples
     --------
