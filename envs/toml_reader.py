@@ -6,6 +6,7 @@ tomllib gives values without positions, so the lines are looked up with a second
 from __future__ import annotations
 
 import math
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,15 @@ T = TypeVar("T")
 # By the dotted key of a number, what it lies between with 95 %.
 Intervals: TypeAlias = dict[str, tuple[float, float]]
 FINITE = sys.float_info.max
+# Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
+# another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
+HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    r"|(?<![\u0300-\u200a\u2010-\U0010ffff])[\u200c\u200d]"
+)
+# Keys of what is read and compared with nothing: it may have lines.
+PROSE = ("about", "says", "source", "where")
 
 
 class InputFileError(ValueError):
@@ -217,6 +227,9 @@ def open_toml(path: Path) -> Iterator[Table]:
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
+    for key, sign in hidden(values):
+        mistakes.add(key, f"holds U+{ord(sign):04X}, a hidden character; where data hold it, write {one_line(sign)} in single quotes")
+    mistakes.raise_if_any()
     yield Table(values, (), mistakes)
     mistakes.raise_if_any()
 
@@ -238,6 +251,21 @@ def peek(path: Path, *key: str) -> Any:
     for part in key:
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def hidden(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """The first hidden character of each name and text in what TOML or JSON holds, and where it is."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from hidden(name, (*key, name))
+            yield from hidden(item, (*key, name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from hidden(item, (*key, position))
+    elif isinstance(value, str):
+        found = HIDDEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
+        if found:
+            yield key, found[0]
 
 
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
@@ -292,8 +320,14 @@ def shown(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text in which what cannot be printed is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    r"""Text in which what is hidden is escaped.
+
+    Examples
+    --------
+    >>> print(one_line("a\x1b[2J\u202eb\n"))
+    a\x1b[2J\u202eb\n
+    """
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:

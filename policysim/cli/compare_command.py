@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from policysim.cli.options import (
     whole,
 )
 from policysim.cli.parser import Commands, TextParser, parse
+from policysim.files.terminal import complain
 
 if TYPE_CHECKING:
     from policysim.question.protocol import Question
@@ -194,9 +194,9 @@ def in_catalogue(policies: Sequence[str]) -> list[str]:
     from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 
     if Optimal.name in policies:
-        sys.stderr.write(
-            f"policysim: over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of "
-            "each day, not of the course\n"
+        complain(
+            f"over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of each day, not of "
+            "the course"
         )
     return [catalogue_name(name) for name in policies]
 

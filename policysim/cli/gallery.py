@@ -23,6 +23,7 @@ from envs.toml_reader import InputFileError
 from policysim.cli import main as cli
 from policysim.cli.parser import Parser
 from policysim.files.output import progress_bar, write_files
+from policysim.files.terminal import complain, open_streams
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
 from policysim.question.words import days
@@ -247,6 +248,7 @@ def _title(manifest: Manifest) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pages into a folder of reports; with --make, make the reports first."""
+    open_streams()
     parser = Parser(prog="python -m policysim.cli.gallery", description="The pages of all reports.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
     parser.add_argument("--make", action="store_true", help="first run the command of each study again")
@@ -257,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pages = {README: gallery(chosen.folder), INDEX: index(chosen.folder)}
             write_files(chosen.folder, {name: page.encode() for name, page in pages.items()})
     except (InputFileError, OutputError) as error:
-        sys.stderr.write(f"policysim: {error}\n")
+        complain(str(error))
         return EXIT_USAGE
     return code
 

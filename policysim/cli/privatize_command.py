@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +90,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.output import print_json
-    from policysim.question import say
+    from policysim.files.terminal import say
     from policysim.release.privatize_screen import private_document, private_screen
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
@@ -121,6 +120,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[E
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[EstimatedTable]]]:
     from policysim.files.output import progress_bar
+    from policysim.files.terminal import complain
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan, note_path
     from policysim.release.privatize_source import open_source
@@ -150,9 +150,9 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
             progress=progress,
         )
     if ledger:
-        sys.stderr.write(f"policysim: {_counted(ledger, source.path)}\n")
+        complain(_counted(ledger, source.path))
     if note_path(source.path).exists():
-        sys.stderr.write(f"policysim: warning: {_randomised_before(source.path)}\n")
+        complain(f"warning: {_randomised_before(source.path)}")
     return out, made
 
 

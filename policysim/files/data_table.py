@@ -6,7 +6,7 @@ a time; both parse CSV the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key
-from policysim.files.columns_file import check_separated, lines_of, open_columns, places_of
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, got, level_key
+from policysim.files.columns_file import check_distinct, check_separated, lines_of, open_columns, places_of
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -41,7 +41,8 @@ class DataTable:
     name : str
         The path, or what a data frame is called in messages.
     frame : DataFrame
-        Text throughout, if it came from CSV.
+        Text throughout, if it came from CSV. Hidden characters in a file's names of columns are escaped
+        (`envs.toml_reader.HIDDEN`).
     path : Path or None
         Of the file; None for a data frame.
     header : bool
@@ -58,8 +59,14 @@ class DataTable:
         return len(self.frame)
 
     def __getitem__(self, column: str) -> pd.Series:
-        """One column."""
-        return self.frame[column]
+        """One column; DataError for one of lists, structs or bytes."""
+        values = self.frame[column]
+        if values.dtype.kind == "O":
+            first = next((value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value))), None)
+            if isinstance(first, Collection) and not isinstance(first, str):
+                must = "must hold one number, text, truth value or time in each row"
+                raise DataError(one_line(f"{self.name}: {column}: {must}, {got(getattr(first, 'tolist', lambda: first)())}"))
+        return values
 
     @property
     def columns(self) -> list[str]:
@@ -92,9 +99,7 @@ class DataTable:
     def with_bare_names(self) -> DataTable:
         """The same, without margins around the names of columns, which some tools write behind commas."""
         names = [name.strip() for name in self.columns]
-        for position, column in enumerate(names):
-            if column in names[:position]:
-                raise DataError(f"{self.name}: two columns are named {column!r}")
+        check_distinct(self.name, names)
         return replace(self, frame=self.frame.set_axis(names, axis=1))
 
 
@@ -139,7 +144,10 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     file = open_columns(path, header=header)
     check_separated(file)
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
-    table = DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path, file.header)
+    names = list(map(one_line, file.schema.names))
+    check_distinct(path.as_posix(), names)
+    frame = rows.rename_columns(names).to_pandas(ignore_metadata=True)
+    table = DataTable(path.as_posix(), frame, path, file.header)
     if not file.header and len(table):
         _refuse_header(table)
     return table
@@ -229,7 +237,7 @@ def _bare(value: object) -> str:
         return ""
     text = str(value).strip()
     quoted = len(text) > 1 and text[0] == text[-1] == '"'
-    return text[1:-1].replace('""', '"').strip() if quoted else text
+    return one_line(text[1:-1].replace('""', '"').strip() if quoted else text)
 
 
 def _plain(column: pd.Series) -> pd.Series:

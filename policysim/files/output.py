@@ -22,7 +22,8 @@ from tqdm import tqdm
 
 from envs.records import Level
 from policysim.files.bad_rows import level_of
-from policysim.question import OutputError, say
+from policysim.files.terminal import say
+from policysim.question import OutputError
 from policysim.question.protocol import Progress
 
 try:

@@ -22,7 +22,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from policysim.files.output import alone_in, json_text, json_values, print_json, progress_bar, write_files
-from policysim.question import OutputError, say, words
+from policysim.files.terminal import say
+from policysim.question import OutputError, words
 from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
