@@ -29,6 +29,8 @@ HIDDEN = re.compile(
     r"\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
     r"|(?<![\u0300-\u200a\u2010-\U0010ffff])[\u200c\u200d]"
 )
+# Names that a message lists.
+MOST_KNOWN = 50
 # Keys of what is read and compared with nothing: it may have lines.
 PROSE = ("about", "says", "source", "where")
 
@@ -291,7 +293,8 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     """The message for a name that does not exist, with the nearest one that does."""
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}"
+    rest = f" and {len(known) - MOST_KNOWN:,} more" if len(known) > MOST_KNOWN else ""
+    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known[:MOST_KNOWN])}{rest}"
 
 
 def dotted(key: KeyPath) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ class DataTable:
     ----------
     name : str
         The path, or what a data frame is called in messages.
-    frame : DataFrame
-        Text throughout, if it came from CSV. Hidden characters in a file's names of columns are escaped
-        (`envs.toml_reader.HIDDEN`).
+    rows : DataFrame or pyarrow.Table
+        Of a file the latter: text throughout, if it came from CSV. Hidden characters in a file's names of columns are
+        escaped (`envs.toml_reader.HIDDEN`).
     path : Path or None
         Of the file; None for a data frame.
     header : bool
@@ -50,17 +51,17 @@ class DataTable:
     """
 
     name: str
-    frame: pd.DataFrame
+    rows: pd.DataFrame | pa.Table
     path: Path | None = None
     header: bool = True
 
     def __len__(self) -> int:
         """Number of rows."""
-        return len(self.frame)
+        return len(self.rows)
 
     def __getitem__(self, column: str) -> pd.Series:
         """One column; DataError for one of lists, structs or bytes."""
-        values = self.frame[column]
+        values = self.frame_of([column])[column]
         if values.dtype.kind == "O":
             first = next((value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value))), None)
             if isinstance(first, Collection) and not isinstance(first, str):
@@ -68,10 +69,16 @@ class DataTable:
                 raise DataError(one_line(f"{self.name}: {column}: {must}, {got(getattr(first, 'tolist', lambda: first)())}"))
         return values
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The names of its columns."""
-        return [str(name) for name in self.frame.columns]
+        return list(map(str, self.rows.columns if isinstance(self.rows, pd.DataFrame) else self.rows.column_names))
+
+    def frame_of(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Some columns; of a file that may have very many, no others are made columns of pandas."""
+        if isinstance(self.rows, pd.DataFrame):
+            return self.rows[list(columns)]
+        return self.rows.select(list(columns)).to_pandas(ignore_metadata=True)
 
     @property
     def is_text(self) -> bool:
@@ -80,7 +87,7 @@ class DataTable:
 
     def unknown_column(self, column: str) -> str | None:
         """What to say if there is no such column."""
-        if column in self.frame.columns:
+        if column in self.columns:
             return None
         return one_line(f"{self.name}: {unknown('column', column, self.columns)}")
 
@@ -100,7 +107,11 @@ class DataTable:
         """The same, without margins around the names of columns, which some tools write behind commas."""
         names = [name.strip() for name in self.columns]
         check_distinct(self.name, names)
-        return replace(self, frame=self.frame.set_axis(names, axis=1))
+        return replace(self, rows=self.frame_of(self.columns).set_axis(names, axis=1))
+
+    def with_column(self, name: str, values: pd.Series) -> DataTable:
+        """The same with one more column."""
+        return replace(self, rows=self.frame_of(self.columns).assign(**{name: values}))
 
 
 def read_table(
@@ -129,7 +140,7 @@ def read_table(
         table = DataTable(
             name, data if names == own else data.set_axis(names, axis=1), header=own != [*range(len(own))]
         )
-        if not table.frame.columns.is_unique:
+        if len(set(names)) < len(names):
             raise DataError(f"{name}: columns must be distinct, got {', '.join(names)}")
     elif isinstance(data, str | Path):
         table = _read_file(Path(data), progress, header=header)
@@ -146,21 +157,18 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
     names = list(map(one_line, file.schema.names))
     check_distinct(path.as_posix(), names)
-    frame = rows.rename_columns(names).to_pandas(ignore_metadata=True)
-    table = DataTable(path.as_posix(), frame, path, file.header)
+    table = DataTable(path.as_posix(), rows.rename_columns(names), path, file.header)
     if not file.header and len(table):
-        _refuse_header(table)
+        _refuse_header(table, [str(cell).strip() for cell in rows.slice(0, 1).to_pylist()[0].values()])
     return table
 
 
-def _refuse_header(table: DataTable) -> None:
+def _refuse_header(table: DataTable, cells: Sequence[str]) -> None:
     """DataError if the first row is a header: words without a number, above a column of numbers only."""
-    cells = [str(cell).strip() for cell in table.frame.iloc[0]]
     words = [cell for cell in cells if cell]
     if not words or len(set(words)) < len(words) or any(isinstance(level_key(cell), float) for cell in words):
         return
-    below = table.frame.iloc[1:]
-    if len(below) and any(np.isfinite(numbers(below[name])).all() for name in table.columns):
+    if len(table) > 1 and any(np.isfinite(numbers(table[name].iloc[1:])).all() for name in table.columns):
         said = f"is a header ({one_line(', '.join(cells))}) where header = false (--no-header) promised none"
         raise DataError(f"{table.places([0])[0]}: {said}")
 

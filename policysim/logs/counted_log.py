@@ -209,7 +209,7 @@ def count_part(counting: Counting, part: Path) -> Arrays:
         if kinds is not None:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
         # Where a bad row is stays known, but not the rows themselves.
-        bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
+        bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
     return {"part": np.array([str(part)]), **total.sorted()._asdict(), **bad.told()}
 
 

@@ -152,7 +152,7 @@ def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, *, h
 
 def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:
     """The column of treatments; "" where three tables have one for each."""
-    names = [name for name in tables.actions.frame.columns if name not in {tables.id, *propensities}]
+    names = [name for name in tables.actions.columns if name not in {tables.id, *propensities}]
     if not tables.are_three or treatment in names:
         return treatment
     return str(names[0]) if len(names) == 1 else ""
@@ -167,7 +167,7 @@ def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def _propensity(tables: LogTables, propensity: str | None) -> str:
-    if propensity is None and PROPENSITY not in tables.actions.frame.columns:
+    if propensity is None and PROPENSITY not in tables.actions.columns:
         raise NoPropensityError(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
             f"as probable), {ESTIMATE!r}, or the column that holds it"
@@ -206,12 +206,12 @@ def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) ->
     """
     table = tables.features
     used = {columns.treatment, *together, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
-    clash = [name for name in COLUMNS if name in table.frame.columns and name in used]
+    clash = [name for name in COLUMNS if name in table.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
     without = {tables.id, *COLUMNS} | (set() if tables.are_three else used)
-    names = [name for name in table.frame.columns if name not in without]
-    frame = table.frame[names]
+    names = [name for name in table.columns if name not in without]
+    frame = table.frame_of(names)
     if table.is_text:
         frame = pd.DataFrame({name: typed(frame[name]) for name in names}, index=frame.index)
     return frame.set_index(table[tables.id]) if tables.id else frame

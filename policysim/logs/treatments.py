@@ -80,7 +80,7 @@ def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) ->
 
 def one_hot_columns(table: DataTable, declared: Sequence[tuple[str, str]], without: Sequence[str]) -> dict[str, str]:
     """Column and name of each treatment: those that are declared, else all columns but some."""
-    names = [str(name) for name in table.frame.columns if name not in without]
+    names = [name for name in table.columns if name not in without]
     for column, _ in declared:
         if column not in names:
             raise DataError(f"{table.name}: {unknown('treatment', column, names)}")
