@@ -230,7 +230,8 @@ def open_toml(path: Path) -> Iterator[Table]:
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
     for key, sign in hidden(values):
-        mistakes.add(key, f"holds U+{ord(sign):04X}, a hidden character; where data hold it, write {one_line(sign)} in single quotes")
+        instead = f"where data hold it, write {one_line(sign)} in single quotes"
+        mistakes.add(key, f"holds the hidden character U+{ord(sign):04X}; {instead}")
     mistakes.raise_if_any()
     yield Table(values, (), mistakes)
     mistakes.raise_if_any()

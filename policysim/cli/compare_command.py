@@ -195,8 +195,8 @@ def in_catalogue(policies: Sequence[str]) -> list[str]:
 
     if Optimal.name in policies:
         complain(
-            f"over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of each day, not of "
-            "the course"
+            f"over days the policy {Optimal.name} is called {OPTIMAL_DAILY}: the best private choice of each day, not "
+            "of the course"
         )
     return [catalogue_name(name) for name in policies]
 

@@ -27,7 +27,7 @@ from policysim.files.terminal import complain, open_streams
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
 from policysim.question.words import days
-from policysim.report.deliver import MANIFEST, page_environment
+from policysim.report.deliver import MANIFEST, page_text
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.study.study_file import STUDY, study_names
 
@@ -129,7 +129,7 @@ def index(folder: Path) -> str:
         if SVG in card.pictures and path.is_file():
             pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}", styles=styles)
     values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
-    return page_environment().get_template("gallery.html").render(values)
+    return page_text("gallery.html", values, styles)
 
 
 def _sections(folder: Path) -> list[tuple[str, list[Card]]]:

@@ -62,11 +62,12 @@ class DataTable:
     def __getitem__(self, column: str) -> pd.Series:
         """One column; DataError for one of lists, structs or bytes."""
         values = self.frame_of([column])[column]
-        if values.dtype.kind == "O":
-            first = next((value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value))), None)
-            if isinstance(first, Collection) and not isinstance(first, str):
-                must = "must hold one number, text, truth value or time in each row"
-                raise DataError(one_line(f"{self.name}: {column}: {must}, {got(getattr(first, 'tolist', lambda: first)())}"))
+        known = (value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value)))
+        first = next(known, None) if values.dtype.kind == "O" else None
+        if isinstance(first, Collection) and not isinstance(first, str):
+            plain = first.tolist() if isinstance(first, np.ndarray) else first
+            must = "must hold one number, text, truth value or time in each row"
+            raise DataError(one_line(f"{self.name}: {column}: {must}, {got(plain)}"))
         return values
 
     @cached_property

@@ -235,7 +235,7 @@ class NumberedNames:
                 self._first[stem] = int(number), name
 
     def start_of(self, name: str) -> str | None:
-        """The column of which this one is a later measurement beyond doubt: the same stem with 0 in place of its number.
+        """The column of which this one is a later measurement beyond doubt: the same stem, and 0 for its number.
 
         cd420 is cd4 in week 20 if there is a cd40. re75 beside re74 is no such: both may have been measured before.
 

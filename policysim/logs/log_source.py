@@ -37,6 +37,9 @@ LOGISTIC = OUTCOME_MODELS[1]
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
 
+# The largest reward, and weight of an outcome: squares of sums of many such are numbers still.
+LARGEST_REWARD = 1e50
+NUMBER_WANTED = f"must be a finite number of at most ±{LARGEST_REWARD:g}"
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000
 

@@ -128,7 +128,9 @@ def measured_again(columns: Iterable[str]) -> dict[str, str]:
         first: then
         for first, then in pairs.items()
         # Nor such with a smaller number before it in a series; cd80 and cd820, of two lengths, are none.
-        if not firsts[first] and not names.is_after(first) and not (len(first) == len(then) and every.has_smaller(first))
+        if not firsts[first]
+        and not names.is_after(first)
+        and not (len(first) == len(then) and every.has_smaller(first))
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -25,7 +24,16 @@ from policysim.logs.log_frame import (
     one_of,
     several,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, JOINT, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
+from policysim.logs.log_source import (
+    EQUAL,
+    ESTIMATE,
+    JOINT,
+    LARGEST_REWARD,
+    MISSING_CHOICES,
+    TABLE,
+    THREE_TABLES,
+    WORST,
+)
 from policysim.logs.log_tables import LogTables
 from policysim.logs.treatments import estimate_propensities
 
@@ -136,8 +144,9 @@ def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[floa
             raise ValueError("missing='worst' needs the lowest possible reward: range=(low, high).")
         return None
     low, high = ends
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"range must be (low, high), finite and low < high, got range={ends!r}.")
+    if not -LARGEST_REWARD <= low < high <= LARGEST_REWARD:
+        most = f"of at most ±{LARGEST_REWARD:g}"
+        raise ValueError(f"range must be (low, high), finite and low < high, {most}, got range={ends!r}.")
     return float(low), float(high)
 
 
@@ -178,9 +187,10 @@ def _propensity(tables: LogTables, propensity: str | None) -> str:
 def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:
     if not isinstance(outcome, Mapping):
         return {REWARD if outcome is None else str(outcome): 1.0}
-    usable = all(isinstance(w, Real) and not isinstance(w, bool) and math.isfinite(w) for w in outcome.values())
+    usable = all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= LARGEST_REWARD for w in outcome.values())
     if not usable or not any(outcome.values()):
-        raise ValueError(f"outcome must be columns and finite weights, not all 0, got outcome={outcome!r}.")
+        most = f"of at most ±{LARGEST_REWARD:g}"
+        raise ValueError(f"outcome must be columns and finite weights {most}, not all 0, got outcome={outcome!r}.")
     return {str(column): float(weight) for column, weight in outcome.items()}
 
 

@@ -13,7 +13,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_frame import averaged, counted
-from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, default_range
+from policysim.logs.log_source import EXCLUDE, LARGEST_REWARD, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -131,8 +131,8 @@ def read_rewards(
     for column, weight in weights.items():
         values = numbers(table[column])
         gone = missing(table[column], np.isnan(values))
-        wrong = ~np.isfinite(values) & ~gone
-        bad.add_values(table, wrong, column, table[column].array, "must be a finite number")
+        wrong = ~(np.abs(values) <= LARGEST_REWARD) & ~gone
+        bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED)
         outcomes[column] = np.where(np.isfinite(values), values, np.nan)
         if weight == 0:
             continue

@@ -135,7 +135,12 @@ def test_the_default_range_is_that_of_outcomes_within_0_and_1():
         ("{ success = 1.0 }", "{ arm = 1.0 }", 6, "data.outcome.arm: 'arm' is the treatment already"),
         ("[data.features]", "range = [1, 0]\n[data.features]", 7, "data.range: must be [lowest, highest] reward"),
         ("[data.features]", "range = [1]\n[data.features]", 7, "data.range: must be [lowest, highest] reward"),
-        ("[data.features]", "range = [0, inf]\n[data.features]", 7, "data.range[1]: must be a finite number, got inf"),
+        (
+            "[data.features]",
+            "range = [0, inf]\n[data.features]",
+            7,
+            "data.range[1]: must be a number in [-1e+50, 1e+50], got inf",
+        ),
         ("[data.features]", 'missing = "exclud"\n[data.features]', 7, "did you mean 'exclude'?"),
         ("[data.features]", 'model = "linaer"\n[data.features]', 7, "did you mean 'linear'?"),
         ("[data.features]", '[data.treatments]\n0 = "a"\n[data.features]', 7, "a choice needs at least two treatments"),
