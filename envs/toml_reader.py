@@ -24,9 +24,9 @@ Intervals: TypeAlias = dict[str, tuple[float, float]]
 FINITE = sys.float_info.max
 # Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
 # another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
-HIDDEN = re.compile(
+UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    r"\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    r"\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
     r"|(?<![\u0300-\u200a\u2010-\U0010ffff])[\u200c\u200d]"
 )
 # Names that a message lists.
@@ -229,9 +229,9 @@ def open_toml(path: Path) -> Iterator[Table]:
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
-    for key, sign in hidden(values):
+    for key, sign in unseen(values):
         instead = f"where data hold it, write {one_line(sign)} in single quotes"
-        mistakes.add(key, f"holds the hidden character U+{ord(sign):04X}; {instead}")
+        mistakes.add(key, f"holds U+{ord(sign):04X}, which is not seen; {instead}")
     mistakes.raise_if_any()
     yield Table(values, (), mistakes)
     mistakes.raise_if_any()
@@ -256,17 +256,17 @@ def peek(path: Path, *key: str) -> Any:
     return value
 
 
-def hidden(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """The first hidden character of each name and text in what TOML or JSON holds, and where it is."""
+def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """The first character of each name and text of TOML or JSON that is not seen, and where it is."""
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from hidden(name, (*key, name))
-            yield from hidden(item, (*key, name))
+            yield from unseen(name, (*key, name))
+            yield from unseen(item, (*key, name))
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from hidden(item, (*key, position))
+            yield from unseen(item, (*key, position))
     elif isinstance(value, str):
-        found = HIDDEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
+        found = UNSEEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
         if found:
             yield key, found[0]
 
@@ -323,15 +323,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def one_line(text: str) -> str:
-    r"""Text in which what is hidden is escaped.
+def one_line(text: str, but: str = "") -> str:
+    r"""Text in which what is not seen is escaped, but for these characters.
 
     Examples
     --------
     >>> print(one_line("a\x1b[2J\u202eb\n"))
     a\x1b[2J\u202eb\n
     """
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return UNSEEN.sub(lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(), text)
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:

@@ -111,7 +111,7 @@ _LARGEST_WHOLE = 2**53
 def level_key(value: object) -> Key:
     """What a value is compared by: a number for numbers and truth values, also as text; else the text without margins.
 
-    Hidden characters of text are escaped (`envs.toml_reader.HIDDEN`).
+    What is not seen of a text is escaped (`envs.toml_reader.UNSEEN`).
 
     Examples
     --------

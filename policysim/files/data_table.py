@@ -42,8 +42,8 @@ class DataTable:
     name : str
         The path, or what a data frame is called in messages.
     rows : DataFrame or pyarrow.Table
-        Of a file the latter: text throughout, if it came from CSV. Hidden characters in a file's names of columns are
-        escaped (`envs.toml_reader.HIDDEN`).
+        Of a file the latter: text throughout, if it came from CSV. What is not seen of a file's names of columns is
+        escaped (`envs.toml_reader.UNSEEN`).
     path : Path or None
         Of the file; None for a data frame.
     header : bool

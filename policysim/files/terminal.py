@@ -1,8 +1,7 @@
 """The one door through which text goes to standard output and to standard error.
 
-Hidden characters (`envs.toml_reader.HIDDEN`) are shown escaped: names of columns, values and files may hold them. Where
-the reader of a stream is gone, as behind `| head -1`, what is left is not said, and the command ends with its own exit
-code.
+What is not seen (`envs.toml_reader.UNSEEN`) is shown escaped: names of columns, values and files may hold such. Where the
+reader of a stream is gone, as behind `| head -1`, what is left is not said, and the command ends with its own exit code.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ def _silence(stream: TextIO) -> None:
 
 
 def visible(text: str) -> str:
-    """Lines of text in which what is hidden is escaped."""
+    """Lines of text in which what is not seen is escaped."""
     if all(map(str.isprintable, text.split("\n"))):
         return text
     from envs.toml_reader import one_line  # noqa: PLC0415 - imports NumPy, which --help has no need of
 
-    return "\n".join(map(one_line, text.split("\n")))
+    return one_line(text, but="\n")

@@ -233,7 +233,7 @@ def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) 
     return page_environment().get_template(template).render(values, look=look, rules=rules)
 
 
-def content_policy(style: str, script: str = "") -> str:
+def content_policy(style: str, script: str = "") -> Markup:
     """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
     allowed = {"style-src": style, "script-src": script}
     digests = {
@@ -242,7 +242,7 @@ def content_policy(style: str, script: str = "") -> str:
         if text
     }
     own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
-    return "; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"])
+    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
 
 
 @dataclass(frozen=True)

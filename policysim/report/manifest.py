@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from envs.toml_reader import InputFileError, peek
+from envs.toml_reader import InputFileError, dotted, one_line, peek, unseen
 from policysim.files.many_files import is_many, parts_of
 from policysim.report.deliver import MANIFEST
 from policysim.study.study_file import STUDY
@@ -67,6 +67,8 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
     document = _read_json(path)
+    for key, sign in unseen(document):
+        raise _no_manifest(path, one_line(f"{dotted(key)} holds U+{ord(sign):04X}, which is not seen"))
     study, command = document.get("study"), document.get("command")
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")

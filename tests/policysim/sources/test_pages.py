@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from page_policy import breaks
 
 from policysim.cli.main import main
 from policysim.figures.card import Curves
@@ -29,6 +30,11 @@ def written(studies, findings):
 def readable(page):
     """The page's text, with entities and the spaces that do not break undone."""
     return html.unescape(page).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_has_nothing_that_its_policy_does_not_name(written, name):
+    assert breaks(written[name]["report.html"].decode()) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

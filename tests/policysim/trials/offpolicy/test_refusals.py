@@ -239,7 +239,7 @@ def test_rows_are_matched_by_position_whatever_the_index():
 def test_complex_rewards_are_refused():
     for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
         with pytest.raises(
-            DataError, match=r"^log: row 0: reward: must be a finite number of at most ±1e+50, got \(1\+1j\)\n"
+            DataError, match=r"^log: row 0: reward: must be a finite number of at most ±1e\+50, got \(1\+1j\)\n"
         ):
             evaluate_log(long_log(reward=rewards), policy())
 
