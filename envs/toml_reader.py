@@ -31,8 +31,8 @@ UNSEEN = re.compile(
 )
 # Names that a message lists.
 MOST_KNOWN = 50
-# Keys of what is read and compared with nothing: it may have lines.
-PROSE = ("about", "says", "source", "where")
+# Keys of prose, which may have lines.
+PROSE = ("source",)
 
 
 class InputFileError(ValueError):

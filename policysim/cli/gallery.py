@@ -45,7 +45,6 @@ MADE_BY = (
 PICTURE_WIDTH = 280
 # What Markdown would not show as it is, and what is written instead; in this order.
 MARKUP = (
-    (r"[ \t]*[\r\n]+[ \t]*", " "),
     (r"([\\`*\[\]])", r"\\\1"),
     (r"(?<!\w)_|_(?!\w)", r"\\_"),  # not within a name
     (r"&(?=#|\w+;)", "&amp;"),
@@ -196,7 +195,7 @@ def _row(card: Card) -> str:
 
 
 def _attribute(text: str) -> str:
-    """Text as an attribute of HTML within a cell has it, in one line."""
+    """Text as an attribute of HTML within a cell has it, with single spaces."""
     return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
@@ -206,7 +205,7 @@ def in_cell(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text as Markdown shows it: only what would be read as markup is marked, and it stays in one line.
+    r"""Text as Markdown shows it: only what would be read as markup is marked.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The one door through which text goes to standard output and to standard error.
 
-What is not seen (`envs.toml_reader.UNSEEN`) is shown escaped: names of columns, values and files may hold such. Where the
-reader of a stream is gone, as behind `| head -1`, what is left is not said, and the command ends with its own exit code.
+What is not seen (`envs.toml_reader.UNSEEN`) is shown escaped: names of columns, values and files may hold such. Where
+the reader of a stream is gone, as behind `| head -1`, no more is said, and the command ends with its own exit code.
 """
 
 from __future__ import annotations
