@@ -79,7 +79,8 @@ class DataTable:
         """Some columns; of a file that may have very many, no others are made columns of pandas."""
         if isinstance(self.rows, pd.DataFrame):
             return self.rows[list(columns)]
-        return self.rows.select(list(columns)).to_pandas(ignore_metadata=True)
+        frame: pd.DataFrame = self.rows.select(list(columns)).to_pandas(ignore_metadata=True)
+        return frame
 
     @property
     def is_text(self) -> bool:

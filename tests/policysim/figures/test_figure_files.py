@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from figure_cases import every_figure, every_size
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
