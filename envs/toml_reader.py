@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,8 @@ from envs.toml_lines import KeyPath, line_numbers
 T = TypeVar("T")
 # By the dotted key of a number, what it lies between with 95 %.
 Intervals: TypeAlias = dict[str, tuple[float, float]]
-FINITE = sys.float_info.max
+# What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
+FINITE = 1e50
 # Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
 # another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
 UNSEEN = re.compile(
@@ -117,7 +117,8 @@ class Table:
         stated = self.values.get(name)
         if intervals is not None and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
             return self.table(name).estimate(intervals, low=low, high=high)
-        wanted = number_wanted(low, high)
+        too_large = high >= FINITE and is_number(stated) and abs(float(stated)) > FINITE  # type: ignore[arg-type]
+        wanted = number_wanted(low, high) + (f" within ±{FINITE:g}" if too_large else "")
         return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
 
     def estimate(self, intervals: Intervals, *, low: float, high: float) -> float:

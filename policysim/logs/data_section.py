@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from envs.toml_reader import FINITE, Table, is_number, number_wanted, unknown
+from envs.toml_reader import FINITE, Table, is_number, unknown
 from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, is_many, parts_of
 from policysim.logs.log_source import (
@@ -15,7 +15,6 @@ from policysim.logs.log_source import (
     EQUAL,
     ESTIMATE,
     JOINT,
-    LARGEST_REWARD,
     LOGISTIC,
     MISSING_BY_LEVEL,
     MISSING_CHOICES,
@@ -181,7 +180,7 @@ def _outcome(table: Table) -> dict[str, float]:
     if "outcome" not in table:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
     section = table.table("outcome")
-    outcome = {column: section.number(column, low=-LARGEST_REWARD, high=LARGEST_REWARD) for column in section.values}
+    outcome = {column: section.number(column) for column in section.values}
     if "outcome" in table and not any(outcome.values()):
         table.fail(
             "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
@@ -237,8 +236,8 @@ def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
     if "range" not in table:
         table.known.add("range")
         return default_range(outcome)
-    low, high = -LARGEST_REWARD, LARGEST_REWARD
-    ends = table.list_of("range", lambda value: is_number(value, low, high), number_wanted(low, high), [])
+    wanted = f"a finite number within ±{FINITE:g}"
+    ends = table.list_of("range", lambda value: is_number(value, -FINITE, FINITE), wanted, [])
     if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)

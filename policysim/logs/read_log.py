@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from envs.toml_reader import FINITE
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
 from policysim.logs.load_log import Columns, LoggedDecisions, read_decisions
@@ -28,7 +29,6 @@ from policysim.logs.log_source import (
     EQUAL,
     ESTIMATE,
     JOINT,
-    LARGEST_REWARD,
     MISSING_CHOICES,
     TABLE,
     THREE_TABLES,
@@ -144,8 +144,8 @@ def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[floa
             raise ValueError("missing='worst' needs the lowest possible reward: range=(low, high).")
         return None
     low, high = ends
-    if not -LARGEST_REWARD <= low < high <= LARGEST_REWARD:
-        most = f"of at most ±{LARGEST_REWARD:g}"
+    if not -FINITE <= low < high <= FINITE:
+        most = f"within ±{FINITE:g}"
         raise ValueError(f"range must be (low, high), finite and low < high, {most}, got range={ends!r}.")
     return float(low), float(high)
 
@@ -187,9 +187,9 @@ def _propensity(tables: LogTables, propensity: str | None) -> str:
 def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:
     if not isinstance(outcome, Mapping):
         return {REWARD if outcome is None else str(outcome): 1.0}
-    usable = all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= LARGEST_REWARD for w in outcome.values())
+    usable = all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= FINITE for w in outcome.values())
     if not usable or not any(outcome.values()):
-        most = f"of at most ±{LARGEST_REWARD:g}"
+        most = f"within ±{FINITE:g}"
         raise ValueError(f"outcome must be columns and finite weights {most}, not all 0, got outcome={outcome!r}.")
     return {str(column): float(weight) for column, weight in outcome.items()}
 

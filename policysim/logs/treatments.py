@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.toml_reader import unknown
+from envs.toml_reader import FINITE, unknown
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_frame import averaged, counted
-from policysim.logs.log_source import EXCLUDE, LARGEST_REWARD, NUMBER_WANTED, REFUSE, WORST, default_range
+from policysim.logs.log_source import EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -131,7 +131,7 @@ def read_rewards(
     for column, weight in weights.items():
         values = numbers(table[column])
         gone = missing(table[column], np.isnan(values))
-        wrong = ~(np.abs(values) <= LARGEST_REWARD) & ~gone
+        wrong = ~(np.abs(values) <= FINITE) & ~gone
         bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED)
         outcomes[column] = np.where(np.isfinite(values), values, np.nan)
         if weight == 0:
