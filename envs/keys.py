@@ -23,6 +23,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "levels": ("text or whole numbers", lambda value: type(value) in (str, int)),
     "values": ("a number or text in quotes", lambda value: isinstance(value, str) or is_number(value, -FINITE, FINITE)),
     "finite": ("a finite number", lambda value: is_number(value, -FINITE, FINITE)),
+    "rewards": (f"a finite number within ±{FINITE:g}", lambda value: is_number(value, -FINITE, FINITE)),
 }
 
 

@@ -6,7 +6,7 @@ tomllib gives values without positions, so the lines are looked up with a second
 from __future__ import annotations
 
 import math
-import sys
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,19 @@ from envs.toml_lines import KeyPath, line_numbers
 T = TypeVar("T")
 # By the dotted key of a number, what it lies between with 95 %.
 Intervals: TypeAlias = dict[str, tuple[float, float]]
-FINITE = sys.float_info.max
+# What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
+FINITE = 1e50
+# Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
+# another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
+UNSEEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    r"|(?<![\u0300-\u200a\u2010-\U0010ffff])[\u200c\u200d]"
+)
+# Names that a message lists.
+MOST_KNOWN = 50
+# Keys of prose, which may have lines.
+PROSE = ("source",)
 
 
 class InputFileError(ValueError):
@@ -134,7 +146,8 @@ class Table:
         stated = self.values.get(name)
         if intervals is not None and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
             return self.table(name).estimate(intervals, low=low, high=high)
-        wanted = number_wanted(low, high)
+        too_large = high >= FINITE and is_number(stated) and abs(float(stated)) > FINITE  # type: ignore[arg-type]
+        wanted = number_wanted(low, high) + (f" within ±{FINITE:g}" if too_large else "")
         return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
 
     def estimate(self, intervals: Intervals, *, low: float, high: float) -> float:
@@ -253,6 +266,10 @@ def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
+    for key, sign in unseen(values):
+        instead = f"where data hold it, write {one_line(sign)} in single quotes"
+        mistakes.add(key, f"holds U+{ord(sign):04X}, which is not seen; {instead}")
+    mistakes.raise_if_any()
     yield Table(values, (), mistakes, keys=keys)
     mistakes.raise_if_any()
 
@@ -274,6 +291,21 @@ def peek(path: Path, *key: str) -> Any:
     for part in key:
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """The first character of each name and text of TOML or JSON that is not seen, and where it is."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from unseen(name, (*key, name))
+            yield from unseen(item, (*key, name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from unseen(item, (*key, position))
+    elif isinstance(value, str):
+        found = UNSEEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
+        if found:
+            yield key, found[0]
 
 
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
@@ -299,7 +331,8 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     """The message for a name that does not exist, with the nearest one that does."""
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}"
+    rest = f" and {len(known) - MOST_KNOWN:,} more" if len(known) > MOST_KNOWN else ""
+    return f"unknown {kind} {name!r}; {hint}known: {', '.join(known[:MOST_KNOWN])}{rest}"
 
 
 def dotted(key: KeyPath) -> str:
@@ -327,9 +360,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def one_line(text: str) -> str:
-    """Text in which what cannot be printed is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def one_line(text: str, but: str = "") -> str:
+    r"""Text in which what is not seen is escaped, but for these characters.
+
+    Examples
+    --------
+    >>> print(one_line("a\x1b[2J\u202eb\n"))
+    a\x1b[2J\u202eb\n
+    """
+    return UNSEEN.sub(lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(), text)
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:

@@ -147,7 +147,7 @@ def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:
                 raise ValueError(f"{unknown(kind, str(name), names)}.")
             if not is_number(value, low, FINITE):
                 wanted = number_wanted(low, FINITE)
-                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted}, finite, got {value!r}.")
+                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted} within ±{FINITE:g}, got {value!r}.")
             changed[part][name] = float(value)
     return Utility(**changed)
 

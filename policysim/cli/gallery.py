@@ -25,10 +25,11 @@ from policysim.cli.main import exit_code
 from policysim.cli.parser import Parser
 from policysim.cli.reproduce_command import ask
 from policysim.files.output import progress_bar, write_files
+from policysim.files.terminal import complain, open_streams
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
 from policysim.question.words import days
-from policysim.report.deliver import MANIFEST, deliver, page_environment
+from policysim.report.deliver import MANIFEST, deliver, page_text
 from policysim.report.manifest import Manifest, read_manifest
 from policysim.study.question_options import read_options
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
@@ -47,7 +48,6 @@ MADE_BY = (
 PICTURE_WIDTH = 280
 # What Markdown would not show as it is, and what is written instead; in this order.
 MARKUP = (
-    (r"[ \t]*[\r\n]+[ \t]*", " "),
     (r"([\\`*\[\]])", r"\\\1"),
     (r"(?<!\w)_|_(?!\w)", r"\\_"),  # not within a name
     (r"&(?=#|\w+;)", "&amp;"),
@@ -131,7 +131,7 @@ def index(folder: Path) -> str:
         if SVG in card.pictures and path.is_file():
             pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}", styles=styles)
     values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
-    return page_environment().get_template("gallery.html").render(values)
+    return page_text("gallery.html", values, styles)
 
 
 def _sections(folder: Path) -> list[tuple[str, list[Card]]]:
@@ -205,7 +205,7 @@ def _row(card: Card) -> str:
 
 
 def _attribute(text: str) -> str:
-    """Text as an attribute of HTML within a cell has it, in one line."""
+    """Text as an attribute of HTML within a cell has it, with single spaces."""
     return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
@@ -215,7 +215,7 @@ def in_cell(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text as Markdown shows it: only what would be read as markup is marked, and it stays in one line.
+    r"""Text as Markdown shows it: only what would be read as markup is marked.
 
     Examples
     --------
@@ -246,6 +246,7 @@ def _title(manifest: Manifest) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pages into a folder of reports; with --make, make the reports first."""
+    open_streams()
     parser = Parser(prog="python -m policysim.cli.gallery", description="The pages of all reports.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="has a folder for each study")
     parser.add_argument("--make", action="store_true", help="first ask the question of each study again")
@@ -256,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pages = {README: gallery(chosen.folder), INDEX: index(chosen.folder)}
             write_files(chosen.folder, {name: page.encode() for name, page in pages.items()})
     except (InputFileError, OutputError) as error:
-        sys.stderr.write(f"policysim: {error}\n")
+        complain(str(error))
         return EXIT_USAGE
     return code
 

@@ -66,11 +66,11 @@ def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.files.bad_rows import DataError
     from policysim.files.output import print_json, progress_bar, write_files
+    from policysim.files.terminal import say
     from policysim.logs.guess_columns import trial_columns
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import Named, guess_roles
     from policysim.logs.study_text import study_text
-    from policysim.question import say
     from policysim.question.protocol import UsageError
 
     if len(chosen.data) not in (1, 3):

@@ -6,7 +6,6 @@ Imports nothing heavy until a command is run, so that --help is immediate.
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +23,8 @@ from policysim.cli import (
     simulate_command,
 )
 from policysim.cli.parser import build_parser, parse
-from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError, say
+from policysim.files.terminal import complain, open_streams, say, warn
+from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError
 from policysim.question.extras import MissingExtraError
 
 ABOUT = """\
@@ -64,31 +64,24 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0, or see the README)."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without Greek letters gets question marks and not an error.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    open_streams()
     try:
         chosen = parse(sys.argv[1:] if arguments is None else arguments, ADD)
     except SystemExit as stop:
         if stop.code == EXIT_USAGE:
             return EXIT_USAGE
         raise  # --help and --version
-    except MissingExtraError as error:
-        sys.stderr.write(_prefixed(str(error)))
+    except (MissingExtraError, OutputError) as error:
+        complain(str(error))
         return EXIT_USAGE
     try:
         return _run(chosen)
     except KeyboardInterrupt as stop:
         counts = any(getattr(chosen, name, None) for name in ("workers", "cluster"))
-        sys.stderr.write(f"policysim: interrupted; {str(stop) or (KEPT if counts else 'nothing was written')}\n")
+        complain(f"interrupted; {str(stop) or (KEPT if counts else 'nothing was written')}")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output is gone; end quietly, as other tools do, and leave nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OutputError as error:
-        sys.stderr.write(_prefixed(str(error)))
+        complain(str(error))
         return error.exit_code
 
 
@@ -111,22 +104,22 @@ def exit_code(run: Callable[[], int]) -> int:
     try:
         return run()
     except (InputFileError, MissingExtraError, UsageError) as error:
-        sys.stderr.write(_prefixed(str(error)))
+        complain(str(error))
         return EXIT_USAGE
     except ClaimError as error:
-        sys.stderr.write(_prefixed(str(error)))
+        complain(str(error))
         return EXIT_CHECK
-    except (BrokenPipeError, OutputError):
+    except OutputError:
         raise  # told in `main`
     except Exception as error:
         if isinstance(error, ValueError) and said_on_purpose(error):
-            sys.stderr.write(_prefixed(str(error)))
+            complain(str(error))
             return EXIT_DATA
         import traceback
 
-        traceback.print_exc()
+        warn(traceback.format_exc())
         what = "".join(traceback.format_exception_only(error)).strip()
-        sys.stderr.write(_prefixed(f"this is a bug in policysim, please report it: {what}"))
+        complain(f"this is a bug in policysim, please report it: {what}")
         return EXIT_BUG
 
 
@@ -149,10 +142,6 @@ def said_on_purpose(error: ValueError) -> bool:
 
 def _is_ours(module: str) -> bool:
     return module.partition(".")[0] in OURS
-
-
-def _prefixed(message: str) -> str:
-    return "".join(f"policysim: {line}\n" for line in message.splitlines())
 
 
 if __name__ == "__main__":

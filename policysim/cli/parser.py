@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
+from policysim.files.terminal import complain, say
 from policysim.question import EXIT_USAGE
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -43,8 +44,12 @@ class Parser(argparse.ArgumentParser):
                 what = what.replace(words, ours)
             between = ": " if what.startswith("unknown ") else " "
             message = f"{name.removeprefix('argument ')}{between}{what}"
-        sys.stderr.write(f"policysim: {message}\n")
+        complain(message)
         sys.exit(EXIT_USAGE)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help, for which argparse knows no closed stream."""
+        say(message)
 
     def refuse_unknown(self, argument: str) -> NoReturn:
         """Refuse an argument that this command does not take."""
@@ -94,5 +99,5 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        sys.stdout.write(f"policysim {version('policysim')}\n")
+        say(f"policysim {version('policysim')}\n")
         parser.exit()

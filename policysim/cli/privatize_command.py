@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +62,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.output import print_json
-    from policysim.question import say
+    from policysim.files.terminal import say
     from policysim.release.privatize_screen import private_document, private_screen
 
     path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
@@ -90,6 +89,7 @@ def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[T
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
     from policysim.files.output import progress_bar
+    from policysim.files.terminal import complain
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_codes import levels_in
     from policysim.release.privatize_note import make_plan, note_path
@@ -116,7 +116,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[
             source, out, plan, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
         )
     if note_path(source.path).exists():
-        sys.stderr.write(f"policysim: warning: {_randomised_before(source.path)}\n")
+        complain(f"warning: {_randomised_before(source.path)}")
     return out, made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.bad_rows import DataError
     from policysim.files.many_files import stamp
     from policysim.files.output import print_json, progress_bar
-    from policysim.question import EXIT_CHECK, say
+    from policysim.files.terminal import complain, say
+    from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.ledger import digests, ledger_path, release_once
     from policysim.release.select_private import choices
@@ -114,7 +114,7 @@ def run(chosen: argparse.Namespace) -> int:
         rng = np.random.default_rng(chosen.seed)
         drawn = release_document(counts, terms, found, lambda selection: selection.sample(rng))
     for warning in drawn["warnings"]:
-        sys.stderr.write(f"policysim: warning: {warning}\n")
+        complain(f"warning: {warning}")
     if chosen.json:
         simulated = None if chosen.seed is None else {"seed": chosen.seed, **drawn}
         released = drawn if chosen.seed is None else None

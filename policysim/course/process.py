@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from envs.toml_reader import FINITE
 from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, finite_table
 from policies.named_records import Records
 
@@ -215,7 +216,9 @@ def expected_rewards(rewards: Any, stacked: Matrix, last: FloatArray, mask: Bool
             raise ValueError(f"rewards must have shape {shape} or {(*shape, shape[0])}, got {given.shape}.")
     if mask is not None:
         expected[~mask] = 0.0
-    _refuse(expected, ~np.isfinite(expected), "rewards[{state}, {action}] must be finite, got {entry}.")
+    # Sums of many, and their squares, must be finite, too.
+    must = f"rewards[{{state}}, {{action}}] must be finite, within ±{FINITE:g}, got {{entry}}."
+    _refuse(expected, ~(np.abs(expected) <= FINITE), must)
     return finite_table(expected, "rewards")
 
 

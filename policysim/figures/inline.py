@@ -52,7 +52,8 @@ def inline(
     position : int, optional
         Which place they take first.
     styles : dict, optional
-        The styles of other figures of the page, from rule to class: they are not said again, and new ones are added.
+        The rules of the page's style, each with its class: those of this figure are added. A page runs and shows
+        nothing that its policy (`report.deliver.content_policy`) does not name, so no element has a style of its own.
     icons : str, optional
         The prefix of a figure of the page that has the same marks of `policysim.figures.icon_array`, which are then not
         said again.
@@ -79,18 +80,15 @@ def inline(
     _name(root, prefix, _places(root) if markers else [])
     shorten(root)
     styles = {} if styles is None else styles
-    known = len(styles)
     _classes(root, prefix, styles)
     _gather(root)
     _flatten(root)
     _join(root)
-    _frame(root)
+    _frame(root, prefix, styles)
     _share_icons(root, prefix, icons)
     for marker in markers:
         root.append(marker_line(marker, position, DECIMALS))
-    rules = "".join(f".{name}{{{rule}}}" for rule, name in list(styles.items())[known:])
-    body = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>")
-    return Markup(body.replace(">", f"><style>{rules}</style>", 1) if rules else body)
+    return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>"))
 
 
 def _remove(root: ElementTree.Element, tag: str) -> None:
@@ -285,10 +283,10 @@ def _flatten(parent: ElementTree.Element) -> None:
     parent[:] = children
 
 
-def _frame(root: ElementTree.Element) -> None:
+def _frame(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
     """The size comes from the page, up to a limit."""
     width = float(root.attrib["viewBox"].split()[2])
     for name in ("width", "height", "version", "xmlns", "role"):
         root.attrib.pop(name, None)
     scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
-    root.set("style", f"max-width:{width * scale:.0f}px")
+    root.set("class", styles.setdefault(f"max-width:{width * scale:.0f}px", f"{prefix}_{len(styles)}"))

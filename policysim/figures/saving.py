@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.style import context
 
+from envs.toml_reader import one_line
 from policysim.figures.lettering import no_glyph_warnings
 from policysim.figures.looks import POLICY_GID, STYLE
 
@@ -32,7 +33,8 @@ def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
     empty = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     numbers = count(1)
     # What belongs to a policy is drawn piece by piece; an identifier stands once.
-    drawn = _saved(figure, "svg", metadata=empty).decode()
+    # Names made in Python may hold what no XML can.
+    drawn = one_line(_saved(figure, "svg", metadata=empty).decode(), but="\n")
     svg = re.sub(f'id="{POLICY_GID}', lambda _: f'id="{POLICY_GID}{next(numbers)}:', drawn)
     words = [
         f"<{tag}>{escape(text, quote=False)}</{tag}>" for tag, text in (("title", title), ("desc", description)) if text

@@ -111,6 +111,8 @@ _LARGEST_WHOLE = 2**53
 def level_key(value: object) -> Key:
     """What a value is compared by: a number for numbers and truth values, also as text; else the text without margins.
 
+    What is not seen of a text is escaped (`envs.toml_reader.UNSEEN`).
+
     Examples
     --------
     >>> level_key(1) == level_key("1.0") == level_key(True) == level_key("TRUE")
@@ -127,7 +129,7 @@ def level_key(value: object) -> Key:
     if word in _WORDS:
         return _WORDS[word]
     number = float(text) if _NUMBER.fullmatch(text) else math.inf
-    return number if math.isfinite(number) else text
+    return number if math.isfinite(number) else one_line(text)
 
 
 def level_of(key: Key) -> Level:

@@ -104,13 +104,19 @@ def open_columns(path: Path, *, header: bool = True) -> ColumnsFile:
             with pq.ParquetFile(path) as file:
                 schema = file.schema_arrow
                 found = ColumnsFile(path, schema, file.metadata.num_rows, "row", first_cell=(*schema.names, "")[0])
-    names = found.schema.names
-    for position, column in enumerate(names):
-        if column in names[:position]:
-            numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, names))
-            hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
-            raise DataError(f"{name}: two columns are named {column!r}{hint if numbers else ''}")
+    numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, found.schema.names))
+    hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
+    check_distinct(name, found.schema.names, hint if numbers else "")
     return found
+
+
+def check_distinct(table: str, names: Sequence[str], hint: str = "") -> None:
+    """DataError for columns of the same name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{table}: two columns are named {name!r}{hint}")
+        seen.add(name)
 
 
 def check_separated(file: ColumnsFile) -> None:

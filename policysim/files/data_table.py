@@ -6,8 +6,9 @@ a time; both parse CSV the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, level_key
-from policysim.files.columns_file import check_separated, lines_of, open_columns, places_of
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, got, level_key
+from policysim.files.columns_file import check_distinct, check_separated, lines_of, open_columns, places_of
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -40,8 +41,9 @@ class DataTable:
     ----------
     name : str
         The path, or what a data frame is called in messages.
-    frame : DataFrame
-        Text throughout, if it came from CSV.
+    rows : DataFrame or pyarrow.Table
+        Of a file the latter: text throughout, if it came from CSV. What is not seen of a file's names of columns is
+        escaped (`envs.toml_reader.UNSEEN`).
     path : Path or None
         Of the file; None for a data frame.
     header : bool
@@ -49,22 +51,36 @@ class DataTable:
     """
 
     name: str
-    frame: pd.DataFrame
+    rows: pd.DataFrame | pa.Table
     path: Path | None = None
     header: bool = True
 
     def __len__(self) -> int:
         """Number of rows."""
-        return len(self.frame)
+        return len(self.rows)
 
     def __getitem__(self, column: str) -> pd.Series:
-        """One column."""
-        return self.frame[column]
+        """One column; DataError for one of lists, structs or bytes."""
+        values = self.frame_of([column])[column]
+        known = (value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value)))
+        first = next(known, None) if values.dtype.kind == "O" else None
+        if isinstance(first, Collection) and not isinstance(first, str):
+            plain = first.tolist() if isinstance(first, np.ndarray) else first
+            must = "must hold one number, text, truth value or time in each row"
+            raise DataError(one_line(f"{self.name}: {column}: {must}, {got(plain)}"))
+        return values
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The names of its columns."""
-        return [str(name) for name in self.frame.columns]
+        return list(map(str, self.rows.columns if isinstance(self.rows, pd.DataFrame) else self.rows.column_names))
+
+    def frame_of(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Some columns; of a file that may have very many, no others are made columns of pandas."""
+        if isinstance(self.rows, pd.DataFrame):
+            return self.rows[list(columns)]
+        frame: pd.DataFrame = self.rows.select(list(columns)).to_pandas(ignore_metadata=True)
+        return frame
 
     @property
     def is_text(self) -> bool:
@@ -73,7 +89,7 @@ class DataTable:
 
     def unknown_column(self, column: str) -> str | None:
         """What to say if there is no such column."""
-        if column in self.frame.columns:
+        if column in self.columns:
             return None
         return one_line(f"{self.name}: {unknown('column', column, self.columns)}")
 
@@ -92,10 +108,12 @@ class DataTable:
     def with_bare_names(self) -> DataTable:
         """The same, without margins around the names of columns, which some tools write behind commas."""
         names = [name.strip() for name in self.columns]
-        for position, column in enumerate(names):
-            if column in names[:position]:
-                raise DataError(f"{self.name}: two columns are named {column!r}")
-        return replace(self, frame=self.frame.set_axis(names, axis=1))
+        check_distinct(self.name, names)
+        return replace(self, rows=self.frame_of(self.columns).set_axis(names, axis=1))
+
+    def with_column(self, name: str, values: pd.Series) -> DataTable:
+        """The same with one more column."""
+        return replace(self, rows=self.frame_of(self.columns).assign(**{name: values}))
 
 
 def read_table(
@@ -124,7 +142,7 @@ def read_table(
         table = DataTable(
             name, data if names == own else data.set_axis(names, axis=1), header=own != [*range(len(own))]
         )
-        if not table.frame.columns.is_unique:
+        if len(set(names)) < len(names):
             raise DataError(f"{name}: columns must be distinct, got {', '.join(names)}")
     elif isinstance(data, str | Path):
         table = _read_file(Path(data), progress, header=header)
@@ -139,20 +157,20 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     file = open_columns(path, header=header)
     check_separated(file)
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
-    table = DataTable(path.as_posix(), rows.to_pandas(ignore_metadata=True), path, file.header)
+    names = list(map(one_line, file.schema.names))
+    check_distinct(path.as_posix(), names)
+    table = DataTable(path.as_posix(), rows.rename_columns(names), path, file.header)
     if not file.header and len(table):
-        _refuse_header(table)
+        _refuse_header(table, [str(cell).strip() for cell in rows.slice(0, 1).to_pylist()[0].values()])
     return table
 
 
-def _refuse_header(table: DataTable) -> None:
+def _refuse_header(table: DataTable, cells: Sequence[str]) -> None:
     """DataError if the first row is a header: words without a number, above a column of numbers only."""
-    cells = [str(cell).strip() for cell in table.frame.iloc[0]]
     words = [cell for cell in cells if cell]
     if not words or len(set(words)) < len(words) or any(isinstance(level_key(cell), float) for cell in words):
         return
-    below = table.frame.iloc[1:]
-    if len(below) and any(np.isfinite(numbers(below[name])).all() for name in table.columns):
+    if len(table) > 1 and any(np.isfinite(numbers(table[name].iloc[1:])).all() for name in table.columns):
         said = f"is a header ({one_line(', '.join(cells))}) where header = false (--no-header) promised none"
         raise DataError(f"{table.places([0])[0]}: {said}")
 
@@ -229,7 +247,7 @@ def _bare(value: object) -> str:
         return ""
     text = str(value).strip()
     quoted = len(text) > 1 and text[0] == text[-1] == '"'
-    return text[1:-1].replace('""', '"').strip() if quoted else text
+    return one_line(text[1:-1].replace('""', '"').strip() if quoted else text)
 
 
 def _plain(column: pd.Series) -> pd.Series:

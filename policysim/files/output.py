@@ -23,8 +23,10 @@ from typing import Any
 from tqdm import tqdm
 
 from envs.records import Level
+from envs.toml_reader import UNSEEN
 from policysim.files.bad_rows import level_of
-from policysim.question import OutputError, say
+from policysim.files.terminal import say
+from policysim.question import OutputError
 from policysim.question.protocol import Progress
 
 try:
@@ -323,7 +325,9 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def json_text(document: Mapping[str, Any]) -> str:
     """A document as text; NaN is null, infinity is text."""
-    return json.dumps(json_values(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    text = json.dumps(json_values(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    # JSON has escaped the line ends within texts.
+    return UNSEEN.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], text)
 
 
 def json_values(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from policysim.files.output import toml_text
@@ -206,49 +208,73 @@ def is_after(name: str) -> bool:
     return sounds_later(name) or followed or counted or _LATER_BY.search(name.lower()) is not None
 
 
-def start_of(name: str, names: Sequence[str]) -> str | None:
-    """The column of which this one is a later measurement beyond doubt: the same stem with 0 in place of its number.
+# Longer numbers at the end of a name number no measurements.
+MOST_DIGITS = 9
 
-    cd420 is cd4 in week 20 if there is a cd40. re75 beside re74 is no such: both may have been measured before.
 
-    Examples
-    --------
-    >>> [start_of(name, ["cd40", "cd420", "x0", "x1"]) for name in ("cd40", "cd420", "x1")]
-    [None, 'cd40', None]
+class NumberedNames:
+    """The names of a table's columns, and which of them may be measurements of the same thing, by their numbers.
+
+    What each name is asked takes no longer where there are many.
+
+    Parameters
+    ----------
+    names : iterable of str
     """
-    digits = len(name) - len(name.rstrip(DIGITS))
-    for length in range(1, digits + 1):
-        stem, number = name[:-length], name[-length:]
-        if int(number) > 0 and f"{stem}0" in names and len("".join(words(stem))) > 1:
-            return f"{stem}0"
-    return None
 
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = dict.fromkeys(names)
+        # By the stem, the name with the smallest number behind it; how many names go on, with a number, from another.
+        self._first: dict[str, tuple[int, str]] = {}
+        self._goes_on: Counter[str] = Counter()
+        for name in self.names:
+            stem = name.rstrip(DIGITS)
+            number = name[len(stem) :]
+            self._goes_on.update(name[:-length] for length in range(1, min(len(number), MOST_DIGITS) + 1))
+            if 0 < len(number) <= MOST_DIGITS and int(number) <= self._first.get(stem, (math.inf,))[0]:
+                self._first[stem] = int(number), name
 
-def earlier_measurement(name: str, names: Sequence[str]) -> str | None:
-    """The column of which this one may be a later measurement: the same stem with a smaller number.
+    def start_of(self, name: str) -> str | None:
+        """The column of which this one is a later measurement beyond doubt: the same stem, and 0 for its number.
 
-    That of `start_of`; else, where nothing ends in 0, the smallest number is the first. Stems of one letter (x1, x2)
-    only number the columns. Which of them were measured after treatment, the numbers do not say.
+        cd420 is cd4 in week 20 if there is a cd40. re75 beside re74 is no such: both may have been measured before.
 
-    Examples
-    --------
-    >>> names = ["cd40", "cd420", "cd80", "cd820", "bp_1", "bp_12", "x1", "x2"]
-    >>> [earlier_measurement(name, names) for name in names]
-    [None, 'cd40', None, 'cd80', None, 'bp_1', None, None]
-    """
-    start = start_of(name, names)
-    if start:
-        return start
-    stem = name.rstrip(DIGITS)
-    if stem == name or len("".join(words(stem))) < 2 or _has_start(name, names):
+        Examples
+        --------
+        >>> names = NumberedNames(["cd40", "cd420", "x0", "x1"])
+        >>> [names.start_of(name) for name in ("cd40", "cd420", "x1")]
+        [None, 'cd40', None]
+        """
+        digits = len(name) - len(name.rstrip(DIGITS))
+        for length in range(1, digits + 1):
+            stem, number = name[:-length], name[-length:]
+            if f"{stem}0" in self.names and int(number) > 0 and len("".join(words(stem))) > 1:
+                return f"{stem}0"
         return None
-    numbers = {int(other[len(stem) :]): other for other in names if re.fullmatch(re.escape(stem) + "[0-9]{1,9}", other)}
-    first = min(numbers, default=0)
-    return numbers[first] if numbers and first < int(name[len(stem) :]) else None
 
+    def earlier_measurement(self, name: str) -> str | None:
+        """The column of which this one may be a later measurement: the same stem with a smaller number.
 
-def _has_start(name: str, names: Sequence[str]) -> bool:
-    """Whether it, or what it ends in, is a first measurement: cd80 in a table with cd820."""
-    return name.endswith("0") and any(
-        re.fullmatch(re.escape(name[:-1]) + "[0-9]{1,9}", other) for other in names if other != name
-    )
+        That of `start_of`; else, where nothing ends in 0, the smallest number is the first. Stems of one letter (x1,
+        x2) only number the columns. Which of them were measured after treatment, the numbers do not say.
+
+        Examples
+        --------
+        >>> names = NumberedNames(["cd40", "cd420", "cd80", "cd820", "bp_1", "bp_12", "x1", "x2"])
+        >>> [names.earlier_measurement(name) for name in names.names]
+        [None, 'cd40', None, 'cd80', None, 'bp_1', None, None]
+        """
+        start = self.start_of(name)
+        if start:
+            return start
+        stem = name.rstrip(DIGITS)
+        # It, or what it ends in, is a first measurement: cd80 in a table with cd820.
+        begins = name.endswith("0") and self._goes_on[name[:-1]] > 1
+        if begins or not self.has_smaller(name) or len("".join(words(stem))) < 2:
+            return None
+        return self._first[stem][1]
+
+    def has_smaller(self, name: str) -> bool:
+        """Whether a smaller number stands behind the same stem."""
+        stem = name.rstrip(DIGITS)
+        return stem != name and self._first.get(stem, (math.inf,))[0] < int(name[len(stem) :])

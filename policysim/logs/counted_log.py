@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from envs.toml_reader import one_line
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import check_separated, open_columns, places_of
@@ -208,7 +209,7 @@ def count_part(counting: Counting, part: Path) -> Arrays:
         if kinds is not None:
             total.add(kinds, np.ones(len(kinds), dtype=np.int64))
         # Where a bad row is stays known, but not the rows themselves.
-        bad.tables = [replace(table, frame=frame[:0].copy()) if known is table else known for known in bad.tables]
+        bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
     return {"part": np.array([str(part)]), **total.sorted()._asdict(), **bad.told()}
 
 
@@ -227,14 +228,14 @@ def _frames(counting: Counting, part: Path) -> Iterator[pd.DataFrame]:
     """The columns that are read, some rows at a time."""
     file = open_columns(part, header=counting.header)
     check_separated(file)
+    own = {one_line(name): name for name in file.schema.names}
     for name in counting.names:
-        if name not in file.schema.names:
+        if name not in own:
             raise DataError(
-                f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has "
-                f"{', '.join(file.schema.names)}"
+                f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has {', '.join(own)}"
             )
-    for batch in file.batches(list(counting.names)):
-        yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+    for batch in file.batches([own[name] for name in counting.names]):
+        yield pa.Table.from_batches([batch]).rename_columns(list(counting.names)).to_pandas(ignore_metadata=True)
 
 
 def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
@@ -267,7 +268,7 @@ def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecis
     rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, 1 if counts is None else counts))
     frame = source.space.decode(records[rows])
     frame = frame.assign(**{name: values[rows] for name, values in decisions.outcomes.items()})
-    first = open_columns(source.parts[0], header=source.header).schema.names
+    first = map(one_line, open_columns(source.parts[0], header=source.header).schema.names)
     others = pd.DataFrame(index=frame.index, columns=[name for name in first if name not in frame.columns], dtype=float)
     table = DataTable(_said(source.parts), pd.concat([frame, others], axis=1))
     check_outcomes(source, LogTables({TABLE: table}, ""))

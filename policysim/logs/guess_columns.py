@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, BadRows, Key, level_of, sorted_keys
+from policysim.files.bad_rows import MISSING, BadRows, DataError, Key, level_of, sorted_keys
+from policysim.files.columns_file import open_columns
 from policysim.files.data_table import coded, codes_among, missing, numbers, read_table
 from policysim.logs.column_names import is_id
 from policysim.logs.log_source import JOINT, THREE_TABLES
@@ -24,6 +25,8 @@ MOST_TREATMENTS = 20
 ROWS_EACH = 10
 # Larger numbers are codes.
 LARGEST = 1e15
+# Pairs of columns are compared: of so many it takes some ten seconds.
+MOST_COLUMNS = 1_000
 # So many distinct whole numbers that rise from row to row number the rows.
 FEWEST_NUMBERED = 20
 
@@ -110,8 +113,8 @@ class ColumnSummary:
         # Missing values count as one more.
         if self.n_rows < ROWS_EACH * self.n_distinct or other.n_distinct > self.n_distinct + 1:
             return False
-        pairs = np.unique((self.codes + 1) * (other.n_distinct + 1) + other.codes + 1)
-        return len(pairs) == len(np.unique(self.codes))
+        pairs = pd.unique((self.codes + 1) * (other.n_distinct + 1) + other.codes + 1)
+        return len(pairs) == self.n_distinct + (self.n_missing > 0)
 
 
 def summarise(column: pd.Series, name: str) -> ColumnSummary:
@@ -192,6 +195,13 @@ def trial_columns(paths: Sequence[Path], ids: str, *, header: bool, progress: Pr
     DataError
         For files that cannot be read, or of which three cannot be joined.
     """
+    for path in paths:
+        n_columns = len(open_columns(path, header=header).schema.names)
+        if n_columns > MOST_COLUMNS:
+            raise DataError(
+                f"{path.as_posix()}: has {n_columns:,} columns; init compares each with each, and takes up to "
+                f"{MOST_COLUMNS:,}: keep those that a treatment may depend on, or write the study by hand"
+            )
     tables = [read_table(path, header=header) for path in paths]
     progress.expect(sum(len(table.columns) for table in tables))
     rows = [np.arange(len(table)) for table in tables]

@@ -10,6 +10,7 @@ from scipy.special import fdtrc
 from policies.arrays import FloatArray
 from policysim.files.output import toml_text
 from policysim.logs import column_names as names
+from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import MOST_TREATMENTS, ROWS_EACH, ColumnSummary
 from policysim.logs.outcomes import decides_outcome
 
@@ -38,11 +39,11 @@ def known_later(
     randomised : bool
         Whether allocation looks equal, so that arms only differ by chance before treatment.
     """
-    every = [column.name for column in columns] + ([outcome.name] if outcome else [])
+    every = NumberedNames([*(column.name for column in columns), *([outcome.name] if outcome else [])])
     by_name = {column.name: column for column in columns}
     found: dict[str, str] = {}
     for column in columns:
-        before = names.earlier_measurement(column.name, every)
+        before = every.earlier_measurement(column.name)
         earlier = by_name.get(before) if before else None
         reason = (
             _reveals(column, treatment, randomised=randomised)
@@ -80,8 +81,8 @@ def _reveals(column: ColumnSummary, treatment: ColumnSummary, *, randomised: boo
     return ""
 
 
-def _named_later(column: ColumnSummary, every: Sequence[str]) -> str:
-    start = names.start_of(column.name, every)
+def _named_later(column: ColumnSummary, every: NumberedNames) -> str:
+    start = every.start_of(column.name)
     if start:
         return f"probably a later measurement of {toml_text(start)}"
     if names.is_before(column.name) or names.is_fixed(column.name):

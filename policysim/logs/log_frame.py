@@ -15,10 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from envs.toml_reader import FINITE
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable
 from policysim.files.probability_table import distributions
+from policysim.logs.log_source import NUMBER_WANTED
 
 ACTION, REWARD, PROPENSITY = COLUMNS = ("action", "reward", "propensity")
 FEWEST_ROWS = 2  # for a standard error
@@ -61,7 +63,7 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
     outside = ~((propensities > 0) & (propensities <= 1))
     bad, table = BadRows(), DataTable("log", log)
     bad.add_values(table, codes < 0, ACTION, log[ACTION].array, f"must be one of {', '.join(names)}")
-    bad.add_values(table, ~np.isfinite(rewards), REWARD, log[REWARD].array, "must be a finite number")
+    bad.add_values(table, ~(np.abs(rewards) <= FINITE), REWARD, log[REWARD].array, NUMBER_WANTED)
     bad.add_values(table, outside, PROPENSITY, log[PROPENSITY].array, "must be a probability > 0 and <= 1")
     bad.raise_if_any()
     return LoggedData(codes, rewards, propensities, names)

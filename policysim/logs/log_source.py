@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envs.records import Feature, IntArray, Level, RecordSpace
+from envs.toml_reader import FINITE
 from policysim.files.bad_rows import level_key, level_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ LOGISTIC = OUTCOME_MODELS[1]
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
 
+# What a reward must be, and an outcome.
+NUMBER_WANTED = f"must be a finite number within ±{FINITE:g}"
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000
 

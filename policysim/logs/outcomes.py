@@ -16,6 +16,7 @@ from policies.arrays import IntArray
 from policysim.files.data_table import DataTable
 from policysim.files.output import toml_list, toml_text
 from policysim.logs import column_names as names
+from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
@@ -36,8 +37,7 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
     InputFileError
         One line for each: the study's file and line, the column, the reason, and what to write instead.
     """
-    there = tables.outcomes.frame.columns
-    weighed = [name for name, weight in source.outcome.items() if weight and name in there]
+    weighed = [name for name, weight in source.outcome.items() if weight and name in tables.outcomes.columns]
     asked = [name for name in weighed if name not in source.outcome_checked]
     found = []
     for name in asked:
@@ -70,13 +70,14 @@ def _said(source: LogSource, name: str, reason: str) -> str:
 
 def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str | None:
     """Why a column cannot be the outcome of a study."""
-    every = [str(column) for table in tables.by_role.values() for column in table.frame.columns]
+    stem = outcome.name.rstrip(names.DIGITS)
+    every = [name for table in tables.by_role.values() for name in table.columns if name.rstrip(names.DIGITS) == stem]
     # Where the later measurement counts, too, the outcome is the change from the earlier one, or both of them.
     again = {first: then for first, then in measured_again(every).items() if not source.outcome.get(then)}
     reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source), again)
     if reason or tables.are_three:  # of which rows are not matched yet
         return reason
-    for name in [name for name in source.features if name in tables.features.frame.columns]:
+    for name in [name for name in source.features if name in tables.features.columns]:
         if decides_outcome(summarise(tables.features[name], name), outcome):
             return f"cannot be the outcome: the feature {toml_text(name)} decides it, so treatment cannot change it"
     return None
@@ -120,22 +121,17 @@ def measured_again(columns: Iterable[str]) -> dict[str, str]:
     >>> measured_again(["cd40", "cd420", "bp_1", "bp_2", "death28", "death90", "pain_week4", "pain_week12"])
     {'cd40': 'cd420', 'bp_1': 'bp_2'}
     """
-    every = list(dict.fromkeys(columns))
-    firsts = {name: names.earlier_measurement(name, every) for name in every}
+    every = NumberedNames(columns)
+    firsts = {name: every.earlier_measurement(name) for name in every.names}
     pairs = {first: name for name, first in firsts.items() if first}
     return {
         first: then
         for first, then in pairs.items()
-        if not firsts[first] and not names.is_after(first) and not _between(first, then, every)
+        # Nor such with a smaller number before it in a series; cd80 and cd820, of two lengths, are none.
+        if not firsts[first]
+        and not names.is_after(first)
+        and not (len(first) == len(then) and every.has_smaller(first))
     }
-
-
-def _between(name: str, later: str, every: Sequence[str]) -> bool:
-    """Whether a smaller number stands before it in a series with `later`; cd80 and cd820, of two lengths, are none."""
-    stem = name.rstrip(names.DIGITS)
-    ends = [other[len(stem) :] for other in every if other.startswith(stem) and other != stem]
-    smaller = any(not end.strip(names.DIGITS) and int(end) < int(name[len(stem) :]) for end in ends)
-    return len(name) == len(later) and smaller
 
 
 def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
@@ -144,7 +140,7 @@ def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
 
 
 def _statuses(table: DataTable, source: LogSource) -> list[str]:
-    sounding = [str(name) for name in table.frame.columns if names.is_status(str(name)) and name not in source.features]
+    sounding = [name for name in table.columns if names.is_status(name) and name not in source.features]
     return status_columns([summarise(table[name], name) for name in sounding])
 
 

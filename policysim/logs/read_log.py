@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from envs.toml_reader import FINITE
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
 from policysim.logs.load_log import Columns, LoggedDecisions, read_decisions
@@ -25,7 +25,15 @@ from policysim.logs.log_frame import (
     one_of,
     several,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, JOINT, MISSING_CHOICES, TABLE, THREE_TABLES, WORST
+from policysim.logs.log_source import (
+    EQUAL,
+    ESTIMATE,
+    JOINT,
+    MISSING_CHOICES,
+    TABLE,
+    THREE_TABLES,
+    WORST,
+)
 from policysim.logs.log_tables import LogTables
 from policysim.logs.treatments import estimate_propensities
 
@@ -136,8 +144,9 @@ def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[floa
             raise ValueError("missing='worst' needs the lowest possible reward: range=(low, high).")
         return None
     low, high = ends
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"range must be (low, high), finite and low < high, got range={ends!r}.")
+    if not -FINITE <= low < high <= FINITE:
+        most = f"within ±{FINITE:g}"
+        raise ValueError(f"range must be (low, high), finite and low < high, {most}, got range={ends!r}.")
     return float(low), float(high)
 
 
@@ -152,7 +161,7 @@ def _tables(table: Data | None, three: Mapping[str, Data | None], ids: str, *, h
 
 def _treatment_column(tables: LogTables, treatment: str, propensities: set[str | None]) -> str:
     """The column of treatments; "" where three tables have one for each."""
-    names = [name for name in tables.actions.frame.columns if name not in {tables.id, *propensities}]
+    names = [name for name in tables.actions.columns if name not in {tables.id, *propensities}]
     if not tables.are_three or treatment in names:
         return treatment
     return str(names[0]) if len(names) == 1 else ""
@@ -167,7 +176,7 @@ def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def _propensity(tables: LogTables, propensity: str | None) -> str:
-    if propensity is None and PROPENSITY not in tables.actions.frame.columns:
+    if propensity is None and PROPENSITY not in tables.actions.columns:
         raise NoPropensityError(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
             f"as probable), {ESTIMATE!r}, or the column that holds it"
@@ -178,9 +187,10 @@ def _propensity(tables: LogTables, propensity: str | None) -> str:
 def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:
     if not isinstance(outcome, Mapping):
         return {REWARD if outcome is None else str(outcome): 1.0}
-    usable = all(isinstance(w, Real) and not isinstance(w, bool) and math.isfinite(w) for w in outcome.values())
+    usable = all(isinstance(w, Real) and not isinstance(w, bool) and abs(w) <= FINITE for w in outcome.values())
     if not usable or not any(outcome.values()):
-        raise ValueError(f"outcome must be columns and finite weights, not all 0, got outcome={outcome!r}.")
+        most = f"within ±{FINITE:g}"
+        raise ValueError(f"outcome must be columns and finite weights {most}, not all 0, got outcome={outcome!r}.")
     return {str(column): float(weight) for column, weight in outcome.items()}
 
 
@@ -206,12 +216,12 @@ def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) ->
     """
     table = tables.features
     used = {columns.treatment, *together, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
-    clash = [name for name in COLUMNS if name in table.frame.columns and name in used]
+    clash = [name for name in COLUMNS if name in table.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
     without = {tables.id, *COLUMNS} | (set() if tables.are_three else used)
-    names = [name for name in table.frame.columns if name not in without]
-    frame = table.frame[names]
+    names = [name for name in table.columns if name not in without]
+    frame = table.frame_of(names)
     if table.is_text:
         frame = pd.DataFrame({name: typed(frame[name]) for name in names}, index=frame.index)
     return frame.set_index(table[tables.id]) if tables.id else frame

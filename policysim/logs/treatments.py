@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.toml_reader import unknown
+from envs.toml_reader import FINITE, unknown
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_frame import averaged, counted
-from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, default_range
+from policysim.logs.log_source import EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -80,7 +80,7 @@ def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) ->
 
 def one_hot_columns(table: DataTable, declared: Sequence[tuple[str, str]], without: Sequence[str]) -> dict[str, str]:
     """Column and name of each treatment: those that are declared, else all columns but some."""
-    names = [str(name) for name in table.frame.columns if name not in without]
+    names = [name for name in table.columns if name not in without]
     for column, _ in declared:
         if column not in names:
             raise DataError(f"{table.name}: {unknown('treatment', column, names)}")
@@ -131,8 +131,8 @@ def read_rewards(
     for column, weight in weights.items():
         values = numbers(table[column])
         gone = missing(table[column], np.isnan(values))
-        wrong = ~np.isfinite(values) & ~gone
-        bad.add_values(table, wrong, column, table[column].array, "must be a finite number")
+        wrong = ~(np.abs(values) <= FINITE) & ~gone
+        bad.add_values(table, wrong, column, table[column].array, NUMBER_WANTED)
         outcomes[column] = np.where(np.isfinite(values), values, np.nan)
         if weight == 0:
             continue

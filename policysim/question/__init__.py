@@ -12,8 +12,6 @@ shown      numbers in the prose of pages, with the number itself beside them for
 `policysim.report` makes screen, JSON document, page and folder of any answer.
 """
 
-import sys
-
 # How a run ends: a bug, a command line or study file that is wrong, data that are, a check that did not hold, Ctrl-C.
 EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 # Exact planning keeps every day's Q-values: more than a year of days is surely a mistake.
@@ -24,14 +22,3 @@ class OutputError(OSError):
     """Output that cannot be written; str() is one line for the user."""
 
     exit_code = EXIT_USAGE
-
-
-def say(text: str) -> None:
-    """Print a text; OutputError if standard output cannot be written. That its reader is gone is no such error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write to standard output: {error.strerror}") from None

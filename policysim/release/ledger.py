@@ -37,6 +37,7 @@ from envs.toml_reader import is_number, shown
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import file_digest
 from policysim.files.output import LOCKS, json_text, remove_empty, uninterrupted
+from policysim.files.terminal import complain
 from policysim.question import EXIT_CHECK, OutputError
 
 with suppress(ImportError):
@@ -200,10 +201,10 @@ def release_once(
         _write(ledger, [*releases, release])
         appear(moves)
     others = 0 if earlier else sum(each.data == release.data for each in releases)
-    sys.stderr.write(
-        f"policysim: {ledger.as_posix()} lists this release and is private: keep it with the data, and publish "
+    complain(
+        f"{ledger.as_posix()} lists this release and is private: keep it with the data, and publish "
         "neither. A further release of the same rows adds its epsilon"
-        + (f". It lists {others} of other content of {release.data}: {SHARED}\n" if others else "\n")
+        + (f". It lists {others} of other content of {release.data}: {SHARED}" if others else "")
     )
     return earlier
 
@@ -372,7 +373,7 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
         if waited > MOST_SECONDS:
             raise OutputError(f"another run holds the lock of {ledger.as_posix()}: let it end first")
         if waited > SILENT_SECONDS and not told:
-            sys.stderr.write(f"policysim: another run holds the lock of {ledger.as_posix()}; waiting\n")
+            complain(f"another run holds the lock of {ledger.as_posix()}; waiting")
             told = True
         time.sleep(PAUSE_SECONDS)
 

@@ -6,6 +6,7 @@ inserted, and write numbers with the filters of `policysim.question.shown`.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import platform
@@ -22,7 +23,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from policysim.files.output import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.question import OutputError, say, words
+from policysim.files.terminal import say
+from policysim.question import OutputError, words
 from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
@@ -185,25 +187,47 @@ def _versions() -> dict[str, str]:
 def render(page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]) -> str:
     """A page: one file, nothing fetched from anywhere."""
     styles: dict[str, str] = {}
-    return (
-        page_environment()
-        .get_template(page.template)
-        .render(
-            answer=answer.sentences,
-            headline=answer.headline,
-            figures={
-                drawing.name: (drawing, Placed(vectors[drawing.name], answer.position, f"f{place}", styles))
-                for place, drawing in enumerate(answer.drawings)
-                if drawing.name != CARD
-            },
-            versions=said["versions"],
-            command=command,
-            # Whether it can be run where the manifest is.
-            beside=bool(answer.files) or said.get("study", {}).get("name") in study_names(),
-            words=words,
-            **page.values,
-        )
-    )
+    values = {
+        "answer": answer.sentences,
+        "headline": answer.headline,
+        "figures": {
+            drawing.name: (drawing, Placed(vectors[drawing.name], answer.position, f"f{place}", styles))
+            for place, drawing in enumerate(answer.drawings)
+            if drawing.name != CARD
+        },
+        "versions": said["versions"],
+        "command": command,
+        # Whether it can be run where the manifest is.
+        "beside": bool(answer.files) or said.get("study", {}).get("name") in study_names(),
+        "words": words,
+        **page.values,
+    }
+    return page_text(page.template, values, styles)
+
+
+def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) -> str:
+    """A page from a template, whose figures add their rules to `styles`, and so do elements by `look`."""
+
+    def look(rule: str) -> str:
+        return styles.setdefault(rule, f"s_{len(styles)}")
+
+    def rules() -> Markup:
+        # After all that adds to them.
+        return Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
+
+    return page_environment().get_template(template).render(values, look=look, rules=rules)
+
+
+def content_policy(style: str, script: str = "") -> Markup:
+    """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
+    allowed = {"style-src": style, "script-src": script}
+    digests = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in allowed.items()
+        if text
+    }
+    own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
+    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
 
 
 @dataclass(frozen=True)
@@ -260,7 +284,9 @@ def page_environment() -> Environment:
         finalize=_tied,
     )
     environment.filters.update(FILTERS, named=words.level_name, contents=contents)
-    environment.globals.update(hidden_by=hidden, outside_epsilon=OUTSIDE, about_benefit=benefit)
+    environment.globals.update(
+        hidden_by=hidden, outside_epsilon=OUTSIDE, about_benefit=benefit, content_policy=content_policy
+    )
     return environment
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NoReturn, get_args
 
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, dotted, one_line, unseen
 from policysim.question.answer import SizeName
 from policysim.report.deliver import FORMAT, FORMATS, MANIFEST, FigureFiles
 from policysim.report.differences import read_text
@@ -75,6 +75,8 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
     document = _read_json(path)
+    for key, sign in unseen(document):
+        raise _no_manifest(path, one_line(f"{dotted(key)} holds U+{ord(sign):04X}, which is not seen"))
     study, question, command, given = (document.get(key) for key in ("study", "question", "command", "given"))
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")

@@ -8,6 +8,7 @@ value with what it takes to judge it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -79,15 +80,23 @@ def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moment
     n = len(contributions) if counts is None else int(counts.sum())
     mean = float(averaged(contributions, counts))
     centred = contributions - mean
+    unit = _unit(centred)
+    centred /= unit
     squares = centred * centred
     variance = float(averaged(squares, counts))
     # Rounding of equal contributions is no variation.
-    if variance <= (ROUNDING * abs(mean)) ** 2:
+    if variance <= (ROUNDING * abs(mean) / unit) ** 2:
         return Moments(n, mean, 0.0)
     own = squares if counts is None else squares * counts
     skewness = float(own @ centred) / n / variance**1.5
     kurtosis = float(own @ squares) / n / variance**2 - 3
-    return Moments(n, mean, float(np.sqrt(variance / (n - 1))), skewness, kurtosis)
+    return Moments(n, mean, unit * float(np.sqrt(variance / (n - 1))), skewness, kurtosis)
+
+
+def _unit(numbers: FloatArray) -> float:
+    """A power of two like the largest number, which has a fourth power when it is divided by this; no digit changes."""
+    largest = float(np.abs(numbers).max())
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0 < largest < math.inf else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +125,9 @@ class ImportanceWeights:
     @cached_property
     def ess(self) -> float:
         """The effective sample size (sum w)^2 / sum w^2 of the weights in use (Kish 1965); 0 if all weights are 0."""
-        square = float(self.used @ (self.used if self.counts is None else self.used * self.counts))
-        return float(summed(self.used, self.counts)) ** 2 / square if square > 0 else 0.0
+        used = self.used / _unit(self.used)
+        square = float(used @ (used if self.counts is None else used * self.counts))
+        return float(summed(used, self.counts)) ** 2 / square if square > 0 else 0.0
 
     @property
     def largest(self) -> float:

@@ -147,7 +147,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> EvaluatedLog:
         ) from None
     data = read_log_frame(frame)
     table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
-    known = known_before(table.frame)
+    known = known_before(table.frame_of(table.columns))
     known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
     predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
     return EvaluatedLog(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))

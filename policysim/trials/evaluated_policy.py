@@ -100,7 +100,7 @@ class TablePolicy:
                 )
             return self.found.probabilities
         for name in self.keys:
-            if name not in table.frame.columns:
+            if name not in table.columns:
                 hint = unknown("column", name, table.columns)
                 raise DataError(f"{self.table.name}: no such column in {table.name}: {hint}")
             if name.startswith(OUTCOME_PREFIX):
@@ -112,7 +112,7 @@ class TablePolicy:
         bad = BadRows()
         for number, words in ((0, "no row"), (2, "more than one row")):
             wrong = np.minimum(copies[wanted], 2) == number
-            bad.add(table, wrong, ", ".join(self.keys), _finder(table.frame[list(self.keys)], self.table.name, words))
+            bad.add(table, wrong, ", ".join(self.keys), _finder(table.frame_of(self.keys), self.table.name, words))
         bad.raise_if_any()
         return self.found.probabilities[row_of[wanted]]
 

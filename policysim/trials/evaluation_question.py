@@ -137,7 +137,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _not_used(log: EvaluatedLog) -> str:
-    others = [_with_gaps(str(name), column) for name, column in log.table.frame.items() if name not in log.predictors]
+    others = [_with_gaps(name, log.table[name]) for name in log.table.columns if name not in log.predictors]
     return f" Not used: {', '.join(others)}." if others else ""
 
 

@@ -3,6 +3,7 @@ and one ε: each stays whole."""
 
 import pytest
 from hard_names import ARABIC, CHINESE, LONG, MARKUP, TITLE, write_hard_study, write_hard_trial
+from page_policy import breaks
 
 from policysim.cli.gallery import main as make_gallery
 from policysim.cli.main import main
@@ -51,6 +52,48 @@ def test_no_script_runs_and_nothing_is_asked_for(opened, page):
     assert visit.page.locator("img").count() == 0
     assert visit.errors == []
     assert visit.requests == [page[1].as_uri()]
+
+
+def test_a_page_says_what_it_may_do_and_does_nothing_else(page):
+    assert breaks(page[1].read_text(encoding="utf-8")) == []
+
+
+# What somebody may put into a page's text, if a name was ever not escaped: none of it may run, show or ask.
+PLANTED = {
+    "a script": '<script>document.title = "ran"</script>',
+    "a handler": "<details open ontoggle=\"document.title = 'ran'\">x</details>",
+    "an image and its handler": '<img src="data:image/png,x" onerror="document.title = \'ran\'">',
+    "a style": "<style>body { display: none !important }</style>",
+    "the style of an element": '<p id="planted" style="position: fixed">x</p>',
+    "a frame": "<iframe srcdoc=\"<script>parent.document.title = 'ran'</script>\"></iframe>",
+    "a base": '<base href="https://example.invalid/">',
+}
+
+
+# What such a thing would have done.
+HARM = """() => [document.title === "ran", getComputedStyle(document.body).display === "none",
+  document.baseURI.startsWith("https:"), Boolean(document.querySelector("#planted[style]"))
+  && getComputedStyle(document.querySelector("#planted")).position === "fixed"]"""
+
+
+def planted(path, folder, *, kinds=tuple(PLANTED), policy="http-equiv"):
+    text = path.read_text(encoding="utf-8").replace("<body>", "<body>" + "".join(PLANTED[kind] for kind in kinds), 1)
+    made = folder / "report.html"
+    made.write_text(text.replace("http-equiv", policy), encoding="utf-8")
+    return made
+
+
+def test_what_is_planted_in_a_page_is_not_run(open_page, page, tmp_path):
+    with open_page(planted(page[1], tmp_path), 1000) as visit:
+        assert not any(visit.page.evaluate(HARM))
+        assert sum("Content Security Policy" in error for error in visit.errors) >= len(PLANTED) - 1
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_without_the_policy_each_plant_would_do_harm(open_page, folder, tmp_path, kind):
+    path = planted(folder / "record" / "decision-record.html", tmp_path, kinds=[kind], policy="data-not")
+    with open_page(path, 1000) as visit:
+        visit.page.wait_for_function(f"() => ({HARM})().some(Boolean)")
 
 
 def test_a_page_does_not_scroll_sideways_and_cuts_no_text(opened):

@@ -10,6 +10,7 @@
   const rows = all("[data-row]");
   const names = all(".policy-shown");
   const icons = all("[data-icons]");
+  const bars = new Set(all(".bar, .patient dd"));
   const start = { epsilon: String(numbers.epsilons[slider.value]), policy: choice.value };
   const minus = (text) => text.replace(/-/g, "−");
 
@@ -116,7 +117,7 @@
       place.dataset.value = value;
       place.textContent = text;
       const bar = part === undefined ? place : place.parentElement;
-      if (bar.style.getPropertyValue("--p")) bar.style.setProperty("--p", part ?? value);
+      if (bars.has(bar)) bar.style.setProperty("--p", part ?? value);
     }
     for (const group of icons) draw(group, position);
     for (const marker of markers) {

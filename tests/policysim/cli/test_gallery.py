@@ -122,7 +122,7 @@ def test_a_folder_without_reports_is_refused_and_nothing_is_made(tmp_path, capsy
         ("<script>x</script>", "&lt;script&gt;x&lt;/script&gt;"),
         ("a *b* _c_ `d` [e](f)", "a \\*b\\* \\_c\\_ \\`d\\` \\[e\\](f)"),
         ("&lt; &#60; \\*", "&amp;lt; &amp;#60; \\\\\\*"),
-        ("> one\n# two", "&gt; one # two"),
+        ("> one # two", "&gt; one # two"),
         ("- one", "\\- one"),
         ("a | b", "a \\| b"),
     ],
@@ -135,13 +135,20 @@ def test_titles_and_answers_are_shown_as_they_are(tmp_path, text, written):
 
 
 def test_nothing_that_a_manifest_says_becomes_markup(tmp_path):
-    evil = 'a "quoted" <script>alert(1)</script> | b\nc'
+    evil = 'a "quoted" <script>alert(1)</script> | b c'
     write_report(tmp_path, "covid", **headed(seen=evil, finding=evil, number=evil, about=evil))
     for page in (gallery(tmp_path), index(tmp_path)):
         assert "<script>" not in page
     row = gallery(tmp_path).splitlines()[-1]
     assert 'alt="a &quot;quoted&quot; &lt;script&gt;alert(1)&lt;/script&gt; &#124; b c"' in row
     assert len(re.findall(r"(?<!\\)\|", row)) == 3
+
+
+@pytest.mark.parametrize("key", ["seen", "finding", "number", "about"])
+def test_a_manifest_with_what_nobody_sees_is_refused(tmp_path, key):
+    write_report(tmp_path, "covid", **headed(**{key: "a\x1b[2Jb"}))
+    with pytest.raises(InputFileError, match=rf"^\S+/covid/manifest.json: .*: headline.{key} holds U\+001B"):
+        gallery(tmp_path)
 
 
 def test_a_folder_with_a_space_is_linked(tmp_path):

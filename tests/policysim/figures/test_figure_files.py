@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from figure_cases import every_figure, every_size
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
@@ -116,3 +117,12 @@ def test_on_a_page_every_colour_follows_the_theme_and_the_markup_is_small(drawn,
     assert re.findall(r"(?<!,)#[0-9a-f]{6}\b", page) == []
     assert len(page.encode()) < 40_000
     ElementTree.fromstring(page)
+
+
+def test_names_made_in_python_break_no_file():
+    figure = Figure()
+    figure.subplots().set_title("a\x1b[31mb\u202e\x00")
+    svg = figures.to_svg(figure, title="c\x9bd")
+    assert r"a\x1b[31mb\u202e\x00" in svg
+    ElementTree.fromstring(svg)
+    assert r"a\x1b[31mb" in inline(svg, "f0")

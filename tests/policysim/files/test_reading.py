@@ -91,8 +91,9 @@ def test_the_line_of_a_row_is_that_of_the_file(tmp_path):
     path.write_text('\ufeffa,b\n\n1,"x\ny"\n\n2,z\n')
     table = read_table(path)
     assert table.places([0, 1]) == [f"{path}:3: row 1", f"{path}:6: row 2"]
-    assert (table.short_place(1), DataTable("frame", table.frame).short_place(1)) == ("line 6", "row 1")
-    assert DataTable("frame", table.frame).places([1]) == ["frame: row 1"]
+    frame = table.frame_of(table.columns)
+    assert (table.short_place(1), DataTable("frame", frame).short_place(1)) == ("line 6", "row 1")
+    assert DataTable("frame", frame).places([1]) == ["frame: row 1"]
 
 
 @pytest.mark.parametrize("kind", [str, object, float])

@@ -178,8 +178,9 @@ def test_odd_names_and_values_are_quoted(tmp_path, run_init, read_study):
     assert source.treatment == 'arm of "A" '
     assert dict(source.treatments) == {'p\'q "x"': 'p\'q "x"', "北\\": "北\\"}
     assert source.outcome == {'say "yes", success': 1.0}
-    assert list(source.features) == ["größe", "two\nlines", "a.b", "tab\there", "back\\slash"]
-    assert source.features["two\nlines"].levels == ("é\\0", "é\\1")
+    # Line ends and tabs of the file's names are escaped.
+    assert list(source.features) == ["größe", r"two\nlines", "a.b", r"tab\there", "back\\slash"]
+    assert source.features[r"two\nlines"].levels == ("é\\0", "é\\1")
     assert load_log(source).n_read == 128
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 from drawings import draw_only
+from page_policy import breaks
 from report_pages import make_report, readable
 from small_studies import STUDY
 
@@ -193,9 +194,22 @@ def test_the_page_asks_nobody_for_anything_and_its_names_are_its_own(name, reque
     page = request.getfixturevalue(name).page
     # The manifest is beside the page.
     assert re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)([^\"')\s>]+)", page) == ["manifest.json"]
-    assert "http" not in page
+    assert re.search("https?:", page) is None
     identifiers = re.findall(r'\sid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.parametrize("name", ["full", "bounded", "plain"])
+def test_the_page_has_nothing_that_its_policy_does_not_name(name, request):
+    assert breaks(request.getfixturevalue(name).page) == []
+
+
+def test_what_the_policy_does_not_name_would_be_found(full):
+    assert breaks(full.page.replace("<main>", '<main><p style="x">', 1)) == ["p style"]
+    assert breaks(full.page.replace("<main>", '<main onclick="x">', 1)) == ["main onclick"]
+    assert len(breaks(full.page.replace("</style>", " </style>", 1))) == 1
+    assert len(breaks(full.page.replace('"use strict";', '"use strict"; ', 1))) == 1
+    assert breaks(re.sub("<meta http-equiv.*", "", full.page, count=1)) != []
 
 
 def test_titles_are_escaped(full):

@@ -113,4 +113,4 @@ def test_outcomes_after_treatment_predict_nothing(study, logs, evaluated):
     _, found = evaluated(logs["uniform"].path, "--policy", "greedy", "--study", study)
     assert found["predictors"] == ["infected", "fever", "cough", "smoker", "age"]
     log = read_log_file(logs["uniform"].path, ("none", "syrup", "pill"))
-    assert "outcome_death" in log.table.frame.columns and "outcome_death" not in log.known.columns
+    assert "outcome_death" in log.table.columns and "outcome_death" not in log.known.columns

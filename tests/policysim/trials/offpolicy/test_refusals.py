@@ -38,9 +38,18 @@ CHANCE = "propensity: must be a probability > 0 and <= 1"
         ({"propensity": wrong(30, [0], "half", 0.5)}, [f"row 0: {CHANCE}, got 'half'"]),
         ({"action": wrong(30, [2], "c", "a")}, ["row 2: action: must be one of a, b, got 'c'"]),
         ({"action": wrong(30, [2], None, "a")}, ["row 2: action: must be one of a, b, is missing"]),
-        ({"reward": wrong(30, [29], np.inf, 1)}, ["row 29: reward: must be a finite number, got inf"]),
-        ({"reward": wrong(30, [29], None, 1)}, ["row 29: reward: must be a finite number, is missing"]),
-        ({"reward": wrong(30, [4], "x" * 99, 1)}, [f"row 4: reward: must be a finite number, got '{'x' * 76}..."]),
+        (
+            {"reward": wrong(30, [29], np.inf, 1)},
+            ["row 29: reward: must be a finite number within ±1e+50, got inf"],
+        ),
+        (
+            {"reward": wrong(30, [29], None, 1)},
+            ["row 29: reward: must be a finite number within ±1e+50, is missing"],
+        ),
+        (
+            {"reward": wrong(30, [4], "x" * 99, 1)},
+            [f"row 4: reward: must be a finite number within ±1e+50, got '{'x' * 76}..."],
+        ),
         ({"age": wrong(30, [5], None, "x")}, ["row 5: age: is missing: a covariate must have a value in each row"]),
         (
             {"action": wrong(30, [2], "c", "a"), "propensity": wrong(30, [1], 2, 0.5)},
@@ -229,7 +238,9 @@ def test_rows_are_matched_by_position_whatever_the_index():
 
 def test_complex_rewards_are_refused():
     for rewards in (np.full(30, 1 + 1j), pd.Series([1 + 1j] * 30, dtype=object)):
-        with pytest.raises(DataError, match=r"^log: row 0: reward: must be a finite number, got \(1\+1j\)\n"):
+        with pytest.raises(
+            DataError, match=r"^log: row 0: reward: must be a finite number within ±1e\+50, got \(1\+1j\)\n"
+        ):
             evaluate_log(long_log(reward=rewards), policy())
 
 

@@ -1,0 +1,70 @@
+"""The one door through which text goes to standard output and to standard error.
+
+What is not seen (`envs.toml_reader.UNSEEN`) is shown escaped: names of columns, values and files may hold such. Where
+the reader of a stream is gone, as behind `| head -1`, no more is said, and the command ends with its own exit code.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+from policysim.question import OutputError
+
+
+def open_streams() -> None:
+    """Streams that were closed swallow what is written; a terminal without Greek letters gets question marks."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # It takes the number of the closed one, which would else be that of the next file that is opened.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+        elif isinstance(stream, io.TextIOWrapper) and mode == "w":
+            stream.reconfigure(errors="replace")
+
+
+def say(text: str) -> None:
+    """Print a text; OutputError if standard output cannot be written, unless its reader is gone."""
+    try:
+        _write(sys.stdout, text)
+    except OSError as error:
+        raise OutputError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def complain(message: str) -> None:
+    """Print a message on standard error, each of its lines behind `policysim: `."""
+    warn("".join(f"policysim: {line}\n" for line in message.split("\n") if line))
+
+
+def warn(text: str) -> None:
+    """Print a text on standard error. If that cannot be written, nobody can be told."""
+    try:
+        _write(sys.stderr, text)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(visible(text))
+        stream.flush()
+    except BrokenPipeError:
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Let a stream write to nowhere, also what it still holds when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def visible(text: str) -> str:
+    """Lines of text in which what is not seen is escaped."""
+    if all(map(str.isprintable, text.split("\n"))):
+        return text
+    from envs.toml_reader import one_line  # noqa: PLC0415 - imports NumPy, which --help has no need of
+
+    return one_line(text, but="\n")

@@ -1,0 +1,117 @@
+"""The one door to the terminal: nothing steers it, and a stream that is closed ends nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.toml_reader import UNSEEN
+from policysim.cli.main import COMMANDS, main
+from policysim.files.output import json_text
+from policysim.files.terminal import complain, say
+
+WARD = str(Path(__file__).parents[3] / "examples" / "ward" / "study.toml")
+ROOT = Path(__file__).parents[3]
+
+
+@given(st.text())
+def test_whatever_is_printed_only_line_ends_are_not_seen(text):
+    with pytest.MonkeyPatch.context() as patch:
+        out, err = Kept(), Kept()
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        say(text)
+        complain(text)
+    assert {found[0] for found in UNSEEN.finditer(out.text + err.text)} <= {"\n"}
+    assert out.text.count("\n") == text.count("\n")
+    assert all(line.startswith("policysim: ") for line in err.text.splitlines())
+
+
+class Kept:
+    """A stream that keeps what is written."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+def test_escapes_are_shown_as_text(capsys):
+    say("a\x1b[31mred\u202e\tb\n")
+    complain("no \x9b such\x00 file")
+    printed = capsys.readouterr()
+    assert printed.out == "a\\x1b[31mred\\u202e\\tb\n"
+    assert printed.err == "policysim: no \\x9b such\\x00 file\n"
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_a_json_document_hides_nothing_and_says_the_same(document):
+    text = json_text(document)
+    assert {found[0] for found in UNSEEN.finditer(text)} <= {"\n"}
+    assert json.loads(text) == document
+
+
+def test_arguments_and_files_in_messages_steer_nothing(capsys, tmp_path):
+    for arguments in (["compare", "no\x1b[2Jstudy"], ["x\u202ey"], ["init", str(tmp_path / "no\x1bfile.csv")]):
+        assert main(arguments) in (2, 3)
+        printed = capsys.readouterr()
+        assert UNSEEN.search((printed.out + printed.err).replace("\n", "")) is None
+        assert "\\x1b" in printed.err or "\\u202e" in printed.err
+
+
+def run(arguments, *, closed):
+    """A process whose streams of these numbers have lost their readers; its exit code and what the others got."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {name: writer if name in closed else subprocess.PIPE for name in ("stdout", "stderr")}
+    done = subprocess.run([sys.executable, "-m", "policysim", *arguments], **streams, text=True, check=False, cwd=ROOT)
+    os.close(writer)
+    return done.returncode, done.stdout or "", done.stderr or ""
+
+
+@pytest.mark.parametrize("closed", [("stdout",), ("stdout", "stderr")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [[], ["--version"], *([verb, "--help"] for verb in COMMANDS)], ids=" ".join)
+def test_nothing_is_said_where_nobody_reads_it(arguments, closed):
+    assert run(arguments, closed=closed) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["sensitivity", WARD], 0), (["sensitivity", WARD, "--json"], 0), (["compare", "nowhere"], 2)],
+    ids=["screen", "json", "error"],
+)
+def test_a_command_ends_with_its_own_code_whoever_reads(arguments, code):
+    assert run(arguments, closed=("stdout", "stderr")) == (code, "", "")
+    found, _, err = run(arguments, closed=("stdout",))
+    assert (found, "Traceback" in err, "Exception ignored" in err) == (code, False, False)
+    assert run(arguments, closed=("stderr",))[0] == code
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_streams_that_were_never_open_end_nothing(closing, tmp_path):
+    script = f'"$0" -m policysim choose "$1" --keep 20% --out "$2" {closing}'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable, WARD, str(tmp_path)], capture_output=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    # No file took the number of a stream, and what is printed.
+    assert all(b"utility" not in path.read_bytes()[:20] for path in tmp_path.rglob("*.json"))
+
+
+def test_a_full_disk_is_told(capsys, monkeypatch):
+    class Full(Kept):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(["compare", "--help"]) == 2
+    assert capsys.readouterr().err == "policysim: cannot write to standard output: No space left on device\n"
