@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 from policysim.cli import (
@@ -92,7 +93,10 @@ def _run(chosen: argparse.Namespace) -> int:
     # Several policies are computed at a time: threads within one product of matrices only get in their way. Read when
     # NumPy is imported, here or never.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
+    with warnings.catch_warnings():
+        # Where a warning was raised is nothing to whoever types a command.
+        warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
+        return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
 
 
 def exit_code(run: Callable[[], int]) -> int:

@@ -14,8 +14,9 @@ from policysim.study.declared import LoggedStudy, Study, require_scenario
 
 # What ε does not cover, wherever a guarantee is stated; and where a screen says that this is said.
 OUTSIDE = (
-    "ε holds for the treatment of one patient, chosen and published once. Further treatments of the same person, or of "
-    "related persons, add to it; over days, treatment itself changes the states that are to be hidden.",
+    "ε holds for what is chosen and published once: one treatment of one patient, or one course of days. Further "
+    "treatments of the same person, or of related persons, add to it; over days, treatment itself changes the states "
+    "that are to be hidden.",
     "An observer who sees outcomes, or a treatment given in place of the one drawn, may learn more than ε allows.",
     "Patients whose data the model or its scores were fitted to are not protected: ε hides those who are treated now.",
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -257,3 +258,25 @@ def test_a_wrong_question_is_one_line(capsys, path, arguments, message):
     code, out, err = run(capsys, "simulate", str(path), *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
+
+
+def test_a_warning_is_one_line_on_the_command_line(capsys, tmp_path):
+    scenario = """
+title = "All begin alike"
+features = { ill = {}, fever = {} }
+rules = [{ set = { ill = 1.0 } }]
+natural_clearing = { ill = 0.3, fever = 0.3 }
+weights = { ill = 1, fever = 1, death = 1 }
+[treatments.nothing]
+[treatments.drug]
+clears = { ill = 0.5 }
+"""
+    (tmp_path / "scenario.toml").write_text(scenario, encoding="utf-8")
+    (tmp_path / "study.toml").write_text('scenario = "scenario.toml"\n', encoding="utf-8")
+    arguments = ["simulate", str(tmp_path / "study.toml"), "--patients", "100", "--horizon", "2"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main([*arguments, "--policy", "plan-once"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("policysim: warning: plan_once cannot react here: ")
+    assert err.count("\n") == 1
