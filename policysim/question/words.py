@@ -192,7 +192,7 @@ def counted(rate: float, count: int, places: int) -> str:
 def events(rate: float, count: int, *, sign: bool = False) -> str:
     """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
     number = rate * count
-    return "≈ 0" if 0 < abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
+    return "≈ 0" if abs(rate) >= NEGLIGIBLE and abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
 def of_thousand(better: float, worse: float) -> tuple[int, int, int]:

@@ -15,6 +15,8 @@ from policysim.report.differences import read_text
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
 MOST_BYTES = 10_000_000
+# Characters of a key that a message shows.
+LONGEST_PLACE = 80
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
     document = _read_json(path)
     for key, sign in unseen(document):
-        raise _no_manifest(path, one_line(f"{dotted(key)} holds U+{ord(sign):04X}, which is not seen"))
+        place = one_line(dotted(key))
+        place = place if len(place) <= LONGEST_PLACE else f"{place[:LONGEST_PLACE]}…"
+        raise _no_manifest(path, f"{place} holds U+{ord(sign):04X}, which is not seen")
     study, question, command, given = (document.get(key) for key in ("study", "question", "command", "given"))
     if not isinstance(study, dict) or not _is_name(study.get("name")) or not isinstance(study.get("sha256"), str):
         raise _no_manifest(path, "study must have a name and a sha256")

@@ -64,19 +64,15 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
     -------
     list of ExamplePatient
         Of the records that the prior holds possible: the patient aged 60 with most of these flags and the one aged 25
-        with fewest, the most common of such patients; the most common record; and the two that the sensitivity is
-        attained between. Where no level of a feature "age" has 60 or 25 years, the last and the first that occur stand
-        for them.
+        with fewest, the most common of such patients; and the most common record. Where no level of a feature "age" has
+        60 or 25 years, the last and the first that occur stand for them.
     """
-    pair = problem.sensitivity.witness
     named = [
         *_by_features(problem, space, illness),
         ("the most common patient", int(problem.prior.argmax())),
-        ("the pair that sets the sensitivity: first", pair.record),
-        ("the pair that sets the sensitivity: second", pair.neighbour),
     ]
     labels: dict[int, list[str]] = {}
-    for label, record in ((label, record) for label, record in named if problem.prior[record] > 0):
+    for label, record in named:
         labels.setdefault(record, []).append(label)
     return [ExamplePatient("; ".join(dict.fromkeys(found)), record) for record, found in labels.items()]
 

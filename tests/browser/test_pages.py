@@ -14,7 +14,7 @@ MOST_SHEETS = {
     "adult-age-sex": 4,
     "common-disease": 3,
     "covid": 6,
-    "covid-14-days": 3,
+    "covid-14-days": 4,
     "ist": 7,
     "ist-14-days": 7,
     "learning-on-private-columns": 5,

@@ -223,7 +223,7 @@ def test_marks_blank_lines_quotes_and_spaces_of_other_tools_are_understood(tmp_p
     table = read(tmp_path, text)
     assert table.features == ("age",)
     # The blank line and the line break inside quotes count as lines of the file.
-    assert [table.describe(row) for row in (0, 1)] == ["line 3: age 18,\n or so", "line 5: age old"]
+    assert [table.describe(row) for row in (0, 1)] == ["line 3: age 18,\\n or so", "line 5: age old"]
 
 
 def test_rows_that_were_rounded_when_written_are_rescaled_and_that_is_said(tmp_path):

@@ -62,8 +62,9 @@ def test_a_manifest_of_another_format_is_refused_with_what_to_do(run, tmp_path):
         ({"given": ["out"]}, "given must be a list of keys of question"),
         ({"given": {"seed": 1}}, "given must be a list"),
         ({"given": [["seed"]]}, "given must be a list"),
-        ({"study": {"name": "a\x1b[2J", "sha256": ""}}, "study must have a name"),
-        ({"results": {"a\u202e.csv": "1"}}, "relative paths"),
+        ({"study": {"name": "a\x1b[2J", "sha256": ""}}, "study.name holds U.001B"),
+        ({"results": {"a\u202e.csv": "1"}}, "holds U.202E"),
+        ({"question": {"x\n\u202e" * 1000: 1}}, r"question\.x\\n\\u202ex.*… holds U.000A, which is not seen"),
         ({"figures": None}, "figures must have formats among svg, png, pdf and a size among page, column, slide"),
         ({"figures": {"formats": ["exe"], "size": "page"}}, "figures must have formats"),
         ({"figures": {"formats": [["svg"]], "size": {}}}, "figures must have formats"),
@@ -86,6 +87,7 @@ def test_anything_else_is_refused_in_one_line_that_says_why(run, tmp_path, conte
     code, out, err = run("reproduce", path)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert path.as_posix() in err
+    assert len(err) < 600
     with pytest.raises(ValueError, match=words):
         read_manifest(path)
 
