@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.signal import fftconvolve
@@ -22,18 +23,9 @@ REPLACE_ONE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"
 Choice = Callable[[IntArray], FloatArray]
 
 
-def choice(
-    epsilon: float, sensitivity: float, *, divisor: float = 1, mechanism: str = "exponential", monotone: bool = False
-) -> Choice:
+def choice(epsilon: float, sensitivity: float, *, divisor: float = 1, **how: Any) -> Choice:
     """One candidate chosen privately, where scores are counts / divisor: see `policies.selection.select`."""
-
-    def probabilities(counts: IntArray) -> FloatArray:
-        found = select(
-            counts / divisor, epsilon=epsilon, sensitivity=sensitivity, mechanism=mechanism, monotone=monotone
-        )
-        return found.probabilities
-
-    return probabilities
+    return lambda counts: select(counts / divisor, epsilon=epsilon, sensitivity=sensitivity, **how).probabilities
 
 
 @dataclass(frozen=True)
@@ -92,23 +84,14 @@ def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
 
 def loss_at(counts: IntArray, choice: Choice, adjacency: str) -> float:
     """max over the neighbours of one table, and over candidates, of |log p - log p'|."""
-    return _loss_between(counts, neighbours(counts, adjacency), choice)
+    here = np.log(choice(counts))
+    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in neighbours(counts, adjacency))
 
 
 def largest_loss(people: int, candidates: int, choice: Choice, adjacency: str) -> float:
     """The exact privacy loss over all tables of this many people, for a choice that grows with exp(count / s).
 
     It is attained where everybody has one value: the person who leaves it for another one then changes that other
-    candidate's weight while the sum of all weights moves as much as it can, the other way. Of the other candidates,
-    all empty and so alike, one stands for all.
+    candidate's weight while the sum of all weights moves as much as it can, the other way.
     """
-    first, second = np.eye(2, candidates, dtype=np.intp)
-    everybody = people * first
-    if adjacency == REPLACE_ONE:
-        return _loss_between(everybody, [everybody - first + second], choice)
-    return _loss_between(everybody, [everybody - first, everybody + first, everybody + second], choice)
-
-
-def _loss_between(counts: IntArray, others: list[IntArray], choice: Choice) -> float:
-    here = np.log(choice(counts))
-    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in others)
+    return loss_at(people * np.eye(candidates, dtype=np.intp)[0], choice, adjacency)

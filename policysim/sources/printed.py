@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -97,50 +99,60 @@ def _at_digits(value: float, printed: str, rounding: str) -> Decimal:
     return Decimal(value).quantize(Decimal(1).scaleb(int(exponent)), rounding)
 
 
+def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants of a study file, by name, as the words of its document declare them; mistakes are noted.
+
+    A declaration is "text", "counts", "groups" (counts by name), the limits of a number ("low", "high"), the least of a
+    whole number ("least"), or a table of declarations, whose constants are attributes.
+    """
+    found: dict[str, Any] = {}
+    for name, what in declared.items():
+        if what == "text":
+            found[name] = table.text(name)
+        elif what == "counts":
+            found[name] = read_counts(table, name)
+        elif what == "groups":
+            found[name] = {group: read_counts(table.table(name), group) for group in table.table(name).values}
+        elif "least" in what:
+            found[name] = table.integer(name, low=what["least"])
+        elif "low" in what:
+            found[name] = table.number(name, **what)
+        else:
+            inner = table.table(name)
+            found[name] = SimpleNamespace(**read_constants(inner, what))
+            inner.close()
+    return found
+
+
 def read_counts(table: Table, name: str) -> PrintedCounts:
     """A table of whole numbers, at least two of them and not all 0."""
-    inner = table.table(name)
+    noted, inner = len(table.mistakes.found), table.table(name)
     counts = {key: inner.integer(key, 0) for key in inner.values}
-    if name not in table:
-        table.fail(f"{name} is missing: it must be a table of counts")
-    elif len(counts) < 2:
-        table.fail(f"must count at least 2 values, got {len(counts)}", name)
-    elif not any(counts.values()) and all(type(value) is int and value >= 0 for value in inner.values.values()):
+    if len(counts) < 2:
+        table.fail(f"{name} must count at least 2 values, got {len(counts)}", *([name] if name in table else []))
+    elif not any(counts.values()) and len(table.mistakes.found) == noted:
         table.fail("must count somebody, got only 0", name)
     return PrintedCounts(counts)
 
 
-def read_whole(table: Table, name: str, *, least: int = 0) -> int:
-    """A whole number that must be there."""
-    value = table.integer(name, least)
-    if name not in table:
-        table.fail(f"{name} is missing: it must be a whole number >= {least}")
-    elif value < least:
-        table.fail(f"must be a whole number >= {least}, got {value}", name)
-    return max(value, least)
-
-
 def read_quotes(
-    table: Table, name: str, known: Mapping[str, Sequence[str]], *, epsilon: bool = True, runs: bool = False
+    table: Table, name: str, keys: Sequence[str], known: Mapping[str, Sequence[str]]
 ) -> tuple[Quote, ...]:
-    """The tables [[name]]: `where`, `printed`, and, where asked for, `data`, `epsilon` and `runs` (of draws counted).
+    """The tables [[name]]: `where`, `printed`, and those of `data`, `epsilon` and `runs` that are among the keys.
 
     `known` has the names that may be printed, by data set; one entry with the key "" if there is only one data set.
     """
     quotes = []
     for entry in table.tables(name):
-        data = "" if list(known) == [""] else entry.text("data")
+        data = entry.text("data") if "data" in keys else ""
         if data not in known and "data" in entry:
             entry.fail(unknown("data", data, list(known)), "data")
-        quote = Quote(
-            where=entry.text("where"),
-            data=data,
-            epsilon=entry.number("epsilon", low=0) if epsilon else float("nan"),
-            runs=read_whole(entry, "runs", least=1) if runs else 0,
-            printed=_read_printed(entry, known.get(data), whole=runs),
-        )
-        if runs and sum(map(int, quote.printed.values())) > quote.runs:
-            entry.fail(f"must not be more than the {quote.runs} runs", "printed")
+        where, whole = entry.text("where"), "runs" in keys
+        epsilon = entry.number("epsilon", low=0) if "epsilon" in keys else float("nan")
+        runs = entry.integer("runs", low=1) if whole else 0
+        quote = Quote(where, data, epsilon, runs, _read_printed(entry, known.get(data), whole=whole))
+        if whole and sum(map(int, quote.printed.values())) > runs:
+            entry.fail(f"must not be more than the {runs} runs", "printed")
         entry.close()
         quotes.append(quote)
     if not quotes:
