@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,18 +26,15 @@ class AdultAgeSex(Document):
     """People by category, and the coins of the report behind the covid study."""
 
     name = "adult-age-sex"
+    coins: Any
 
     def check(self, table: Table) -> None:
-        """Reports depend on ε and are one a person; coins tell the truth more often than not."""
-        for kind in ("reports", "errors"):
-            for place, quote in enumerate(self.quotes[kind]):
-                if not quote.epsilon > 0:
-                    table.fail("must be > 0", kind, place, "epsilon")
+        """Reports are one a person; coins tell the truth more often than not."""
         for place, quote in enumerate(self.quotes["reports"]):
             if not all(text.isdecimal() for text in quote.printed.values()):
                 table.fail("must be whole numbers", "reports", place, "printed")
-            elif sum(map(int, quote.printed.values())) != self.counts.n:
-                table.fail(f"must sum to {self.counts.n} people", "reports", place, "printed")
+            elif sum(map(int, quote.printed.values())) != self.table.sum():
+                table.fail(f"must sum to {self.counts.sum()} people", "reports", place, "printed")
         if self.coins.first + (1 - self.coins.first) * self.coins.second <= 0.5:
             table.fail("the truth must be told more than half of the time", "coins", "first")
         table.mistakes.raise_if_any()
@@ -46,68 +42,66 @@ class AdultAgeSex(Document):
 
     def channel(self, epsilon: float) -> KAry:
         """k-ary response over the categories."""
-        return KAry(len(self.counts.people), epsilon)
+        return KAry(len(self.counts), epsilon)
 
     def expected(self, epsilon: float, *, runs: int, seed: int) -> dict[str, SingleRun]:
         """The errors of one run, by name: expected in closed form; bands of runs estimated as the source does."""
         channel, rng = self.channel(epsilon), np.random.default_rng(seed)
-        closed = expected_errors(self.counts.table, channel)
-        bands = error_bands(self.counts.table, channel, method=ITS_METHOD, runs=runs, rng=rng)
+        closed = expected_errors(self.table, channel)
+        bands = error_bands(self.table, channel, method=ITS_METHOD, runs=runs, rng=rng)
         return {"L1": SingleRun(closed.l1, bands.l1), "L2": SingleRun(closed.l2, bands.l2)}
 
-    def l1(self, epsilon: float, *, seed: int) -> SingleRun:
-        """The L1 error of one run, as figures have it."""
-        return self.expected(epsilon, runs=FIGURE_RUNS, seed=seed)["L1"]
-
     def simulated(self, epsilon: float, *, runs: int, seed: int) -> pd.DataFrame:
-        """Every estimator on the same simulated reports, by method: mean L2 error; and mean, low and high of the sum.
+        """Every estimator on the same simulated reports, by method, in people.
 
-        In people; between low and high what the estimated counts sum to lies in 95 % of runs.
+        Mean L2 error; and of what the estimated counts sum to, the mean ("sum") and where 95 % of runs lie (low, high).
         """
-        channel, found = self.channel(epsilon), {}
-        seen = channel.simulate_counts(self.counts.table, runs=runs, rng=np.random.default_rng(seed))
+        channel, rng, rows = self.channel(epsilon), np.random.default_rng(seed), {}
+        shares = channel.simulate_counts(self.table, runs=runs, rng=rng) / self.table.sum()
         for method in METHODS:
-            people = self.counts.n * shares_of(seen / self.counts.n, channel, method)
-            sums, errors = people.sum(axis=1), np.linalg.norm(people - self.counts.table, axis=1)
-            found[method] = [errors.mean(), sums.mean(), *np.quantile(sums, [0.025, 0.975])]
-        return pd.DataFrame.from_dict(found, orient="index", columns=["error", "sum", "low", "high"])
+            people = self.table.sum() * shares_of(shares, channel, method)
+            low, high = np.quantile(people.sum(axis=1), [0.025, 0.975])
+            error = np.linalg.norm(people - self.table, axis=1).mean()
+            rows[method] = {"error": error, "sum": people.sum(axis=1).mean(), "low": low, "high": high}
+        return pd.DataFrame(rows).T
 
     def standard_errors(self, epsilon: float, category: str) -> tuple[float, float]:
         """Of a category's estimated share: for these people, and for a population that they are a sample of."""
-        shares, place = self.counts.table / self.counts.n, list(self.counts.people).index(category)
-        given, share = float(variances(shares, self.channel(epsilon), self.counts.n)[place]), float(shares[place])
-        return given**0.5, (given + share * (1 - share) / self.counts.n) ** 0.5
+        shares, n = self.counts / self.counts.sum(), int(self.counts.sum())
+        place, share = self.counts.index.get_loc(category), shares[category]
+        given = variances(shares.to_numpy(), self.channel(epsilon), n)[place]
+        return float(given**0.5), float((given + share * (1 - share) / n) ** 0.5)
 
     def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, float | SingleRun]:
         """The people, the errors of a run, and how many reports of each category one run gives, exactly."""
         if kind == "people":
-            return {kind: float(self.counts.n)}
+            return {kind: float(self.counts.sum())}
         if kind == "errors":
             return self.expected(quote.epsilon, runs=RUNS, seed=seed)
-        channel, people = self.channel(quote.epsilon), self.counts.people
-        lie = float(channel.lie[0])
+        channel, n = self.channel(quote.epsilon), self.counts.sum()
         return {
-            name: report_run(people[name], channel.truth, self.counts.n - people[name], lie, int(text))
+            name: report_run(self.counts[name], channel.truth, n - self.counts[name], float(channel.lie[0]), int(text))
             for name, text in quote.printed.items()
         }
 
     def facts(self, seed: int) -> dict[str, Any]:
         """The errors that are expected, what estimates sum to, and what the coins tell and cost."""
         least, channel = min(quote.epsilon for quote in self.quotes["errors"]), self.channel(1.0)
-        found, people = self.simulated(least, runs=RUNS, seed=seed), self.counts.people
-        rarest, seen = min(people, key=people.__getitem__), self.quotes["reports"][0]
-        numbers = np.array([int(seen.printed[name]) for name in people])
-        off = self.counts.n * estimate(numbers, self.channel(seen.epsilon)).shares - self.counts.table
-        l1 = expected_errors(self.counts.table, channel).l1
+        found, n = self.simulated(least, runs=RUNS, seed=seed), self.counts.sum()
+        rarest, seen = str(self.counts.idxmin()), self.quotes["reports"][0]
+        numbers = np.array([int(seen.printed[name]) for name in self.counts.index])
+        off = n * estimate(numbers, self.channel(seen.epsilon)).shares - self.table
+        l1 = expected_errors(self.table, channel).l1
         # The true rate is `slope` times the rate of positive responses minus `shift`.
         truth, gap = float(self.coins.matrix[1, 1]), float(self.coins.gap[1])
         slope, shift = 1 / gap, float(self.coins.lie[1]) / gap
         return {
+            "people": n,
             "categories": channel.n_values,
             "truth": channel.truth,
             "lie": channel.lie[0],
             "l1_at_one": l1,
-            "off": percent_1(l1 / self.counts.n),
+            "off": percent_1(l1 / n),
             "least": least,
             "rarest": rarest,
             "runs": RUNS,
@@ -117,11 +111,12 @@ class AdultAgeSex(Document):
             "standard_errors": [100 * error for error in self.standard_errors(5.0, rarest)],
             "reports_off": (np.abs(off).sum(), np.linalg.norm(off)),
             "honest": truth,
+            "right_percent": f"{100 * truth:.0f}\u00a0%",
             "slope": slope,
             "shift": shift,
             "log": "ln 3 = " if np.isclose(self.coins.epsilon, np.log(3)) else "",
             "times": np.exp(self.coins.epsilon),
-            "l1": partial(self.l1, seed=seed),
+            "l1": lambda epsilon: self.expected(epsilon, runs=FIGURE_RUNS, seed=seed)["L1"],
             "stars": [(q.epsilon, float(q.printed["L1"])) for q in self.quotes["errors"] if "L1" in q.printed],
             "holds": {
                 "two coins: probability of the truth": bool(np.isclose(truth, 0.75)),

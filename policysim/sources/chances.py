@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from scipy.stats import binom
 
 from policies.arrays import FloatArray, IntArray
 from policies.selection import select
-from policysim.sources.printed import Quote
 
 CONFIDENCE = 0.95
 # Probabilities that differ by less are equal but for rounding (the factor of scipy.stats.binomtest).
@@ -47,11 +46,6 @@ def binomial_run(runs: int, probability: float, seen: int) -> SingleRun:
     ((40.0, 60.0), 0.0569)
     """
     return _single_run(binom.pmf(np.arange(runs + 1), runs, probability), seen)
-
-
-def draws_of(quote: Quote, probabilities: Mapping[str, float]) -> dict[str, SingleRun]:
-    """The counts that a quote has of its draws, by name."""
-    return {name: binomial_run(quote.runs, probabilities[name], int(seen)) for name, seen in quote.printed.items()}
 
 
 def report_run(truthful: int, truth: float, others: int, lie: float, seen: int) -> SingleRun:

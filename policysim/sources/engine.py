@@ -9,27 +9,19 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from envs.toml_reader import Table
+from policies.arrays import IntArray
 from policysim.figures.card import Curves, Panel
 from policysim.figures.described import EPSILON, Described, Lines, grid
 from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
-from policysim.sources.printed import (
-    PrintedCounts,
-    Quote,
-    as_printed,
-    cut_to,
-    read_claims,
-    read_constants,
-    read_quotes,
-    rounds_to,
-)
+from policysim.sources.printed import as_printed, read_claims, read_constants, read_quotes, rounds_to
 
 TEXTS = Path(__file__).parent / "texts"
 AGREES, PLAUSIBLE, WRONG, DIFFERS = "agrees", "plausible", "erratum", "differs"
@@ -85,7 +77,7 @@ class Row:
         digits, more = as_printed(ours, printed), f"{ours:.8f}".rstrip("0")
         if rounds_to(ours, printed):
             return cls(what, where, printed, ours, digits, AGREES)
-        if cut_to(ours, printed):
+        if rounds_to(ours, printed, ROUND_DOWN):
             return cls(what, where, printed, ours, f"{digits} ({more})", WRONG, CUT)
         return cls(what, where, printed, ours, more, DIFFERS)
 
@@ -166,11 +158,13 @@ class Document:
     """What a study file holds, and what follows from it; a class of its own for each document.
 
     Its constants are attributes; `quotes` are the figures of the source, by their name in the texts. Mistakes are
-    noted in the table.
+    noted in the table. `ours(kind, quote, seed)` has the figures beside a quote, numbers or single runs by name, and
+    `facts(seed)` what the words name beside the constants: functions that are drawn, `stars` (points that the source
+    prints), and `holds` (which claims are right, None if possible, where the texts do not say it).
     """
 
     name: ClassVar[str]
-    counts: PrintedCounts
+    counts: pd.Series
 
     def __init__(self, table: Table) -> None:
         """Read the words, and what they declare."""
@@ -178,7 +172,7 @@ class Document:
         vars(self).update(read_constants(table, self.texts["constants"]))
         self.claims = read_claims(table, self.texts["claims"])
         self.quotes = {
-            kind: read_quotes(table, kind, words.get("keys", ()), words.get("names") or self.names(kind))
+            kind: read_quotes(table, kind, words.get("keys", {}), words.get("names") or self.names(kind))
             for kind, words in self.texts["figures"].items()
         }
 
@@ -186,24 +180,22 @@ class Document:
         """The constants are those that the words declare."""
         raise AttributeError(f"{self.name} declares no constant {name}")
 
+    @property
+    def table(self) -> IntArray:
+        """(k,) counts."""
+        return self.counts.to_numpy()
+
+    @property
+    def commonest(self) -> str:
+        """The value of the most people."""
+        return str(self.counts.idxmax())
+
     def names(self, kind: str) -> Mapping[str, Sequence[str]]:
         """The names that figures may have, by data set; "" if there is only one."""
-        return {"": list(self.counts.people)}
+        return {"": list(self.counts.index)}
 
     def check(self, table: Table) -> None:
         """Note what is wrong with constants that are right each for itself."""
-
-    def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, Any]:
-        """Our figures beside a quote, by name: numbers or single runs."""
-        raise NotImplementedError
-
-    def facts(self, seed: int) -> dict[str, Any]:
-        """What the words name beside the constants.
-
-        Functions of what is drawn; `stars`, points that the source prints; `holds`, the claims that are right (None if
-        possible) of which the texts do not say it.
-        """
-        raise NotImplementedError
 
     def findings(self, seed: int, *, told: bool = True) -> SourceFindings:
         """All that a page shows; of constants that the findings were not written about, only the figures."""
@@ -212,17 +204,23 @@ class Document:
             for quote in quotes:
                 ours, words = self.ours(kind, quote, seed), self.texts["figures"][kind]["what"]
                 for name, text in quote.printed.items():
-                    facts = {**vars(quote), "name": name, "epsilon": f"{quote.epsilon:g}"}
+                    facts = {**quote._asdict(), "name": name, "epsilon": f"{quote.epsilon:g}"}
                     rows.append(Row.of(words.format(**facts), quote.where, text, ours[name]))
-        verdicts = [row.agreement for row in rows if row.run]
-        counted = {"random": len(verdicts), "inside": verdicts.count(INSIDE), "axis": EPSILON}
-        facts = {**vars(self), **self.facts(seed), **counted}
-        for claim in self.claims:
-            words = filled(self.texts["claims"][claim.about], facts)
-            holds = words.pop("holds") if "holds" in words else facts["holds"][claim.about]
-            rows.append(Row.of(filled(claim.about, facts), claim.where, claim.says, Judgement(holds=holds, **words)))
+        inside = [row.agreement == INSIDE for row in rows if row.run]
+        facts = {
+            **vars(self),
+            "commonest": self.commonest,
+            **self.facts(seed),
+            "random": len(inside),
+            "inside": sum(inside),
+            "axis": EPSILON,
+        }
+        for about, says, where in self.claims:
+            words = filled(self.texts["claims"][about], facts)
+            holds = words.pop("holds") if "holds" in words else facts["holds"][about]
+            rows.append(Row.of(filled(about, facts), where, says, Judgement(holds=holds, **words)))
         words = filled({name: self.texts[name] for name in PARTS}, facts)
-        tables = {part["drawing"]: drawn(facts, **part.pop("curves")) for part in words["sections"] if "drawing" in part}
+        tables = {part["drawing"]: drawn(facts, part["curves"]) for part in words["sections"] if "drawing" in part}
         found = SourceFindings(
             lead=words["findings"],
             rows=tuple(rows),
@@ -246,17 +244,18 @@ def filled(words: Any, facts: Mapping[str, Any]) -> Any:
     return words.format(**facts) if isinstance(words, str) else words
 
 
-def drawn(
-    facts: Mapping[str, Any], of: str, xs: Sequence[float], lines: Mapping[str, Any], x: str = "epsilon", star: str = ""
-) -> pd.DataFrame:
-    """A fact that is a function, over x, as a tidy table: a line for each set of its other arguments, and the stars."""
-    rows: list[dict[str, Any]] = []
-    for line, more in lines.items():
-        for at in dict.fromkeys(grid(*xs)) if x == "epsilon" else dict.fromkeys(map(int, np.geomspace(*xs).round())):
-            value = facts[of](**{x: at}, **more)
+def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
+    """A tidy table of a fact that is a function, over `x`: a line for each set of its other arguments, and the stars."""
+    rows, x = [], words.get("x", "epsilon")
+    places = [at if x == "epsilon" else round(at) for at in grid(*words["xs"])]
+    for line, more in words["lines"].items():
+        for at in dict.fromkeys(places):
+            value = facts[words["of"]](**{x: at}, **more)
             band = dict(zip(("low", "high"), value.band, strict=True)) if isinstance(value, SingleRun) else {}
             rows.append({"line": line, x: at, "value": getattr(value, "expected", value), **band})
-    return pd.DataFrame([*rows, *({"line": star, x: at, "value": value} for at, value in facts["stars"] if star)])
+    if "star" in words:
+        rows += [{"line": words["star"], x: at, "value": value} for at, value in facts["stars"]]
+    return pd.DataFrame(rows)
 
 
 def _section(part: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Section:

@@ -7,25 +7,25 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import binomtest
 
 from envs.toml_reader import Table
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policysim.question.words import guesses, of_100, rounded, rounded_up
 from policysim.sources.chances import (
     ADD_OR_REMOVE,
     CONFIDENCE,
     REPLACE_ONE,
     Choice,
-    SingleRun,
+    binomial_run,
     choice,
-    draws_of,
     largest_loss,
     loss_at,
 )
 from policysim.sources.engine import Document
-from policysim.sources.printed import Claim, PrintedCounts, Quote
+from policysim.sources.printed import Quote
 
 ALL = "all"
 NOTABLE = 0.01
@@ -36,8 +36,8 @@ MOST_CANDIDATES = 500
 NUMBERS = (2, 7, 100, 1000)
 
 
-class MostCommon(Document):
-    """The most common value of one table: candidates whose scores are counts / divisor."""
+class Selection(Document):
+    """Candidates whose scores are counts / divisor, with the sensitivity that the source declares."""
 
     sensitivity: float
     divisor: float = 1
@@ -48,50 +48,58 @@ class MostCommon(Document):
 
     def probabilities(self, epsilon: float, *, times: int = 1, **how: Any) -> FloatArray:
         """Of each candidate, (k,), if all counts are so many times as large."""
-        return self.choice(epsilon, **how)(times * self.counts.table)
+        return self.choice(epsilon, **how)(times * self.table)
 
     def reliability(self, epsilon: float, **how: Any) -> float:
         """Probability of the right candidate."""
-        return float(self.probabilities(epsilon, **how)[self.counts.table.argmax()])
+        return float(self.probabilities(epsilon, **how)[self.table.argmax()])
 
     def loss(self, epsilon: float, adjacency: str, candidates: int = 0) -> float:
         """Of the source's mechanism, over all tables of as many people, and of as many candidates unless told."""
-        return largest_loss(self.counts.n, candidates or len(self.counts.people), self.choice(epsilon), adjacency)
+        return largest_loss(int(self.table.sum()), candidates or len(self.counts), self.choice(epsilon), adjacency)
 
-    def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, float | SingleRun]:
+    def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, Any]:
         """Probabilities; the weights before they are divided by their sum; draws; or all people."""
         if kind == "people":
-            return {kind: float(self.counts.n)}
+            return {kind: float(self.table.sum())}
         if kind == "weights":
-            return self.counts.named(np.exp(quote.epsilon * self.counts.table / (2 * self.sensitivity)))
-        chosen = self.counts.named(self.probabilities(quote.epsilon))
-        return draws_of(quote, chosen) if kind == "draws" else chosen
+            return dict(np.exp(quote.epsilon * self.counts / (2 * self.sensitivity)))
+        return probabilities_or_draws(quote, self.counts, self.choice(quote.epsilon))
 
 
-class CommonDisease(MostCommon):
+def probabilities_or_draws(quote: Quote, counts: pd.Series, private: Choice) -> Mapping[str, Any]:
+    """What a choice gives, by name; what to expect of draws where they were counted."""
+    chosen = dict(zip(counts.index, private(counts.to_numpy()).tolist(), strict=True))
+    if not quote.runs:
+        return chosen
+    return {name: binomial_run(quote.runs, chosen[name], int(seen)) for name, seen in quote.printed.items()}
+
+
+class CommonDisease(Selection):
     """The most common disease, and a larger table of which the source tells little."""
 
     name = "common-disease"
+    larger: Any
 
     def check(self, table: Table) -> None:
         """The larger table holds others, and was not always or never right."""
-        given = self.larger
-        if given.largest >= given.people:
-            table.fail(f"must be less than all {given.people} people, got {given.largest}", "larger", "largest")
-        if not 0 < given.right < given.runs:
-            message = f"must be more than 0 and less than the {given.runs} runs, got {given.right}"
-            table.fail(message, "larger", "right")
-        self.larger = Larger(given.people, given.largest, given.epsilon, given.runs, given.right)
-        self.claims = (Claim(RIGHT, str(given.right), given.where), *self.claims)
+        self.claims.insert(0, (RIGHT, str(self.larger.right), vars(self.larger).pop("where")))
+        self.larger = larger = Larger(**vars(self.larger))
+        if larger.others <= 0:
+            table.fail(f"must be less than all {larger.people} people, got {larger.largest}", "larger", "largest")
+        if not 0 < larger.right < larger.runs:
+            wanted = f"must be more than 0 and less than the {larger.runs} runs"
+            table.fail(f"{wanted}, got {larger.right}", "larger", "right")
 
     def facts(self, seed: int) -> dict[str, Any]:
         """The right answer, what repeated use costs, and which larger tables agree."""
-        once, k, name = self.choice(1.0), len(self.counts.people), self.counts.commonest
-        used_once = loss_at(self.counts.table, once, REPLACE_ONE)
-        used_twice = loss_at(self.counts.table, lambda counts: np.outer(once(counts), once(counts)).ravel(), REPLACE_ONE)
+        once, k, name = self.choice(1.0), len(self.counts), self.commonest
+        used_once = loss_at(self.table, once, REPLACE_ONE)
+        used_twice = loss_at(self.table, lambda counts: np.outer(once(counts), once(counts)).ravel(), REPLACE_ONE)
         fewest = fewest_candidates(self.larger)
         short = [quote for quote in self.quotes["probabilities"] if quote.epsilon > 0 and quote.where == "table"]
         return {
+            "people": self.table.sum(),
             "k": k,
             "any": 1 / k,
             "tenth": self.reliability(0.1),
@@ -116,7 +124,7 @@ class CommonDisease(MostCommon):
         }
 
 
-class MaritalStatus(MostCommon):
+class MaritalStatus(Selection):
     """Scores that are a thousandth of a count, with a sensitivity that is declared as 1."""
 
     name = "marital-status"
@@ -124,7 +132,7 @@ class MaritalStatus(MostCommon):
 
     def facts(self, seed: int) -> dict[str, Any]:
         """What is declared, what is true, and what is spent; one person is one in a count."""
-        overstated, name = self.sensitivity * self.divisor, self.counts.commonest
+        overstated, name = self.sensitivity * self.divisor, self.commonest
         losses = [self.loss(self.epsilon, REPLACE_ONE, number) for number in NUMBERS]
         draws = [quote for quote in self.quotes["draws"] if name in quote.printed]
         return {
@@ -149,19 +157,10 @@ class MaritalStatus(MostCommon):
 class Outcome(NamedTuple):
     """What a calibration gives for the smaller and the larger group, in this order."""
 
-    rare: tuple[float, ...]  # probability that the rare candidate is reported
-    claimed: tuple[float, ...]  # epsilon given
-    loss: tuple[float, ...]  # the exact one if one person's value is replaced
-
-    @property
-    def disparity(self) -> float:
-        """How much more often the rare candidate is reported for the smaller group."""
-        return self.rare[0] - self.rare[1]
-
-    @property
-    def signed(self) -> str:
-        """The same in words."""
-        return rounded(self.disparity, sign=True)
+    rare: list[float]  # probability that the rare candidate is reported
+    claimed: list[float]  # epsilon given
+    loss: list[float]  # the exact one if one person's value is replaced
+    signed: str  # how much more often the rare candidate is reported for the smaller group, in words
 
 
 class SockGroups(Document):
@@ -169,65 +168,60 @@ class SockGroups(Document):
 
     name = "sock-groups"
     sensitivity: float
-    groups: dict[str, PrintedCounts]
+    groups: dict[str, pd.Series]
 
     def names(self, kind: str) -> Mapping[str, Sequence[str]]:
         """Each group has a share of ε; all else is of candidates."""
-        candidates = [name for group in self.groups.values() for name in group.people]
+        candidates = [name for group in self.groups.values() for name in group.index]
         return {"": list(self.groups)} if kind == "shares" else dict.fromkeys((ALL, *self.groups), candidates)
 
     def check(self, table: Table) -> None:
         """Two groups of the same two candidates, put in order."""
         if len(self.groups) != 2:
             table.fail(f"must be two groups, got {len(self.groups)}", "groups")
-        candidates = list(next(iter(self.groups.values())).people)
+        everybody = pd.DataFrame(self.groups)
         for name, group in self.groups.items():
-            if len(group.people) != 2 or set(group.people) != set(candidates):
-                message = f"must count the same two candidates as the first group ({', '.join(candidates)})"
-                table.fail(message, "groups", name)
-            elif not all(group.people.values()):
+            if everybody.shape != (2, 2) or everybody[name].isna().any():
+                table.fail("must count the same two candidates as the other group", "groups", name)
+            elif not group.all():
                 table.fail("must count somebody for each candidate", "groups", name)
         table.mistakes.raise_if_any()
-        people = {one: sum(group.people[one] for group in self.groups.values()) for one in candidates}
-        self.counts = PrintedCounts({one: people[one] for one in sorted(people, key=people.__getitem__)})
-        self.groups = {
-            name: PrintedCounts({one: group.people[one] for one in self.counts.people})
-            for name, group in sorted(self.groups.items(), key=lambda item: item[1].n)
-        }
+        everybody = everybody.loc[everybody.sum(axis=1).sort_values().index, everybody.sum().sort_values().index]
+        self.counts, self.groups = everybody.sum(axis=1), {str(name): group for name, group in everybody.items()}
 
-    def outcome(self, epsilon: float = 0, size: int = 0, *, delta: str = "true", split: bool = False) -> Outcome:
-        """Of a calibration, by default at the source's ε.
+    def calibrated(self, epsilon: float, size: int, delta: str, *, split: bool) -> list[tuple[IntArray, float, Choice]]:
+        """Counts, ε and mechanism of the smaller group and of the larger; see `disparity`."""
+        small, large = (group.to_numpy() for group in self.groups.values())
+        tables = [np.array([1, size - 1]) if size else small, large]
+        given = []
+        for counts in tables:
+            n, whole = int(counts.sum()), epsilon or self.split.epsilon
+            own = whole * n / float(sum(map(np.sum, tables))) if split else whole
+            sensitivity = {"declared": self.sensitivity, "true": 1 / n, "unknown": 0.5}[delta]
+            given.append((counts, own, choice(own, sensitivity, divisor=n)))
+        return given
+
+    def disparity(self, epsilon: float = 0, size: int = 0, *, delta: str = "true", split: bool = False) -> float:
+        """How much more often the rare candidate is reported for the smaller group; by default at the source's ε.
 
         With a size the smaller group has as many people, of whom one has the rare value. The sensitivity is the
         "declared" one, or the "true" one, 1/n, of replacing a value; if a person may come or go and n >= 1 is not
         public, it is "unknown": from 1 of 1 to 1 of 2.
         """
-        small, large = (group.table for group in self.groups.values())
-        small = np.array([1, size - 1]) if size else small
-        rare, claimed, loss = [], [], []
-        for counts in (small, large):
-            n = int(counts.sum())
-            share = n / float(small.sum() + large.sum()) if split else 1.0
-            by = {"declared": self.sensitivity, "true": 1 / n, "unknown": 0.5}[delta]
-            private = choice(share * (epsilon or self.split.epsilon), by, divisor=n)
-            rare.append(float(private(counts)[0]))
-            claimed.append(share * (epsilon or self.split.epsilon))
-            loss.append(largest_loss(n, 2, private, REPLACE_ONE))
-        return Outcome(tuple(rare), tuple(claimed), tuple(loss))
-
-    def disparity(self, epsilon: float = 0, size: int = 0, **how: Any) -> float:
-        """Of an outcome."""
-        return self.outcome(epsilon, size, **how).disparity
+        small, large = (private(counts)[0] for counts, _, private in self.calibrated(epsilon, size, delta, split=split))
+        return float(small - large)
 
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
         """The source's calibration; the whole epsilon for each; the true sensitivity; and both."""
-        return {
-            "source": self.outcome(delta="declared", split=True),
-            "whole": self.outcome(delta="declared"),
-            "own": self.outcome(split=True),
-            "both": self.outcome(),
-        }
+        found = {}
+        for name, delta in (("source", "declared"), ("whole", "declared"), ("own", "true"), ("both", "true")):
+            split = name in ("source", "own")
+            tables, claimed, private = zip(*self.calibrated(0, 0, delta, split=split), strict=True)
+            rare = [float(each(counts)[0]) for counts, each in zip(tables, private, strict=True)]
+            loss = [largest_loss(int(n.sum()), 2, each, REPLACE_ONE) for n, each in zip(tables, private, strict=True)]
+            found[name] = Outcome(rare, list(claimed), loss, rounded(rare[0] - rare[1], sign=True))
+        return found
 
     @cached_property
     def left(self) -> tuple[float, float, float]:
@@ -239,25 +233,27 @@ class SockGroups(Document):
             return largest, peak, 0.0
         return largest, peak, float(brentq(lambda epsilon: self.disparity(epsilon) - NOTABLE, peak, 1e4))
 
-    def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, float | SingleRun]:
+    def ours(self, kind: str, quote: Quote, seed: int) -> Mapping[str, Any]:
         """Shares of ε, scores, probabilities or draws."""
         if kind == "shares":
             return dict(zip(self.groups, self.outcomes["source"].claimed, strict=True))
         counts = self.groups.get(quote.data, self.counts)
         if kind == "scores":
-            return counts.named(counts.table / counts.n)
-        chosen = counts.named(choice(quote.epsilon, self.sensitivity, divisor=counts.n)(counts.table))
-        return chosen if kind == "probabilities" else draws_of(quote, chosen)
+            return dict(counts / counts.sum())
+        private = choice(quote.epsilon, self.sensitivity, divisor=float(counts.sum()))
+        return probabilities_or_draws(quote, counts, private)
 
     def facts(self, seed: int) -> dict[str, Any]:
         """The groups, the calibrations, and what disparity is left."""
-        source, rare = self.outcomes["source"], next(iter(self.counts.people))
-        n = [group.n for group in self.groups.values()]
-        small, large = rates = [group.people[rare] / group.n for group in self.groups.values()]
+        source, (small, large), rare = self.outcomes["source"], self.groups, str(self.counts.idxmin())
+        n = [int(group.sum()) for group in self.groups.values()]
+        rates = [float(group[rare] / group.sum()) for group in self.groups.values()]
+        text = self.calibrated(self.split.text_epsilon, 0, "declared", split=True)
         printed = {quote.data: float(quote.printed.get(rare, "nan")) for quote in self.quotes["probabilities"]}
-        first, second = (printed.get(name, np.nan) for name in self.groups)
+        there = printed.get(small, np.nan) - printed.get(large, np.nan)
         return {
-            **dict(zip(("small", "large"), self.groups, strict=True)),
+            "small": small,
+            "large": large,
             "largest": rounded_up(self.left[0]),
             "peak": self.left[1],
             "until": rounded_up(self.left[2]),
@@ -266,15 +262,16 @@ class SockGroups(Document):
             "n": n,
             "most": rounded_up(max(source.loss)),
             "rates": rates,
-            "text": self.outcome(self.split.text_epsilon, delta="declared", split=True).rare,
+            "text": [private(counts)[0] for counts, _, private in text],
             "right_epsilon": source.claimed[0] / n[0] / self.sensitivity,
             "disparity": self.disparity,
-            "stars": [(self.split.epsilon, first - second)],
+            "stars": [(self.split.epsilon, there)],
             "holds": {
                 "ε of the figures per group": self.split.epsilon == self.split.text_epsilon,
                 "sensitivity of a proportion": self.sensitivity * max(n) <= 1,
-                "who is reported Violent too often": source.rare[0] > max(small, source.rare[1]) and small < large,
-                "why": self.outcomes["whole"].disparity > 0,
+                "who is reported Violent too often": source.rare[0] > max(rates[0], source.rare[1])
+                and rates[0] < rates[1],
+                "why": np.diff(self.outcomes["whole"].rare)[0] < 0,
             },
         }
 
@@ -325,7 +322,9 @@ def agreeing_gaps(larger: Larger, candidates: int) -> tuple[int, int] | None:
     """
     interval = binomtest(larger.right, larger.runs).proportion_ci(CONFIDENCE)
     ranges = {gap: possible(larger, candidates, gap) for gap in range(larger.largest)}
-    gaps = [gap for gap, range_ in ranges.items() if range_ and range_[1] >= interval.low and range_[0] <= interval.high]
+    gaps = [
+        gap for gap, range_ in ranges.items() if range_ and range_[1] >= interval.low and range_[0] <= interval.high
+    ]
     return (gaps[0], gaps[-1]) if gaps else None
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import ROUND_DOWN
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from policysim.sources.chances import (
     report_run,
 )
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Judgement, Row
-from policysim.sources.printed import as_printed, cut_to, printed_number, rounds_to
+from policysim.sources.printed import as_printed, printed_number, rounds_to
 
 
 @pytest.mark.parametrize(
@@ -50,17 +51,17 @@ def test_what_python_itself_prints_always_agrees(value, digits):
 
 
 def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
-    assert cut_to(0.327, ".32")
-    assert not cut_to(0.327, ".33")
+    assert rounds_to(0.327, ".32", ROUND_DOWN)
+    assert not rounds_to(0.327, ".33", ROUND_DOWN)
     assert (as_printed(0.14696, ".15"), as_printed(3.99e-5, "4e-5")) == ("0.15", "4e-5")
-    assert not cut_to(0.327, ".31")
+    assert not rounds_to(0.327, ".31", ROUND_DOWN)
     assert printed_number("½") is None
     assert printed_number("nan") is None
 
 
 def test_a_row_knows_its_verdict():
     def verdict(printed, ours):
-        return Row("", "", printed, ours).agreement
+        return Row.of("", "", printed, ours).agreement
 
     assert verdict("0.33", 0.327) == AGREES
     assert verdict(".32", 0.327) == WRONG
@@ -70,7 +71,7 @@ def test_a_row_knows_its_verdict():
     assert verdict("words", Judgement("words", True)) == AGREES
     assert verdict("words", Judgement("others", False)) == WRONG
     assert verdict("949", Judgement("possible", None)) == PLAUSIBLE
-    assert Row("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
+    assert Row.of("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
 
 
 @pytest.mark.parametrize(("runs", "probability", "seen"), [(100, 0.5987, 51), (100, 0.982, 97), (200, 0.0046, 1)])
