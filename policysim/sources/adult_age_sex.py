@@ -12,7 +12,7 @@ from envs.toml_reader import Table
 from policies.local import METHODS, KAry, TwoCoin, error_bands, expected_errors
 from policies.local.estimation import estimate, shares_of, variances
 from policysim.question.words import percent_1
-from policysim.sources.chances import SingleRun, report_run
+from policysim.sources.chances import SingleRun, binomial_run
 from policysim.sources.engine import Document
 from policysim.sources.printed import Quote
 
@@ -78,10 +78,10 @@ class AdultAgeSex(Document):
             return {kind: float(self.counts.sum())}
         if kind == "errors":
             return self.expected(quote.epsilon, runs=RUNS, seed=seed)
-        channel, n = self.channel(quote.epsilon), self.counts.sum()
+        n, p, q = int(self.counts.sum()), self.channel(quote.epsilon).truth, self.channel(quote.epsilon).lie[0]
         return {
-            name: report_run(self.counts[name], channel.truth, n - self.counts[name], float(channel.lie[0]), int(text))
-            for name, text in quote.printed.items()
+            name: binomial_run(int(seen), (self.counts[name], p), (n - self.counts[name], q))
+            for name, seen in quote.printed.items()
         }
 
     def facts(self, seed: int) -> dict[str, Any]:

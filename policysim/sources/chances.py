@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,35 +37,22 @@ class SingleRun:
     chance: float | None = None  # of a number that is as unlikely as the one seen, or more
 
 
-def binomial_run(runs: int, probability: float, seen: int) -> SingleRun:
-    """`seen` of `runs` independent draws, each with this probability.
+def binomial_run(seen: int, *parts: tuple[int, float]) -> SingleRun:
+    """`seen` of independent draws: each part has so many, with one probability.
+
+    The counts of two parts are convolved by FFT, whose error of about 1e-17 is far below the tails that count.
 
     Examples
     --------
-    >>> found = binomial_run(100, 0.5, 40)
+    >>> found = binomial_run(40, (100, 0.5))
     >>> found.band, round(found.chance, 4)
     ((40.0, 60.0), 0.0569)
     """
-    return _single_run(binom.pmf(np.arange(runs + 1), runs, probability), seen)
-
-
-def report_run(truthful: int, truth: float, others: int, lie: float, seen: int) -> SingleRun:
-    """`seen` reports of a value that `truthful` people have and report with probability `truth`, `others` with `lie`.
-
-    The two binomial counts are convolved by FFT, whose error of about 1e-17 is far below the tails that count.
-    """
-    own, foreign = (binom.pmf(np.arange(n + 1), n, p) for n, p in ((truthful, truth), (others, lie)))
-    return _single_run(np.maximum(fftconvolve(own, foreign), 0), seen)
-
-
-def _single_run(probabilities: FloatArray, seen: int) -> SingleRun:
-    """From the probabilities of the counts 0, 1, ..."""
-    tail = (1 - CONFIDENCE) / 2
-    below = np.cumsum(probabilities)
+    chances = reduce(fftconvolve, [binom.pmf(np.arange(n + 1), n, p) for n, p in parts]).clip(min=0)
+    tail, below = (1 - CONFIDENCE) / 2, np.cumsum(chances)
     low, high = (float(np.searchsorted(below, level)) for level in (tail, 1 - tail))
-    unlikely = probabilities <= probabilities[seen] * EQUAL
-    expected = float(np.arange(len(probabilities)) @ probabilities)
-    return SingleRun(expected, (low, high), min(1.0, float(probabilities[unlikely].sum())))
+    unlikely = chances <= chances[seen] * EQUAL
+    return SingleRun(float(np.arange(len(chances)) @ chances), (low, high), min(1.0, float(chances[unlikely].sum())))
 
 
 def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:

@@ -13,6 +13,7 @@ from decimal import ROUND_DOWN
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from envs.toml_reader import Table
@@ -245,9 +246,9 @@ def filled(words: Any, facts: Mapping[str, Any]) -> Any:
 
 
 def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
-    """A tidy table of a fact that is a function, over `x`: a line for each set of its other arguments, and the stars."""
+    """A tidy table of a fact that is a function, over `x`: a line per set of its other arguments, and the stars."""
     rows, x = [], words.get("x", "epsilon")
-    places = [at if x == "epsilon" else round(at) for at in grid(*words["xs"])]
+    places = grid(*words["xs"]) if x == "epsilon" else [int(at) for at in np.geomspace(*words["xs"]).round()]
     for line, more in words["lines"].items():
         for at in dict.fromkeys(places):
             value = facts[words["of"]](**{x: at}, **more)

@@ -72,7 +72,7 @@ def probabilities_or_draws(quote: Quote, counts: pd.Series, private: Choice) -> 
     chosen = dict(zip(counts.index, private(counts.to_numpy()).tolist(), strict=True))
     if not quote.runs:
         return chosen
-    return {name: binomial_run(quote.runs, chosen[name], int(seen)) for name, seen in quote.printed.items()}
+    return {name: binomial_run(int(seen), (quote.runs, chosen[name])) for name, seen in quote.printed.items()}
 
 
 class CommonDisease(Selection):

@@ -19,7 +19,6 @@ from policysim.sources.chances import (
     largest_loss,
     loss_at,
     neighbours,
-    report_run,
 )
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Judgement, Row
 from policysim.sources.printed import as_printed, printed_number, rounds_to
@@ -76,7 +75,7 @@ def test_a_row_knows_its_verdict():
 
 @pytest.mark.parametrize(("runs", "probability", "seen"), [(100, 0.5987, 51), (100, 0.982, 97), (200, 0.0046, 1)])
 def test_the_chance_of_a_count_is_that_of_the_exact_two_sided_test(runs, probability, seen):
-    found = binomial_run(runs, probability, seen)
+    found = binomial_run(seen, (runs, probability))
     assert found.chance == pytest.approx(binomtest(seen, runs, probability).pvalue, rel=1e-9)
     assert found.expected == pytest.approx(runs * probability)
     low, high = found.band
@@ -86,7 +85,7 @@ def test_the_chance_of_a_count_is_that_of_the_exact_two_sided_test(runs, probabi
 
 
 def test_reports_of_a_value_are_the_sum_of_two_binomial_counts():
-    found = report_run(40, 0.6, 60, 0.2, 45)
+    found = binomial_run(45, (40, 0.6), (60, 0.2))
     exact = np.convolve(binom.pmf(range(41), 40, 0.6), binom.pmf(range(61), 60, 0.2))
     assert found.expected == pytest.approx(40 * 0.6 + 60 * 0.2)
     assert found.chance == pytest.approx(exact[exact <= exact[45] * (1 + 1e-7)].sum(), rel=1e-9)

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from policysim.sources.selections import Larger, agreeing_gaps, fewest_candidates, possible
 from scipy.stats import binom, binomtest
 
 from policies.selection import select
 from policysim.sources import chances
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
+from policysim.sources.selections import Larger, agreeing_gaps, fewest_candidates, possible
 
 
 def logistic(x):
