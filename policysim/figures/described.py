@@ -1,6 +1,7 @@
 """Figures described by data: which columns of a tidy table are drawn, on which axes, with which words.
 
-A drawing is panels in rows: lines with bands and stars; a new figure of this kind needs no code. A panel of another kind is whatever draws a table on axes.
+A drawing is panels in rows: lines with bands and stars; a new figure of this kind needs no code. A panel of another
+kind is whatever draws a table on axes.
 """
 
 from __future__ import annotations

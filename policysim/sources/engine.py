@@ -75,7 +75,7 @@ class Row:
             inside = ours.band[0] <= float(printed.replace(",", "")) <= ours.band[1]
             agreement = INSIDE if inside else OUTSIDE
             return cls(what, where, printed, ours.expected, number(ours.expected), agreement, run=ours)
-        digits, more = as_printed(ours, printed), f"{ours:.8f}".rstrip("0")
+        digits, more = as_printed(ours, printed), f"{ours:.8f}".rstrip("0").rstrip(".")
         if rounds_to(ours, printed):
             return cls(what, where, printed, ours, digits, AGREES)
         if rounds_to(ours, printed, ROUND_DOWN):

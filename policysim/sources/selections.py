@@ -12,7 +12,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import binomtest
 
 from envs.toml_reader import Table
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray
 from policysim.question.words import guesses, of_100, rounded, rounded_up
 from policysim.sources.chances import (
     ADD_OR_REMOVE,
@@ -157,10 +157,20 @@ class MaritalStatus(Selection):
 class Outcome(NamedTuple):
     """What a calibration gives for the smaller and the larger group, in this order."""
 
-    rare: list[float]  # probability that the rare candidate is reported
+    n: list[int]  # people
     claimed: list[float]  # epsilon given
-    loss: list[float]  # the exact one if one person's value is replaced
-    signed: str  # how much more often the rare candidate is reported for the smaller group, in words
+    choices: list[Choice]
+    rare: list[float]  # probability that the rare candidate is reported
+
+    @property
+    def loss(self) -> list[float]:
+        """The exact one if one person's value is replaced, over all tables of the group's size."""
+        return [largest_loss(n, 2, private, REPLACE_ONE) for n, private in zip(self.n, self.choices, strict=True)]
+
+    @property
+    def signed(self) -> str:
+        """How much more often the rare candidate is reported for the smaller group, in words."""
+        return rounded(self.rare[0] - self.rare[1], sign=True)
 
 
 class SockGroups(Document):
@@ -177,51 +187,48 @@ class SockGroups(Document):
 
     def check(self, table: Table) -> None:
         """Two groups of the same two candidates, put in order."""
-        if len(self.groups) != 2:
-            table.fail(f"must be two groups, got {len(self.groups)}", "groups")
         everybody = pd.DataFrame(self.groups)
+        if len(self.groups) != 2:
+            table.fail(f"must be two groups, got {len(self.groups)}", *(["groups"] if "groups" in table else []))
+        elif len(everybody) != 2 or everybody.isna().any(axis=None):
+            table.fail("must count the same two candidates as the first group", "groups", str(everybody.columns[1]))
         for name, group in self.groups.items():
-            if everybody.shape != (2, 2) or everybody[name].isna().any():
-                table.fail("must count the same two candidates as the other group", "groups", name)
-            elif not group.all():
+            if not group.all():
                 table.fail("must count somebody for each candidate", "groups", name)
         table.mistakes.raise_if_any()
         everybody = everybody.loc[everybody.sum(axis=1).sort_values().index, everybody.sum().sort_values().index]
         self.counts, self.groups = everybody.sum(axis=1), {str(name): group for name, group in everybody.items()}
 
-    def calibrated(self, epsilon: float, size: int, delta: str, *, split: bool) -> list[tuple[IntArray, float, Choice]]:
-        """Counts, ε and mechanism of the smaller group and of the larger; see `disparity`."""
-        small, large = (group.to_numpy() for group in self.groups.values())
-        tables = [np.array([1, size - 1]) if size else small, large]
-        given = []
-        for counts in tables:
-            n, whole = int(counts.sum()), epsilon or self.split.epsilon
-            own = whole * n / float(sum(map(np.sum, tables))) if split else whole
-            sensitivity = {"declared": self.sensitivity, "true": 1 / n, "unknown": 0.5}[delta]
-            given.append((counts, own, choice(own, sensitivity, divisor=n)))
-        return given
-
-    def disparity(self, epsilon: float = 0, size: int = 0, *, delta: str = "true", split: bool = False) -> float:
-        """How much more often the rare candidate is reported for the smaller group; by default at the source's ε.
+    def outcome(self, epsilon: float = 0, size: int = 0, *, delta: str = "true", split: bool = False) -> Outcome:
+        """Of a calibration, by default at the source's ε.
 
         With a size the smaller group has as many people, of whom one has the rare value. The sensitivity is the
         "declared" one, or the "true" one, 1/n, of replacing a value; if a person may come or go and n >= 1 is not
         public, it is "unknown": from 1 of 1 to 1 of 2.
         """
-        small, large = (private(counts)[0] for counts, _, private in self.calibrated(epsilon, size, delta, split=split))
-        return float(small - large)
+        small, large = (group.to_numpy() for group in self.groups.values())
+        tables = [np.array([1, size - 1]) if size else small, large]
+        n = [int(counts.sum()) for counts in tables]
+        claimed = [(epsilon or self.split.epsilon) * (own / sum(n) if split else 1) for own in n]
+        by = [{"declared": self.sensitivity, "true": 1 / own, "unknown": 0.5}[delta] for own in n]
+        choices = [choice(*parts, divisor=own) for *parts, own in zip(claimed, by, n, strict=True)]
+        rare = [float(private(counts)[0]) for private, counts in zip(choices, tables, strict=True)]
+        return Outcome(n, claimed, choices, rare)
 
-    @cached_property
+    def disparity(self, epsilon: float = 0, size: int = 0, **how: Any) -> float:
+        """How much more often the rare candidate is reported for the smaller group, with an `outcome`'s arguments."""
+        small, large = self.outcome(epsilon, size, **how).rare
+        return small - large
+
+    @property
     def outcomes(self) -> dict[str, Outcome]:
         """The source's calibration; the whole epsilon for each; the true sensitivity; and both."""
-        found = {}
-        for name, delta in (("source", "declared"), ("whole", "declared"), ("own", "true"), ("both", "true")):
-            split = name in ("source", "own")
-            tables, claimed, private = zip(*self.calibrated(0, 0, delta, split=split), strict=True)
-            rare = [float(each(counts)[0]) for counts, each in zip(tables, private, strict=True)]
-            loss = [largest_loss(int(n.sum()), 2, each, REPLACE_ONE) for n, each in zip(tables, private, strict=True)]
-            found[name] = Outcome(rare, list(claimed), loss, rounded(rare[0] - rare[1], sign=True))
-        return found
+        return {
+            "source": self.outcome(delta="declared", split=True),
+            "whole": self.outcome(delta="declared"),
+            "own": self.outcome(split=True),
+            "both": self.outcome(),
+        }
 
     @cached_property
     def left(self) -> tuple[float, float, float]:
@@ -246,9 +253,7 @@ class SockGroups(Document):
     def facts(self, seed: int) -> dict[str, Any]:
         """The groups, the calibrations, and what disparity is left."""
         source, (small, large), rare = self.outcomes["source"], self.groups, str(self.counts.idxmin())
-        n = [int(group.sum()) for group in self.groups.values()]
         rates = [float(group[rare] / group.sum()) for group in self.groups.values()]
-        text = self.calibrated(self.split.text_epsilon, 0, "declared", split=True)
         printed = {quote.data: float(quote.printed.get(rare, "nan")) for quote in self.quotes["probabilities"]}
         there = printed.get(small, np.nan) - printed.get(large, np.nan)
         return {
@@ -259,19 +264,19 @@ class SockGroups(Document):
             "until": rounded_up(self.left[2]),
             **self.outcomes,
             "rare": rare,
-            "n": n,
+            "n": source.n,
             "most": rounded_up(max(source.loss)),
             "rates": rates,
-            "text": [private(counts)[0] for counts, _, private in text],
-            "right_epsilon": source.claimed[0] / n[0] / self.sensitivity,
+            "text": self.outcome(self.split.text_epsilon, delta="declared", split=True).rare,
+            "right_epsilon": source.claimed[0] / source.n[0] / self.sensitivity,
             "disparity": self.disparity,
             "stars": [(self.split.epsilon, there)],
             "holds": {
                 "ε of the figures per group": self.split.epsilon == self.split.text_epsilon,
-                "sensitivity of a proportion": self.sensitivity * max(n) <= 1,
+                "sensitivity of a proportion": self.sensitivity * max(source.n) <= 1,
                 "who is reported Violent too often": source.rare[0] > max(rates[0], source.rare[1])
                 and rates[0] < rates[1],
-                "why": np.diff(self.outcomes["whole"].rare)[0] < 0,
+                "why": self.disparity(delta="declared") > 0,
             },
         }
 
