@@ -166,10 +166,10 @@ class Table:
             intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
         return value
 
-    def integer(self, name: str, default: int) -> int:
-        """A whole number >= 0."""
-        valid = lambda value: type(value) is int and value >= 0  # noqa: E731 - a rule in one line
-        return self._read(name, default, default, valid, "a whole number >= 0")
+    def integer(self, name: str, default: int | None = None, *, low: int = 0) -> int:
+        """A whole number >= low; required if there is no default."""
+        valid = lambda value: type(value) is int and value >= low  # noqa: E731 - a rule in one line
+        return self._read(name, default, low, valid, f"a whole number >= {low}")
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""

@@ -370,7 +370,7 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
             diagonal=True,
         ),
         lead=tuple(lead(experiment, found, worst)),
-        rows=(Row("training on private columns", "last step, a plan", "as on the true data", claim),),
+        rows=(Row.of("training on private columns", "last step, a plan", "as on the true data", claim),),
         sections=(
             Section(
                 "What is lost, and why",

@@ -232,7 +232,7 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
             share=True,
         ),
         lead=tuple(lead(experiment, table, found)),
-        rows=(Row("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
+        rows=(Row.of("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
         sections=(
             Section(
                 "Which way loses less, by what must be hidden",

@@ -217,7 +217,7 @@ def cell_rows(cells: pd.DataFrame) -> Iterator[Row]:
     for cell in cells.itertuples():
         words = f"{TITLES[cell.outcome]}, {cell.arm} ({ARM_TITLES[cell.arm]}), risk {cell.group} of {GROUPS}"
         where = f"{cell.patients} patients"
-        yield Row(words, where, str(cell.observed), SingleRun(float(cell.predicted), (cell.low, cell.high)))
+        yield Row.of(words, where, str(cell.observed), SingleRun(float(cell.predicted), (cell.low, cell.high)))
 
 
 def in_both_halves(found: Calibration) -> pd.DataFrame:

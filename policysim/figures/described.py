@@ -1,7 +1,7 @@
 """Figures described by data: which columns of a tidy table are drawn, on which axes, with which words.
 
-A drawing is panels in rows: lines with bands and stars, or intervals one below the other; a new figure of this kind
-needs no code. A panel of another kind is whatever draws a table on axes.
+A drawing is panels in rows: lines with bands and stars; a new figure of this kind needs no code. A panel of another
+kind is whatever draws a table on axes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.layout import settle
-from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, plain, set_log_ticks, show_wrapped, ticks_within
+from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, set_log_ticks, show_wrapped
 from policysim.figures.looks import Canvas, canvas
 from policysim.question.answer import SizeName
 
@@ -40,7 +40,6 @@ STAR: dict[str, Any] = {
     "markeredgecolor": "black",
     "zorder": 4,
 }
-BLUE = "#0072B2"
 LOG = "log scale"
 EPSILON = f"ε ({LOG}); ← more private"
 MARKERS_PER_LINE = 8
@@ -60,9 +59,6 @@ class Lines:
     x: str = "epsilon"  # the columns drawn
     y: str = "value"
     only: Mapping[str, str] = field(default_factory=dict)  # which rows are drawn: what columns must hold
-    columns: Mapping[str, str] = field(
-        default_factory=dict
-    )  # instead of "line": columns that are a line each, as named
     stars: tuple[str, ...] = ()  # lines that are single points which the source prints
     log: str = "x"  # the axes that are logarithmic: "x", "y", "xy" or ""
     limits: tuple[float, ...] = ()  # of the vertical axis, if not by the data
@@ -72,7 +68,6 @@ class Lines:
     bands: bool = True
     band: str = ""  # what the bands are, in the legend
     first: int = 0  # the look of the first line, a place in LOOKS
-    notes: tuple[tuple[float, float, str], ...] = ()  # words at a point
 
     def draw(self, axes: Axes, table: pd.DataFrame) -> None:
         """Draw the table's rows on the axes."""
@@ -106,52 +101,13 @@ class Lines:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
         if self.limits:
             axes.set_ylim(*self.limits)
-        middle = axes.transData.inverted().transform(axes.transAxes.transform((0.5, 0.5)))[0]
-        for x, y, words in self.notes:
-            offset, side = ((-8, 6), "right") if x > middle else ((8, 6), "left")
-            axes.annotate(words, (x, y), xytext=offset, textcoords="offset points", ha=side)
         _head(axes, self.title, _said_log(self.x_label, "x" in self.log), _said_log(self.y_label, "y" in self.log))
 
     def _lines(self, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         """Name and rows of each line; those that the source prints are the last."""
-        if self.columns:
-            for place, (column, name) in enumerate(self.columns.items()):
-                rows = table if place == 0 else table.drop(columns=["low", "high"], errors="ignore")
-                yield name, rows.assign(**{self.y: table[column]})
-            return
         names = list(dict.fromkeys(table["line"]))
         for name in sorted(names, key=lambda name: name in self.stars):
             yield name, table[table["line"] == name]
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Axes with a row for each name: an interval ("low", "high"), what is "expected", and what was "seen" (or NaN)."""
-
-    title: str
-    x_label: str
-    names: str  # the column with the names
-    seen: str  # what the stars are, in the legend
-
-    def draw(self, axes: Axes, table: pd.DataFrame) -> None:
-        """Draw the table's rows on the axes, from the top."""
-        places = np.arange(len(table))[::-1]
-        axes.hlines(places, table["low"], table["high"], color=BLUE, alpha=0.35, linewidth=8, label="95 % of such runs")
-        axes.plot(table["expected"], places, color=BLUE, marker="o", linestyle="none", label="expected")
-        axes.plot(table["seen"], places, label=self.seen, **{**STAR, "markersize": 9})
-        for place, low, high, seen in zip(places, table["low"], table["high"], table["seen"], strict=True):
-            words = f"{low:.0f} to {high:.0f}" + ("" if np.isnan(seen) else f", drew {seen:.0f}")
-            axes.annotate(words, (1.02, place), xycoords=("axes fraction", "data"), va="center")
-        axes.set_yticks(places, list(table[self.names]))
-        axes.set_xscale("symlog", linthresh=1)
-        largest = float(table[["high", "seen"]].max().max())
-        ticks = [0.0, *(ticks_within(1, 1.3 * largest) if 1.3 * largest >= 1 else ())]
-        axes.set_xticks(ticks, [plain(tick) for tick in ticks])
-        axes.xaxis.minorticks_off()
-        # Room for a star before the words at the right.
-        axes.set_xlim(-0.2, 2.5 * largest)
-        axes.grid(axis="x")
-        _head(axes, self.title, self.x_label, "")
 
 
 class Panel(Protocol):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
 from scipy.signal import fftconvolve
@@ -11,7 +13,6 @@ from scipy.stats import binom
 
 from policies.arrays import FloatArray, IntArray
 from policies.selection import select
-from policysim.sources.printed import Quote
 
 CONFIDENCE = 0.95
 # Probabilities that differ by less are equal but for rounding (the factor of scipy.stats.binomtest).
@@ -22,18 +23,9 @@ REPLACE_ONE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"
 Choice = Callable[[IntArray], FloatArray]
 
 
-def choice(
-    epsilon: float, sensitivity: float, *, divisor: float = 1, mechanism: str = "exponential", monotone: bool = False
-) -> Choice:
+def choice(epsilon: float, sensitivity: float, *, divisor: float = 1, **how: Any) -> Choice:
     """One candidate chosen privately, where scores are counts / divisor: see `policies.selection.select`."""
-
-    def probabilities(counts: IntArray) -> FloatArray:
-        found = select(
-            counts / divisor, epsilon=epsilon, sensitivity=sensitivity, mechanism=mechanism, monotone=monotone
-        )
-        return found.probabilities
-
-    return probabilities
+    return lambda counts: select(counts / divisor, epsilon=epsilon, sensitivity=sensitivity, **how).probabilities
 
 
 @dataclass(frozen=True)
@@ -45,40 +37,22 @@ class SingleRun:
     chance: float | None = None  # of a number that is as unlikely as the one seen, or more
 
 
-def binomial_run(runs: int, probability: float, seen: int) -> SingleRun:
-    """`seen` of `runs` independent draws, each with this probability.
+def binomial_run(seen: int, *parts: tuple[int, float]) -> SingleRun:
+    """`seen` of independent draws: each part has so many, with one probability.
+
+    The counts of two parts are convolved by FFT, whose error of about 1e-17 is far below the tails that count.
 
     Examples
     --------
-    >>> found = binomial_run(100, 0.5, 40)
+    >>> found = binomial_run(40, (100, 0.5))
     >>> found.band, round(found.chance, 4)
     ((40.0, 60.0), 0.0569)
     """
-    return _single_run(binom.pmf(np.arange(runs + 1), runs, probability), seen)
-
-
-def draws_of(quote: Quote, probabilities: Mapping[str, float]) -> dict[str, SingleRun]:
-    """The counts that a quote has of its draws, by name."""
-    return {name: binomial_run(quote.runs, probabilities[name], int(seen)) for name, seen in quote.printed.items()}
-
-
-def report_run(truthful: int, truth: float, others: int, lie: float, seen: int) -> SingleRun:
-    """`seen` reports of a value that `truthful` people have and report with probability `truth`, `others` with `lie`.
-
-    The two binomial counts are convolved by FFT, whose error of about 1e-17 is far below the tails that count.
-    """
-    own, foreign = (binom.pmf(np.arange(n + 1), n, p) for n, p in ((truthful, truth), (others, lie)))
-    return _single_run(np.maximum(fftconvolve(own, foreign), 0), seen)
-
-
-def _single_run(probabilities: FloatArray, seen: int) -> SingleRun:
-    """From the probabilities of the counts 0, 1, ..."""
-    tail = (1 - CONFIDENCE) / 2
-    below = np.cumsum(probabilities)
+    chances = reduce(fftconvolve, [binom.pmf(np.arange(n + 1), n, p) for n, p in parts]).clip(min=0)
+    tail, below = (1 - CONFIDENCE) / 2, np.cumsum(chances)
     low, high = (float(np.searchsorted(below, level)) for level in (tail, 1 - tail))
-    unlikely = probabilities <= probabilities[seen] * EQUAL
-    expected = float(np.arange(len(probabilities)) @ probabilities)
-    return SingleRun(expected, (low, high), min(1.0, float(probabilities[unlikely].sum())))
+    unlikely = chances <= chances[seen] * EQUAL
+    return SingleRun(float(np.arange(len(chances)) @ chances), (low, high), min(1.0, float(chances[unlikely].sum())))
 
 
 def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
@@ -92,23 +66,14 @@ def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
 
 def loss_at(counts: IntArray, choice: Choice, adjacency: str) -> float:
     """max over the neighbours of one table, and over candidates, of |log p - log p'|."""
-    return _loss_between(counts, neighbours(counts, adjacency), choice)
+    here = np.log(choice(counts))
+    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in neighbours(counts, adjacency))
 
 
 def largest_loss(people: int, candidates: int, choice: Choice, adjacency: str) -> float:
     """The exact privacy loss over all tables of this many people, for a choice that grows with exp(count / s).
 
     It is attained where everybody has one value: the person who leaves it for another one then changes that other
-    candidate's weight while the sum of all weights moves as much as it can, the other way. Of the other candidates,
-    all empty and so alike, one stands for all.
+    candidate's weight while the sum of all weights moves as much as it can, the other way.
     """
-    first, second = np.eye(2, candidates, dtype=np.intp)
-    everybody = people * first
-    if adjacency == REPLACE_ONE:
-        return _loss_between(everybody, [everybody - first + second], choice)
-    return _loss_between(everybody, [everybody - first, everybody + first, everybody + second], choice)
-
-
-def _loss_between(counts: IntArray, others: list[IntArray], choice: Choice) -> float:
-    here = np.log(choice(counts))
-    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in others)
+    return loss_at(people * np.eye(candidates, dtype=np.intp)[0], choice, adjacency)

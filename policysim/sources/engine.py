@@ -1,18 +1,30 @@
-"""What is set beside a source: a row per figure with its agreement, the findings in words, and the drawings."""
+"""A source beside ours: a row per figure with its agreement, the findings, and documents that are read and computed.
+
+The words of a document are in `texts/NAME.toml`: of each name in braces, the constant or fact as `str.format` has it.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from policysim.figures.card import Panel
-from policysim.figures.described import Described
+from envs.toml_reader import Table
+from policies.arrays import IntArray
+from policysim.figures.card import Curves, Panel
+from policysim.figures.described import EPSILON, Described, Lines, grid
 from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
-from policysim.sources.printed import as_printed, cut_to, rounds_to
+from policysim.sources.printed import as_printed, read_claims, read_constants, read_quotes, rounds_to
 
+TEXTS = Path(__file__).parent / "texts"
 AGREES, PLAUSIBLE, WRONG, DIFFERS = "agrees", "plausible", "erratum", "differs"
 INSIDE, OUTSIDE = "in the band", "outside the band"
 # How many of each, in words, in this order.
@@ -46,59 +58,34 @@ class Row:
     what: str  # in words
     where: str  # where the source has it
     printed: str  # as printed there
-    ours: float | SingleRun | Judgement  # the value, what to expect of a single run, or what holds
-    together: str = ""  # what the figures that are printed together are, in words; "" if it stands alone
+    value: float | str  # ours as one number, or in words
+    shown: str  # the same to the digits printed there, and with more of them where it differs
+    agreement: str  # one of the words above
+    why: str = ""
+    drawing: str = ""  # the name of the drawing that shows why
+    run: SingleRun | None = None  # what to expect of a single run; None for what is not random
 
-    @property
-    def agreement(self) -> str:
-        """One of the words above."""
-        if isinstance(self.ours, Judgement):
-            return PLAUSIBLE if self.ours.holds is None else AGREES if self.ours.holds else WRONG
-        if isinstance(self.ours, SingleRun):
-            low, high = self.ours.band
-            return INSIDE if low <= float(self.printed.replace(",", "")) <= high else OUTSIDE
-        if rounds_to(self.ours, self.printed):
-            return AGREES
-        return WRONG if cut_to(self.ours, self.printed) else DIFFERS
+    @classmethod
+    def of(cls, what: str, where: str, printed: str, ours: float | SingleRun | Judgement) -> Row:
+        """A figure beside the value, what to expect of a single run, or what holds."""
+        if isinstance(ours, Judgement):
+            agreement = PLAUSIBLE if ours.holds is None else AGREES if ours.holds else WRONG
+            return cls(what, where, printed, ours.right, ours.right, agreement, ours.reason, ours.drawing)
+        if isinstance(ours, SingleRun):
+            inside = ours.band[0] <= float(printed.replace(",", "")) <= ours.band[1]
+            agreement = INSIDE if inside else OUTSIDE
+            return cls(what, where, printed, ours.expected, number(ours.expected), agreement, run=ours)
+        digits, more = as_printed(ours, printed), f"{ours:.8f}".rstrip("0").rstrip(".")
+        if rounds_to(ours, printed):
+            return cls(what, where, printed, ours, digits, AGREES)
+        if rounds_to(ours, printed, ROUND_DOWN):
+            return cls(what, where, printed, ours, f"{digits} ({more})", WRONG, CUT)
+        return cls(what, where, printed, ours, more, DIFFERS)
 
     @property
     def marked(self) -> str:
         """The agreement with its mark."""
         return f"{UNEXPECTED.get(self.agreement, '✓')} {self.agreement}"
-
-    @property
-    def run(self) -> SingleRun | None:
-        """What to expect of a single run; None for what is not random."""
-        return self.ours if isinstance(self.ours, SingleRun) else None
-
-    @property
-    def value(self) -> float | str:
-        """Ours as one number, or in words."""
-        if isinstance(self.ours, Judgement):
-            return self.ours.right
-        return self.ours.expected if isinstance(self.ours, SingleRun) else self.ours
-
-    @property
-    def why(self) -> str:
-        """The reason; for a figure of which only the last digit is wrong, that."""
-        if isinstance(self.ours, Judgement):
-            return self.ours.reason
-        return CUT if self.agreement == WRONG else ""
-
-    @property
-    def drawing(self) -> str:
-        """The name of the drawing that shows why; "" for none."""
-        return self.ours.drawing if isinstance(self.ours, Judgement) else ""
-
-    @property
-    def shown(self) -> str:
-        """Ours: a figure to the digits printed there, and with more of them where it differs."""
-        if isinstance(self.ours, Judgement):
-            return self.ours.right
-        if isinstance(self.ours, SingleRun):
-            return number(self.ours.expected)
-        digits, more = as_printed(self.ours, self.printed), f"{self.ours:.8f}".rstrip("0")
-        return {AGREES: digits, WRONG: f"{digits} ({more})"}.get(self.agreement, more)
 
 
 def number(value: float) -> str:
@@ -166,3 +153,122 @@ class SourceFindings:
             rows.append((row.what, row.where, row.printed, row.value, *run, row.agreement, row.why))
         names = ["figure", "where", "source", "ours", "low", "high", "chance", "agreement", "why"]
         return pd.DataFrame(rows, columns=names)
+
+
+class Document:
+    """What a study file holds, and what follows from it; a class of its own for each document.
+
+    Its constants are attributes; `quotes` are the figures of the source, by their name in the texts. Mistakes are
+    noted in the table. `ours(kind, quote, seed)` has the figures beside a quote, numbers or single runs by name, and
+    `facts(seed)` what the words name beside the constants: functions that are drawn, `stars` (points that the source
+    prints), and `holds` (which claims are right, None if possible, where the texts do not say it).
+    """
+
+    name: ClassVar[str]
+    counts: pd.Series
+
+    def __init__(self, table: Table) -> None:
+        """Read the words, and what they declare."""
+        self.texts: dict[str, Any] = tomllib.loads((TEXTS / f"{self.name}.toml").read_text(encoding="utf-8"))
+        vars(self).update(read_constants(table, self.texts["constants"]))
+        self.claims = read_claims(table, self.texts["claims"])
+        self.quotes = {
+            kind: read_quotes(table, kind, words.get("keys", {}), words.get("names") or self.names(kind))
+            for kind, words in self.texts["figures"].items()
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        """The constants are those that the words declare."""
+        raise AttributeError(f"{self.name} declares no constant {name}")
+
+    @property
+    def table(self) -> IntArray:
+        """(k,) counts."""
+        return self.counts.to_numpy()
+
+    @property
+    def commonest(self) -> str:
+        """The value of the most people."""
+        return str(self.counts.idxmax())
+
+    def names(self, kind: str) -> Mapping[str, Sequence[str]]:
+        """The names that figures may have, by data set; "" if there is only one."""
+        return {"": list(self.counts.index)}
+
+    def check(self, table: Table) -> None:
+        """Note what is wrong with constants that are right each for itself."""
+
+    def findings(self, seed: int, *, told: bool = True) -> SourceFindings:
+        """All that a page shows; of constants that the findings were not written about, only the figures."""
+        rows = []
+        for kind, quotes in self.quotes.items():
+            for quote in quotes:
+                ours, words = self.ours(kind, quote, seed), self.texts["figures"][kind]["what"]
+                for name, text in quote.printed.items():
+                    facts = {**quote._asdict(), "name": name, "epsilon": f"{quote.epsilon:g}"}
+                    rows.append(Row.of(words.format(**facts), quote.where, text, ours[name]))
+        inside = [row.agreement == INSIDE for row in rows if row.run]
+        facts = {
+            **vars(self),
+            "commonest": self.commonest,
+            **self.facts(seed),
+            "random": len(inside),
+            "inside": sum(inside),
+            "axis": EPSILON,
+        }
+        for about, says, where in self.claims:
+            words = filled(self.texts["claims"][about], facts)
+            holds = words.pop("holds") if "holds" in words else facts["holds"][about]
+            rows.append(Row.of(filled(about, facts), where, says, Judgement(holds=holds, **words)))
+        words = filled({name: self.texts[name] for name in PARTS}, facts)
+        tables = {part["drawing"]: drawn(facts, part["curves"]) for part in words["sections"] if "drawing" in part}
+        found = SourceFindings(
+            lead=words["findings"],
+            rows=tuple(rows),
+            sections=tuple(_section(part, tables) for part in words["sections"]),
+            headline=Headline(**words["headline"]),
+            card=_card(tables, **words["card"]),
+            assumptions=words["assumptions"],
+        )
+        return found if told else replace(found, lead=(found.summary,), headline=Headline(found.summary.rstrip(".")))
+
+
+PARTS = ("findings", "sections", "headline", "card", "assumptions")
+
+
+def filled(words: Any, facts: Mapping[str, Any]) -> Any:
+    """The texts in tables and lists, and the names in tables, with facts; numbers and truth values as they are."""
+    if isinstance(words, dict):
+        return {filled(key, facts): filled(value, facts) for key, value in words.items()}
+    if isinstance(words, list):
+        return tuple(filled(each, facts) for each in words)
+    return words.format(**facts) if isinstance(words, str) else words
+
+
+def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
+    """A tidy table of a fact that is a function, over `x`: a line per set of its other arguments, and the stars."""
+    rows, x = [], words.get("x", "epsilon")
+    places = grid(*words["xs"]) if x == "epsilon" else [int(at) for at in np.geomspace(*words["xs"]).round()]
+    for line, more in words["lines"].items():
+        for at in dict.fromkeys(places):
+            value = facts[words["of"]](**{x: at}, **more)
+            band = dict(zip(("low", "high"), value.band, strict=True)) if isinstance(value, SingleRun) else {}
+            rows.append({"line": line, x: at, "value": getattr(value, "expected", value), **band})
+    if "star" in words:
+        rows += [{"line": words["star"], x: at, "value": value} for at, value in facts["stars"]]
+    return pd.DataFrame(rows)
+
+
+def _section(part: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Section:
+    """A part of the page, whose drawing is the table of that name with the panel that the words describe."""
+    if "drawing" not in part:
+        return Section(part["title"], part["text"], part["headings"], part["rows"])
+    name, panels = part["drawing"], (Lines(**part["panel"]),)
+    return Section(part["title"], drawing=Described(name, part["description"], tables[name], panels))
+
+
+def _card(tables: Mapping[str, pd.DataFrame], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
+    """Some lines of one of the drawings, under other names."""
+    rows = {label: tables[of][tables[of]["line"] == line] for line, label in lines.items()}
+    points = {label: list(zip(part["epsilon"], part["value"], strict=True)) for label, part in rows.items()}
+    return Curves(points, **{**words, "dots": frozenset(words.get("dots", ()))})

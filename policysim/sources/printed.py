@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from envs.toml_reader import Table, shown, unknown
-from policies.arrays import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
-class Quote:
+class Quote(NamedTuple):
     """Figures that a source prints together."""
 
     where: str  # where it has them
@@ -21,41 +21,6 @@ class Quote:
     epsilon: float  # the privacy parameter there; NaN if the figures do not depend on it
     runs: int  # draws that were counted; 0 for figures that are not random
     printed: Mapping[str, str]  # by name, with the digits printed there
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Something that a source says in words."""
-
-    about: str  # one of the subjects that the study knows
-    says: str
-    where: str  # where the source has it
-
-
-@dataclass(frozen=True)
-class PrintedCounts:
-    """How many people a source counts for each value."""
-
-    people: Mapping[str, int]
-
-    @property
-    def table(self) -> IntArray:
-        """(k,) counts."""
-        return np.array(list(self.people.values()))
-
-    @property
-    def n(self) -> int:
-        """All people."""
-        return sum(self.people.values())
-
-    @property
-    def commonest(self) -> str:
-        """The value of the most people."""
-        return max(self.people, key=self.people.__getitem__)
-
-    def named(self, values: FloatArray) -> dict[str, float]:
-        """A number for each value, by name."""
-        return dict(zip(self.people, values.tolist(), strict=True))
 
 
 def printed_number(text: str) -> Decimal | None:
@@ -67,8 +32,8 @@ def printed_number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def rounds_to(value: float, printed: str) -> bool:
-    """Whether the value, rounded to the digits of the printed number, is that number.
+def rounds_to(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> bool:
+    """Whether the value, rounded to the digits of the printed number, is that number; with ROUND_DOWN, if cut off.
 
     Examples
     --------
@@ -76,76 +41,75 @@ def rounds_to(value: float, printed: str) -> bool:
     (True, True, False)
     """
     number = printed_number(printed)
-    return number is not None and _at_digits(value, printed, ROUND_HALF_EVEN) == number
-
-
-def cut_to(value: float, printed: str) -> bool:
-    """Whether the value is the printed number if the digits that follow are cut off: 0.327 and .32, not .33."""
-    number = printed_number(printed)
-    return number is not None and _at_digits(value, printed, ROUND_DOWN) == number
+    return number is not None and _at_digits(value, number, rounding) == number
 
 
 def as_printed(value: float, printed: str) -> str:
     """The value, rounded to the digits of the printed number: 0.15 for .15, 4e-5 for 4e-5."""
-    rounded = _at_digits(value, printed, ROUND_HALF_EVEN)
+    rounded = _at_digits(value, printed_number(printed) or Decimal(0), ROUND_HALF_EVEN)
     return f"{rounded:e}" if "e" in printed.lower() else f"{rounded:,f}" if "," in printed else f"{rounded:f}"
 
 
-def _at_digits(value: float, printed: str, rounding: str) -> Decimal:
-    number = printed_number(printed)
-    exponent = number.as_tuple().exponent if number is not None else 0
-    return Decimal(value).quantize(Decimal(1).scaleb(int(exponent)), rounding)
+def _at_digits(value: float, number: Decimal, rounding: str) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(int(number.as_tuple().exponent)), rounding)
 
 
-def read_counts(table: Table, name: str) -> PrintedCounts:
-    """A table of whole numbers, at least two of them and not all 0."""
-    inner = table.table(name)
+def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants of a study file, by name, as the words of its document declare them; mistakes are noted.
+
+    A declaration is "text", "counts", "groups" (counts by name), the limits of a number ("low", "high"), the least of a
+    whole number ("least"), or a table of declarations, whose constants are attributes.
+    """
+    found: dict[str, Any] = {}
+    for name, what in declared.items():
+        if what == "text":
+            found[name] = table.text(name)
+        elif what == "counts":
+            found[name] = read_counts(table, name)
+        elif what == "groups":
+            found[name] = {group: read_counts(table.table(name), group) for group in table.table(name).values}
+        elif "least" in what:
+            found[name] = table.integer(name, low=what["least"])
+        elif "low" in what:
+            found[name] = table.number(name, **what)
+        else:
+            inner = table.table(name)
+            found[name] = SimpleNamespace(**read_constants(inner, what))
+            inner.close()
+    return found
+
+
+def read_counts(table: Table, name: str) -> pd.Series:
+    """A table of whole numbers, at least two of them and not all 0: how many people have each value."""
+    noted, inner = len(table.mistakes.found), table.table(name)
     counts = {key: inner.integer(key, 0) for key in inner.values}
-    if name not in table:
-        table.fail(f"{name} is missing: it must be a table of counts")
-    elif len(counts) < 2:
-        table.fail(f"must count at least 2 values, got {len(counts)}", name)
-    elif not any(counts.values()) and all(type(value) is int and value >= 0 for value in inner.values.values()):
+    if len(counts) < 2:
+        table.fail(f"{name} must count at least 2 values, got {len(counts)}", *([name] if name in table else []))
+    elif not any(counts.values()) and len(table.mistakes.found) == noted:
         table.fail("must count somebody, got only 0", name)
-    return PrintedCounts(counts)
+    return pd.Series(counts, dtype=np.intp)
 
 
-def read_whole(table: Table, name: str, *, least: int = 0) -> int:
-    """A whole number that must be there."""
-    value = table.integer(name, least)
-    if name not in table:
-        table.fail(f"{name} is missing: it must be a whole number >= {least}")
-    elif value < least:
-        table.fail(f"must be a whole number >= {least}, got {value}", name)
-    return max(value, least)
-
-
-def read_quotes(
-    table: Table, name: str, known: Mapping[str, Sequence[str]], *, epsilon: bool = True, runs: bool = False
-) -> tuple[Quote, ...]:
-    """The tables [[name]]: `where`, `printed`, and, where asked for, `data`, `epsilon` and `runs` (of draws counted).
+def read_quotes(table: Table, name: str, keys: Mapping[str, float], known: Mapping[str, Sequence[str]]) -> list[Quote]:
+    """The tables [[name]]: `where`, `printed`, and what is declared of `data`, `epsilon` and `runs` (with their least).
 
     `known` has the names that may be printed, by data set; one entry with the key "" if there is only one data set.
     """
     quotes = []
     for entry in table.tables(name):
-        data = "" if list(known) == [""] else entry.text("data")
+        data = entry.text("data") if "data" in keys else ""
         if data not in known and "data" in entry:
             entry.fail(unknown("data", data, list(known)), "data")
-        quote = Quote(
-            where=entry.text("where"),
-            data=data,
-            epsilon=entry.number("epsilon", low=0) if epsilon else float("nan"),
-            runs=read_whole(entry, "runs", least=1) if runs else 0,
-            printed=_read_printed(entry, known.get(data), whole=runs),
-        )
-        if runs and sum(map(int, quote.printed.values())) > quote.runs:
-            entry.fail(f"must not be more than the {quote.runs} runs", "printed")
+        epsilon = entry.number("epsilon", low=keys["epsilon"]) if "epsilon" in keys else float("nan")
+        runs = entry.integer("runs", low=int(keys["runs"])) if "runs" in keys else 0
+        printed = _read_printed(entry, known.get(data), whole="whole" in keys)
+        if runs and sum(map(int, printed.values())) > runs:
+            entry.fail(f"must not be more than the {runs} runs", "printed")
+        quotes.append(Quote(entry.text("where"), data, epsilon, runs, printed))
         entry.close()
-        quotes.append(quote)
     if not quotes:
         table.fail(f"{name} is missing: it must be one or more tables of figures")
-    return tuple(quotes)
+    return quotes
 
 
 def _read_printed(entry: Table, names: Sequence[str] | None, *, whole: bool) -> dict[str, str]:
@@ -166,13 +130,13 @@ def _read_printed(entry: Table, names: Sequence[str] | None, *, whole: bool) -> 
     return printed
 
 
-def read_claims(table: Table, known: Iterable[str]) -> tuple[Claim, ...]:
+def read_claims(table: Table, known: Iterable[str]) -> list[tuple[str, str, str]]:
     """The tables [[claim]]: `about`, one of the known subjects, `says` and `where`."""
     subjects, claims = list(known), []
     for entry in table.tables("claim"):
-        claim = Claim(entry.text("about"), entry.text("says"), entry.text("where"))
-        if claim.about not in subjects and "about" in entry:
-            entry.fail(unknown("subject", claim.about, subjects), "about")
+        claim = entry.text("about"), entry.text("says"), entry.text("where")
+        if claim[0] not in subjects and "about" in entry:
+            entry.fail(unknown("subject", claim[0], subjects), "about")
         entry.close()
         claims.append(claim)
-    return tuple(claims)
+    return claims

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from envs.toml_reader import open_toml, unknown
-from policysim.figures import described
 from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.protocol import Progress, StudyQuestion
 from policysim.question.screen_lines import wrap
 from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
-from policysim.sources.common_disease import CommonDisease
-from policysim.sources.document import Document
-from policysim.sources.engine import UNEXPECTED, Row, SourceFindings, number
-from policysim.sources.marital_status import MaritalStatus
-from policysim.sources.sock_groups import SockGroups
+from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, number
+from policysim.sources.selections import CommonDisease, MaritalStatus, SockGroups
 from policysim.study.study_reader import FOLDER, STUDY, name_of_study
 
 DOCUMENTS: dict[str, type[Document]] = {
@@ -80,12 +75,11 @@ def load_source_study(path: Path, called: str = "") -> SourceStudy:
             table.mistakes.raise_if_any()
         document = DOCUMENTS[analysis](table)
         table.close()
-        # Findings may only be computed from constants that are all there.
+        # What constants say together may only be checked where they are all there.
+        table.mistakes.raise_if_any()
+        document.check(table)
         table.mistakes.raise_if_any()
         return SourceStudy(name, table.mistakes.text, title, source, analysis, seed, document)
-
-
-REASON = "does not go with {study}: it is a study of a source document"
 
 
 @dataclass(frozen=True)
@@ -102,10 +96,9 @@ class SourceQuestion(StudyQuestion):
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
-            *("horizon", "total_epsilon", "delta", "length_public"),
-            *("workers", "cluster", "resume"),
+            *("horizon", "total_epsilon", "delta", "length_public", "workers", "cluster", "resume"),
         ),
-        REASON,
+        "does not go with {study}: it is a study of a source document",
     )
     unit: ClassVar[str] = "step"
     takes = ("seed",)
@@ -135,65 +128,31 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "random": any(row.run is not None for row in findings.rows),
         "number": number,
     }
+    figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
+    drawings = [
+        Drawing(each.name, title, each.description, each.figure, tidy(each.table if each.shown is None else each.shown))
+        for title, each in figures
+    ]
     return Answer(
         screen=source_screen(study, findings),
         document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
         sentences=findings.answer,
-        tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for each in findings.drawings}},
-        drawings=[
-            *(_drawing(section.title, section.drawing) for section in findings.sections if section.drawing),
-            card(findings.card),
-        ],
+        tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for _, each in figures}},
+        drawings=[*drawings, card(findings.card)],
         pages={"report.html": Page("source.html", values)},
-        depends={
-            **study.identity,
-            "question": {"seed": study.seed},
-            "analysis": study.analysis,
-        },
+        depends={**study.identity, "question": {"seed": study.seed}, "analysis": study.analysis},
         files={} if script else {STUDY: study.text.encode()},
         named={"Report": "report.html"},
     )
 
 
-def _drawing(title: str, source: described.Described) -> Drawing:
-    shown = source.table if source.shown is None else source.shown
-    return Drawing(source.name, title, source.description, source.figure, tidy(shown))
-
-
-# Columns of the table on the screen, and its most lines: a longer one only has what is not as expected.
-WIDTHS, MOST_LINES = (37, 22, 22, 19), 26
-# So much is kept of the end of what is too long for its column: the ε of a figure.
-TAIL = 8
-
-
 def source_screen(study: Subject, findings: SourceFindings) -> list[str]:
-    """The answer, and the figures of the source beside ours: those that are printed together on one line."""
+    """The answer, how many figures agree, and those that are not as expected."""
     lines = [study.title, *wrap(study.source), ""]
-    for sentence in findings.lead:
+    for sentence in (*findings.lead, findings.summary):
         lines += wrap(sentence)
-    table = _table(findings.rows)
-    if len(table) > MOST_LINES:
-        table = _table([row for row in findings.rows if row.agreement in UNEXPECTED])
-    return [*lines, "", *table, *wrap(findings.summary)]
-
-
-def _table(rows: Sequence[Row]) -> list[str]:
-    lines = [_line("figure or claim", "source", "ours", "")]
-    for _, group in groupby(rows, key=lambda row: (row.together or row.what, row.where)):
-        found = list(group)
-        source, ours = (" ".join(words) for words in ([row.printed for row in found], [row.shown for row in found]))
-        if len({row.marked for row in found}) == 1 and max(map(len, (source, ours))) < WIDTHS[1]:
-            lines.append(_line(found[0].together or found[0].what, source, ours, found[0].marked))
-        else:
-            lines += [_line(row.what, row.printed, row.shown, row.marked) for row in found]
-    return lines if rows else []
-
-
-def _line(*words: str) -> str:
-    """A line of the table; of what is longer than its column, the beginning and the end."""
-    cells = []
-    for word, width in zip(words, WIDTHS, strict=True):
-        cut = word if len(word) < width else f"{word[: width - TAIL - 2].rstrip()}…{word[-TAIL:]}"
-        cells.append(cut.ljust(width))
-    return "".join(cells).rstrip()
+    for row in findings.rows:
+        if row.agreement in UNEXPECTED:
+            lines += wrap(f"{row.marked}: {row.what}: {row.printed}; ours {row.shown}", "", "  ")
+    return lines

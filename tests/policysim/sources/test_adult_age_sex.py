@@ -42,8 +42,8 @@ def chances(epsilon):
 
 
 def test_the_data_are_those_of_the_source(constants, rows):
-    assert tuple(constants.counts.people) == NAMES
-    assert list(constants.counts.people.values()) == list(COUNTS)
+    assert tuple(constants.counts.index) == NAMES
+    assert list(constants.counts) == list(COUNTS)
     assert (rows["people, the sum of the counts"].printed, rows["people, the sum of the counts"].agreement) == (
         "45,222",
         AGREES,
@@ -143,7 +143,7 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
 
 def test_other_coins_are_not_said_to_be_right(edited):
     study = edited("adult-age-sex", ("first = 0.5", "first = 0.6"))
-    holds = study.document.holds()
+    holds = study.document.facts(1)["holds"]
     assert [holds[name] for name in (TRUTH, RATE, LOSS)] == [False] * 3
     # Fair coins in place of the truth would have cost nothing.
     assert TwoCoin(0.0, 0.5).epsilon == 0

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import ROUND_DOWN
 
 import numpy as np
 import pytest
@@ -18,10 +19,9 @@ from policysim.sources.chances import (
     largest_loss,
     loss_at,
     neighbours,
-    report_run,
 )
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Judgement, Row
-from policysim.sources.printed import as_printed, cut_to, printed_number, rounds_to
+from policysim.sources.printed import as_printed, printed_number, rounds_to
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_what_python_itself_prints_always_agrees(value, digits):
 
 
 def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
-    assert cut_to(0.327, ".32")
-    assert not cut_to(0.327, ".33")
+    assert rounds_to(0.327, ".32", ROUND_DOWN)
+    assert not rounds_to(0.327, ".33", ROUND_DOWN)
     assert (as_printed(0.14696, ".15"), as_printed(3.99e-5, "4e-5")) == ("0.15", "4e-5")
-    assert not cut_to(0.327, ".31")
+    assert not rounds_to(0.327, ".31", ROUND_DOWN)
     assert printed_number("½") is None
     assert printed_number("nan") is None
 
 
 def test_a_row_knows_its_verdict():
     def verdict(printed, ours):
-        return Row("", "", printed, ours).agreement
+        return Row.of("", "", printed, ours).agreement
 
     assert verdict("0.33", 0.327) == AGREES
     assert verdict(".32", 0.327) == WRONG
@@ -70,12 +70,12 @@ def test_a_row_knows_its_verdict():
     assert verdict("words", Judgement("words", True)) == AGREES
     assert verdict("words", Judgement("others", False)) == WRONG
     assert verdict("949", Judgement("possible", None)) == PLAUSIBLE
-    assert Row("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
+    assert Row.of("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
 
 
 @pytest.mark.parametrize(("runs", "probability", "seen"), [(100, 0.5987, 51), (100, 0.982, 97), (200, 0.0046, 1)])
 def test_the_chance_of_a_count_is_that_of_the_exact_two_sided_test(runs, probability, seen):
-    found = binomial_run(runs, probability, seen)
+    found = binomial_run(seen, (runs, probability))
     assert found.chance == pytest.approx(binomtest(seen, runs, probability).pvalue, rel=1e-9)
     assert found.expected == pytest.approx(runs * probability)
     low, high = found.band
@@ -85,7 +85,7 @@ def test_the_chance_of_a_count_is_that_of_the_exact_two_sided_test(runs, probabi
 
 
 def test_reports_of_a_value_are_the_sum_of_two_binomial_counts():
-    found = report_run(40, 0.6, 60, 0.2, 45)
+    found = binomial_run(45, (40, 0.6), (60, 0.2))
     exact = np.convolve(binom.pmf(range(41), 40, 0.6), binom.pmf(range(61), 60, 0.2))
     assert found.expected == pytest.approx(40 * 0.6 + 60 * 0.2)
     assert found.chance == pytest.approx(exact[exact <= exact[45] * (1 + 1e-7)].sum(), rel=1e-9)

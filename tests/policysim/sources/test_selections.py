@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from policies.selection import select
 from policysim.sources import chances
 from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
-from policysim.sources.largest_industry import Larger, agreeing_gaps, fewest_candidates, possible
+from policysim.sources.selections import Larger, agreeing_gaps, fewest_candidates, possible
 
 
 def logistic(x):
@@ -78,17 +78,17 @@ def test_its_draws_are_plausible(findings, where, epsilon, counts):
 
 
 def test_the_split_and_not_the_mechanism_wrongs_the_small_group(studies):
-    source, whole, own, right = studies["sock-groups"].document.outcomes
+    source, whole, own, right = studies["sock-groups"].document.outcomes.values()
     assert source.rare == pytest.approx((logistic(-1.4), logistic(-2.6)))
     assert whole.rare == pytest.approx((logistic(-10 * 28 / 30 / 2), logistic(-10 * 52 / 70 / 2)))
     assert own.rare == pytest.approx((logistic(-3 * 28 / 2), logistic(-7 * 52 / 2)))
     assert right.rare == pytest.approx((logistic(-10 * 28 / 2), logistic(-10 * 52 / 2)))
-    assert source.disparity > 0.12
-    assert whole.disparity < 0
+    assert source.rare[0] - source.rare[1] > 0.12
+    assert whole.rare[0] < whole.rare[1]
 
 
 def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
-    source, _, _, right = studies["sock-groups"].document.outcomes
+    source, _, _, right = studies["sock-groups"].document.outcomes.values()
     assert source.claimed == pytest.approx((3, 7))
 
     def exact(n, epsilon, sensitivity):
@@ -188,14 +188,15 @@ def test_what_is_possible_is_what_all_tables_give(candidates, gap):
 def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
     larger = studies["common-disease"].document.larger
     assert (larger.people, larger.largest, larger.epsilon, larger.right, larger.runs) == (37080, 682, 0.1, 949, 1000)
-    low, high = larger.interval
+    low, high = binomtest(949, 1000).proportion_ci(0.95)
     # The ends of the exact interval: so many right draws or more, or fewer, have probability 2.5 %.
     assert binom.sf(948, 1000, low) == pytest.approx(0.025, rel=1e-6)
     assert binom.cdf(949, 1000, high) == pytest.approx(0.025, rel=1e-6)
     fewest = fewest_candidates(larger)
     assert agreeing_gaps(larger, fewest - 1) is None
     least, largest = agreeing_gaps(larger, 2 * fewest)
-    assert least < larger.one < largest
+    # The gap at which one runner-up alone, all others far behind, gives the share that was drawn.
+    assert least < 2 / 0.1 * math.log(949 / 51) < largest
     inside = [possible(larger, 2 * fewest, gap) for gap in range(least, largest + 1)]
     assert all(found is not None and found[1] >= low and found[0] <= high for found in inside)
     # One table that agrees, by the mechanism itself: one runner-up 58 behind, the rest equal as far as may be.
@@ -231,8 +232,8 @@ def test_the_marital_status_spends_a_thousandth_and_half_of_it(studies, findings
     document = studies["marital-status"].document
     for candidates in (2, 7, 1000):
         # s = 2, one person moves a score by 0.001: the range is 0.002 under replace-one, 0.001 otherwise.
-        assert document.loss(REPLACE_ONE, candidates) == pytest.approx(0.001, rel=1e-3)
-        assert document.loss(ADD_OR_REMOVE, candidates) == pytest.approx(0.0005, rel=1e-3)
+        assert document.loss(1.0, REPLACE_ONE, candidates) == pytest.approx(0.001, rel=1e-3)
+        assert document.loss(1.0, ADD_OR_REMOVE, candidates) == pytest.approx(0.0005, rel=1e-3)
     corrected = document.probabilities(0.001, corrected=True)
     assert corrected == pytest.approx(document.probabilities(1.0), rel=1e-9)
     monotone = document.probabilities(0.0005, corrected=True, monotone=True)
