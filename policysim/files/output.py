@@ -115,6 +115,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
+    made = [place for name in contents for place in (folder / name).parents if not place.exists()]
     try:
         with folder_beside(folder / "files") as stage:
             finished = []
@@ -128,6 +129,9 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
                 part.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    finally:
+        for place in made:
+            remove_empty([place])
 
 
 def _has(path: Path, content: bytes) -> bool:

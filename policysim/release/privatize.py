@@ -16,13 +16,10 @@ from policysim.files.output import check_writable, folder_beside, json_text
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import (
-    REPLACE,
     Earlier,
-    Release,
     RepeatedReleaseError,
     appear,
     check_release,
-    digests,
     release_once,
     sync,
 )
@@ -59,9 +56,8 @@ def privatize_files(
 
     Returns
     -------
-    note : Note
-    tables : list of Table
-        One for each part of the plan, of all files together; also with the true counts, which are private.
+    Note, list of Table
+        A table for each part of the plan, of all files together; also with the true counts, which are private.
 
     Raises
     ------
@@ -70,12 +66,8 @@ def privatize_files(
     OutputError
         If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
     """
-    release = None
-    if seed is None:
-        ledger = ledger or source.ledger()
-        name, sha256 = Path(os.path.realpath(source.path)).name, digests([file.path for file in source.files])
-        columns, unchanged = tuple(plan.levels), source.unchanged(plan.levels)
-        release = Release("privatize", name, sha256, columns, unchanged, plan.epsilon, REPLACE, out.name)
+    ledger = (ledger or source.ledger()) if seed is None else None
+    release = source.release(out, plan) if ledger else None
     check_out(source, out, ledger, again=again)
     if release and ledger:
         check_release(ledger, release, again=again)

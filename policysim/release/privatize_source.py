@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import parts_of, stamp
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.ledger import ledger_path
+from policysim.release.ledger import REPLACE, Release, digests, ledger_path
+from policysim.release.privatize_note import Randomization
 
 with optional():
     import pyarrow as pa
@@ -67,6 +69,12 @@ class Source:
     def unchanged(self, private: Collection[str]) -> tuple[str, ...]:
         """The columns that pass through as they are if these ones are private."""
         return tuple(name for name in self.files[0].schema.names if name not in private)
+
+    def release(self, out: Path, plan: Randomization) -> Release:
+        """The entry in the ledger; DataError if a file cannot be read."""
+        name, sha256 = Path(os.path.realpath(self.path)).name, digests([file.path for file in self.files])
+        unchanged = self.unchanged(plan.levels)
+        return Release("privatize", name, sha256, tuple(plan.levels), unchanged, plan.epsilon, REPLACE, out.name)
 
     def require_unchanged(self) -> None:
         """DataError if a file is not what it was."""

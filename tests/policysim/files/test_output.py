@@ -42,6 +42,13 @@ def test_folders_that_were_made_for_files_that_could_not_be_written_are_removed(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_in_the_place_of_a_folder_keeps_all_files_and_folders_as_they_were(tmp_path):
+    write_files(tmp_path, {"a.txt": b"old A", "file": b""})
+    with pytest.raises(OutputError, match="cannot write to"):
+        write_files(tmp_path, {"a.txt": b"new A", "figures/a.svg": b"A", "file/b.txt": b"B"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.txt": b"old A", "file": b""}
+
+
 @pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_a_failure_before_the_last_file_changes_none(tmp_path, monkeypatch, broken):
     write_files(tmp_path, {"a.txt": b"old A", "b.txt": b"old B"})
