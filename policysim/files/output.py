@@ -115,17 +115,18 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
-    made = [place for name in contents for place in (folder / name).parents if not place.exists()]
+    new = {folder / name: content for name, content in contents.items() if not _has(folder / name, content)}
+    if not new:
+        return
+    made = [place for target in new for place in target.parents if not place.exists()]
     try:
         with folder_beside(folder / "files") as stage:
-            finished = []
-            for number, (name, content) in enumerate(contents.items()):
-                if not _has(folder / name, content):
-                    _write(stage / str(number), content)
-                    finished.append((stage / str(number), folder / name))
-            for _, target in finished:
+            parts = {stage / str(number): target for number, target in enumerate(new)}
+            for part, target in parts.items():
+                _write(part, new[target])
+            for target in new:
                 target.parent.mkdir(parents=True, exist_ok=True)
-            for part, target in reversed(finished):
+            for part, target in reversed(parts.items()):
                 part.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None

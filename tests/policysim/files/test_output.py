@@ -81,6 +81,10 @@ def test_a_file_that_has_its_content_is_not_written_again(tmp_path):
     write_files(tmp_path, {"a.txt": b"A", "b.txt": b"C"})
     after = [(tmp_path / name).stat() for name in ("a.txt", "b.txt")]
     assert [one.st_ino == other.st_ino for one, other in zip(before, after, strict=True)] == [True, False]
+    # Nor is anything else, not even for a moment.
+    changed = tmp_path.stat().st_mtime_ns
+    write_files(tmp_path, {"a.txt": b"A", "b.txt": b"C"})
+    assert tmp_path.stat().st_mtime_ns == changed
 
 
 # What a child says before it waits to be killed, with a part of a file in a folder of its own.
