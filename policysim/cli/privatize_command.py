@@ -6,6 +6,7 @@ import argparse
 import csv
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, numb
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.release.privatize import Table
     from policysim.release.privatize_note import Note
+    from policysim.release.privatize_table import Table
 
 NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
 
@@ -61,71 +62,38 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
-    from policysim.files.output import print_json
+    from policysim.files.output import print_json, progress_bar
     from policysim.files.terminal import say
-    from policysim.release.privatize_screen import private_document, private_screen
+    from policysim.question.protocol import UsageError
+    from policysim.release.privatize_source import open_source
+    from policysim.release.privatize_table import private_document, private_screen, read_private
 
-    path, (note, tables) = _estimated(chosen) if chosen.estimate else _privatized(chosen)
-    if chosen.json:
-        print_json(private_document(path, note, tables, true=chosen.true))
+    if chosen.estimate:
+        for name in NOT_WITH_ESTIMATE:
+            given = getattr(chosen, name)
+            if given is not None and given is not False:
+                raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
+        path = chosen.data
+        with progress_bar(open_source(path).unit) as progress:
+            note, tables = read_private(path, progress)
     else:
-        say(private_screen(path, note, tables, true=chosen.true) + "\n")
+        path, note, tables = _privatized(chosen)
+    document = private_document(path, note, tables, true=chosen.true)
+    if chosen.json:
+        print_json(document)
+    else:
+        say(private_screen(document) + "\n")
     return 0
 
 
-def _estimated(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
-    from policysim.files.output import progress_bar
-    from policysim.question.protocol import UsageError
-    from policysim.release.privatize import read_private
-    from policysim.release.privatize_source import open_source
-
-    for name in NOT_WITH_ESTIMATE:
-        given = getattr(chosen, name)
-        if given is not None and given is not False:
-            raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-    with progress_bar(open_source(chosen.data).unit) as progress:
-        return chosen.data, read_private(chosen.data, progress)
-
-
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, tuple[Note, Sequence[Table]]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
+    """Make the private file, or folder: its path, its note and its tables."""
     from policysim.files.output import progress_bar
     from policysim.files.terminal import complain
-    from policysim.release.privatize import privatize_files
-    from policysim.release.privatize_codes import levels_in
-    from policysim.release.privatize_note import make_plan, note_path
-    from policysim.release.privatize_source import open_source
-
-    columns, declared, out = _checked(chosen)
-    undeclared = [column for column in columns if column not in declared]
-    with as_usage():
-        # Before any row is read; with the least that columns whose levels are not yet known may hold.
-        make_plan(
-            {name: declared.get(name, ["0", "1"]) for name in columns}, chosen.epsilon, separately=chosen.separately
-        )
-    source = open_source(chosen.data)
-    with progress_bar(source.unit) as progress:
-        levels = declared | (levels_in(source, undeclared, progress) if undeclared else {})
-        # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
-        plan = make_plan(
-            {column: levels[column] for column in columns},
-            chosen.epsilon,
-            separately=chosen.separately,
-            from_data=undeclared,
-        )
-        made = privatize_files(
-            source, out, plan, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
-        )
-    if note_path(source.path).exists():
-        complain(f"warning: {_randomised_before(source.path)}")
-    return out, made
-
-
-def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]], Path]:
-    """The private columns, the levels of those that are declared, and --out; UsageError for what does not go together.
-
-    --out is a file's name for a file, and a folder's for a folder.
-    """
     from policysim.question.protocol import UsageError
+    from policysim.release.privatize import privatize_files
+    from policysim.release.privatize_note import make_plan, note_path
+    from policysim.release.privatize_source import levels_in, open_source
 
     columns: list[str] = chosen.column or []
     if not columns:
@@ -133,7 +101,7 @@ def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]
     for column in columns:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
-    declared = parse_levels(chosen.levels or [], columns)
+    levels = parse_levels(chosen.levels or [], columns)
     if chosen.epsilon is None:
         raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
     if chosen.seed is not None and chosen.ledger is not None:
@@ -141,26 +109,29 @@ def _checked(chosen: argparse.Namespace) -> tuple[list[str], dict[str, list[str]
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
     try:
-        return columns, declared, (rows_folder if chosen.data.is_dir() else rows_file)(chosen.out)
+        out: Path = (rows_folder if chosen.data.is_dir() else rows_file)(chosen.out)
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--out {error}") from None
-
-
-def _randomised_before(path: Path) -> str:
-    """What is lost when a file that is private already is privatised again."""
-    from policysim.files.bad_rows import DataError
-    from policysim.release.privatize_note import note_path, read_note
-
-    try:
-        before = read_note(path).plan
-    except DataError:
-        what = "its columns may already have been randomised"
-    else:
-        what = f"{', '.join(before.levels)} had already been randomised at epsilon = {before.epsilon:g}"
-    return (
-        f"{path.name} has an earlier note, {note_path(path).name}, which is not carried over: {what}, "
-        "and nothing here corrects for that or adds its epsilon"
-    )
+    undeclared = [column for column in columns if column not in levels]
+    plan = partial(make_plan, epsilon=chosen.epsilon, separately=chosen.separately, from_data=undeclared)
+    with as_usage():
+        # Before any row is read; with the least that columns whose levels are not yet known may hold.
+        plan({column: levels.get(column, ["0", "1"]) for column in columns})
+    source = open_source(chosen.data)
+    with progress_bar(source.unit) as progress:
+        levels |= levels_in(source, undeclared, progress) if undeclared else {}
+        # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
+        randomization = plan({column: levels[column] for column in columns})
+        note, tables = privatize_files(
+            source, out, randomization, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
+        )
+    before = note_path(source.path)
+    if before.exists():
+        complain(
+            f"warning: {before.name} stands beside {source.path.name}: its columns may already have been randomised, and "
+            "nothing here corrects for that or adds its epsilon"
+        )
+    return out, note, tables
 
 
 def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list[str]]:
@@ -182,8 +153,8 @@ def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list
         if column in levels:
             raise UsageError(f"--levels of {column} are given twice")
         try:
-            rows = list(csv.reader([text.removeprefix(f"{column}=")], skipinitialspace=True, strict=True))
+            cells = csv.reader([text.removeprefix(f"{column}=")], skipinitialspace=True, strict=True)
+            levels[column] = next(cells, [])
         except csv.Error as error:
             raise UsageError(f"--levels {text!r}: {error}") from None
-        levels[column] = rows[0] if rows else []
     return levels

@@ -115,15 +115,14 @@ def run(chosen: argparse.Namespace) -> int:
         drawn = release_document(counts, terms, found, lambda selection: selection.sample(rng))
     for warning in drawn["warnings"]:
         complain(f"warning: {warning}")
+    analysis = analysis_document(found) if chosen.analysis else None
     if chosen.json:
         simulated = None if chosen.seed is None else {"seed": chosen.seed, **drawn}
         released = drawn if chosen.seed is None else None
         document = {"release": released, "simulation": simulated}
-        if chosen.analysis:
-            document["analysis_not_private"] = analysis_document(found)
-        print_json(document)
+        print_json(document | ({"analysis_not_private": analysis} if analysis else {}))
     else:
-        say(select_screen(terms, found, drawn, chosen.seed, analysis=chosen.analysis) + "\n")
+        say(select_screen(drawn, chosen.seed, analysis) + "\n")
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
 
 

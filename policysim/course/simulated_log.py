@@ -25,7 +25,7 @@ from policies.policy import draw_actions
 from policysim.course.simulation import Simulated, require_two
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.output import check_writable, part_beside
+from policysim.files.output import check_writable, folder_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional
@@ -236,7 +236,8 @@ def _batch(
 def _appearing(path: Path) -> Iterator[Path]:
     """A fresh name beside a file, whose content takes its place when all is written, and vanishes otherwise."""
     try:
-        with part_beside(path) as part:
+        with folder_beside(path) as folder:
+            part = folder / path.name
             yield part
             with part.open("rb") as stream:
                 os.fsync(stream.fileno())

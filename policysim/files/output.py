@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def _locked(handle: int) -> bool:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files below a folder: all are first written whole beside the old ones, then take their names.
+    """Write files below a folder: all are first written whole in a folder of their own in it, then take their names.
 
     Parameters
     ----------
@@ -117,19 +117,24 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
+    new = {folder / name: content for name, content in contents.items() if not _has(folder / name, content)}
+    if not new:
+        return
+    made = [place for target in new for place in target.parents if not place.exists()]
     try:
-        with ExitStack() as parts:
-            finished = []
-            for name, content in contents.items():
-                target = folder / name
-                if not _has(target, content):
-                    part = parts.enter_context(part_beside(target))
-                    _write(part, content)
-                    finished.append((part, target))
-            for part, target in reversed(finished):
+        with folder_beside(folder / "files") as stage:
+            parts = {stage / str(number): target for number, target in enumerate(new)}
+            for part, target in parts.items():
+                _write(part, new[target])
+            for target in new:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            for part, target in reversed(parts.items()):
                 part.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    finally:
+        for place in made:
+            remove_empty([place])
 
 
 def _has(path: Path, content: bytes) -> bool:
@@ -137,39 +142,6 @@ def _has(path: Path, content: bytes) -> bool:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:
         return False
-
-
-@contextmanager
-def part_beside(target: Path) -> Iterator[Path]:
-    """An empty file beside another one, to be written and to take its name; removed if it has not.
-
-    What runs that were killed left there of the same file is removed first. Folders that are missing are made, and
-    removed again if nothing came to be in them.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
-    """
-    made = [place for place in target.parents if not place.exists()]
-    prefix = f".{target.name}.part-"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target.parent, prefix)
-        handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
-    except BaseException:
-        remove_empty(made)
-        raise
-    part = Path(name)
-    try:
-        if LOCKS:
-            _locked(handle)  # as long as this process lives
-        part.chmod(0o666 & ~_umask())
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
-        os.close(handle)
-        remove_empty(made)
 
 
 @contextmanager
@@ -216,17 +188,14 @@ def _own_folder(target: Path) -> tuple[Path, int]:
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove parts of a file, and folders of parts, but those whose writer is still alive."""
+    """Remove such folders, but those whose writer is still alive."""
     for part in folder.iterdir() if LOCKS else ():
         if part.name.startswith(prefix):
             with suppress(OSError):
                 handle = os.open(part, os.O_RDONLY)
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if part.is_dir():
-                        shutil.rmtree(part)
-                    else:
-                        part.unlink()
+                    shutil.rmtree(part)
                 finally:
                     os.close(handle)
 
@@ -236,12 +205,6 @@ def _write(path: Path, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 # What ends a process unless it is handled; Ctrl-C first, which Python handles itself.

@@ -287,10 +287,10 @@ def read_ledger(path: Path) -> list[Release]:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        require(isinstance(document, dict), "must be an object")
-        require(document.get("format") == FORMAT, f"format must be {FORMAT}, got {shown(document.get('format'))}")
+        require(isinstance(document, dict), "it", "an object", document)
+        require(document.get("format") == FORMAT, "format", f"{FORMAT}", document.get("format"))
         entries = document.get("releases")
-        require(isinstance(entries, list), f"releases must be a list, got {shown(entries)}")
+        require(isinstance(entries, list), "releases", "a list", entries)
         return [_release(entry, number) for number, entry in enumerate(entries, start=1)]
     except FileNotFoundError:
         return []
@@ -307,9 +307,8 @@ def read_ledger(path: Path) -> list[Release]:
 def _release(entry: Any, number: int) -> Release:
     """One entry; ValueError with its number for what cannot be one."""
     keys = [key.name for key in fields(Release)]
-    require(
-        isinstance(entry, dict) and set(entry) == set(keys), f"release {number} must be an object of {', '.join(keys)}"
-    )
+    good = isinstance(entry, dict) and set(entry) == set(keys)
+    require(good, f"release {number}", f"an object of {', '.join(keys)}", entry)
     for key, value in entry.items():
         if key == "epsilon":
             must, good = "a finite number >= 0", is_number(value, 0, sys.float_info.max)
@@ -323,15 +322,15 @@ def _release(entry: Any, number: int) -> Release:
             must, good = "an object of texts", isinstance(value, dict) and is_list([*value.values()], str)
         else:
             must, good = "text", isinstance(value, str)
-        require(good, f"{key} of release {number} must be {must}, got {shown(value)}")
+        require(good, f"{key} of release {number}", must, value)
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     return Release(**values)
 
 
-def require(holds: bool, message: str) -> None:
-    """ValueError with this message unless something holds."""
+def require(holds: bool, what: str, must: str, value: object) -> None:
+    """ValueError that says what a value must be, unless it is."""
     if not holds:
-        raise ValueError(message)
+        raise ValueError(f"{what} must be {must}, got {shown(value)}")
 
 
 def is_list(value: object, kind: type) -> bool:

@@ -35,9 +35,12 @@ MOST_COMBINATIONS = 10_000
 
 @dataclass(frozen=True)
 class Part:
-    """Columns that go through one channel together; a value is their levels' positions in C order."""
+    """Columns that go through one channel together, and what each may hold, as text.
 
-    columns: tuple[str, ...]
+    A value is their levels' positions in C order.
+    """
+
+    levels: Mapping[str, tuple[str, ...]]
     channel: Channel
 
 
@@ -47,20 +50,22 @@ class Randomization:
 
     Attributes
     ----------
-    levels : mapping of str to tuple of str
-        What each private column may hold, as text, in the order of the columns.
-    epsilon : float
-        The privacy loss of a row.
     parts : tuple of Part
         Each column is in exactly one; their losses add up to epsilon.
+    epsilon : float
+        The privacy loss of a row.
     from_data : tuple of str
         Columns whose levels were taken from the private rows, which no epsilon covers.
     """
 
-    levels: Mapping[str, tuple[str, ...]]
-    epsilon: float
     parts: tuple[Part, ...]
+    epsilon: float
     from_data: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """What each private column may hold."""
+        return {column: names for part in self.parts for column, names in part.levels.items()}
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan({"age_band": ("young", "old"), "sex": ("0", "1")}, 1.0)
-    >>> [(part.columns, part.channel.n_values) for part in plan.parts]
+    >>> [(tuple(part.levels), part.channel.n_values) for part in plan.parts]
     [(('age_band', 'sex'), 4)]
     >>> [round(part.channel.epsilon, 9) for part in make_plan(plan.levels, 1.0, separately=True).parts]
     [0.5, 0.5]
@@ -106,38 +111,35 @@ def make_plan(
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
     checked = {column: _checked_levels(column, names) for column, names in levels.items()}
-    groups = [(column,) for column in checked] if separately else [tuple(checked)]
+    groups = [{column: names} for column, names in checked.items()] if separately else [checked]
     parts = []
-    for columns in groups:
-        size = math.prod(len(checked[column]) for column in columns)
+    for group in groups:
+        size = math.prod(map(len, group.values()))
         if size > MOST_COMBINATIONS:
             raise DataError(
-                f"{', '.join(columns)}: {size:,} combinations of levels are too many to estimate, at most "
+                f"{', '.join(group)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
         channel = KAry(size, _even_share(epsilon, len(groups)))
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
-        parts.append(Part(columns, channel))
-    return Randomization(checked, epsilon, tuple(parts), tuple(from_data))
+        parts.append(Part(group, channel))
+    return Randomization(tuple(parts), epsilon, tuple(from_data))
 
 
 def _even_share(epsilon: float, parts: int) -> float:
     """The largest float of which `parts` times are at most epsilon, as a float and as the decimal that is written."""
-    share = epsilon / parts
-    while parts > 1 and parts * max(Fraction(share), Fraction(repr(share))) > min(
-        Fraction(epsilon), Fraction(repr(epsilon))
-    ):
+    share, most = epsilon / parts, min(Fraction(epsilon), Fraction(repr(epsilon)))
+    while parts > 1 and parts * max(Fraction(share), Fraction(repr(share))) > most:
         share = math.nextafter(share, 0)
     return share
 
 
 def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
-    shown = ", ".join(levels)
     if len(levels) < 2:
-        raise DataError(f"{column}: needs at least two levels, got {shown or 'none'}.")
-    if len(set(levels)) < len(levels):
-        repeated = next(level for level in levels if list(levels).count(level) > 1)
-        raise DataError(f"{column}: its levels must differ, got {repeated!r} more than once.")
+        raise DataError(f"{column}: needs at least two levels, got {', '.join(levels) or 'none'}.")
+    repeated = [level for place, level in enumerate(levels) if level in levels[:place]]
+    if repeated:
+        raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
     if "" in levels:
         raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
     return tuple(levels)
@@ -163,7 +165,7 @@ def note_document(note: Note) -> dict[str, Any]:
         ],
         "channels": [
             {
-                "columns": list(part.columns),
+                "columns": list(part.levels),
                 "mechanism": part.channel.name,
                 "parameters": part.channel.parameters,
                 "epsilon": part.channel.epsilon,
@@ -178,18 +180,12 @@ def note_document(note: Note) -> dict[str, Any]:
     return document
 
 
-def note_text(note: Note) -> str:
-    """The note's file."""
-    return json_text(note_document(note))
-
-
 def read_note(private: Path) -> Note:
     """The note beside a private file; DataError if it is missing or cannot be what this program wrote."""
     path = note_path(private)
     name = path.as_posix()
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return _note(document)
+        return _note(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise DataError(f"{private.as_posix()}: its mechanism note {path.name} is missing beside it") from None
     except OSError as error:
@@ -202,43 +198,33 @@ def read_note(private: Path) -> Note:
 
 def _note(document: Any) -> Note:
     """The note that is written as this document; ValueError or KeyError if there is none."""
-    require(isinstance(document, dict), "must be an object")
-    require(document["format"] == FORMAT, f"format must be {FORMAT}, got {shown(document['format'])}")
-    epsilon, rows = document["epsilon"], document["rows"]
-    require(is_number(epsilon), f"epsilon must be a number, got {shown(epsilon)}")
-    require(type(rows) is int and rows > 0, f"rows must be a whole number > 0, got {shown(rows)}")
-    columns, channels, unchanged = document["columns"], document["channels"], document["unchanged"]
-    require(is_list(columns, dict) and is_list(channels, dict), "columns and channels must be lists of objects")
-    require(is_list(unchanged, str), "unchanged must be a list of names")
+    require(isinstance(document, dict), "it", "an object", document)
+    require(document["format"] == FORMAT, "format", f"{FORMAT}", document["format"])
+    epsilon, rows, unchanged = document["epsilon"], document["rows"], document["unchanged"]
+    require(is_number(epsilon), "epsilon", "a number", epsilon)
+    require(type(rows) is int and rows > 0, "rows", "a whole number > 0", rows)
+    require(is_list(unchanged, str), "unchanged", "a list of names", unchanged)
+    columns, channels = document["columns"], document["channels"]
+    require(is_list(columns, dict), "columns", "a list of objects", columns)
+    require(is_list(channels, dict), "channels", "a list of objects", channels)
     for column in columns:
-        require(
-            isinstance(column["name"], str) and is_list(column["levels"], str),
-            "each column must have a name and a list of levels, all text",
-        )
+        require(isinstance(column["name"], str), "the name of a column", "text", column["name"])
+        require(is_list(column["levels"], str), "the levels of a column", "a list of texts", column["levels"])
     plan = make_plan(
         {column["name"]: column["levels"] for column in columns},
         float(epsilon),
         separately=len(channels) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    earlier = _earlier(document["earlier"], float(epsilon)) if "earlier" in document else None
+    earlier = None
+    if "earlier" in document:
+        require(isinstance(document["earlier"], dict), "earlier", "an object", document["earlier"])
+        releases, before = document["earlier"]["releases"], document["earlier"]["epsilon"]
+        require(type(releases) is int and releases > 0, "earlier releases", "a whole number > 0", releases)
+        require(before == "inf" or is_number(before, 0), "the epsilon of earlier releases", ">= 0", before)
+        earlier = Earlier(releases, float(before), total([float(before), float(epsilon)]))
     note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, earlier=earlier)
     # Whatever else is in the document must follow from that.
-    for key, value in json.loads(note_text(note)).items():
-        require(
-            key == "guarantee" or document[key] == value, f"{key} must be {shown(value)}, got {shown(document[key])}"
-        )
+    for key, value in json.loads(json_text(note_document(note))).items():
+        require(key == "guarantee" or document[key] == value, key, shown(value), document[key])
     return note
-
-
-def _earlier(entry: Any, epsilon: float) -> Earlier:
-    """What the note says of earlier releases; infinity is text."""
-    require(isinstance(entry, dict), f"earlier must be an object, got {shown(entry)}")
-    releases, before = entry["releases"], entry["epsilon"]
-    require(
-        type(releases) is int and releases > 0, f"earlier releases must be a whole number > 0, got {shown(releases)}"
-    )
-    require(
-        before == "inf" or is_number(before, 0), f"the epsilon of earlier releases must be >= 0, got {shown(before)}"
-    )
-    return Earlier(releases, float(before), total([float(before), epsilon]))

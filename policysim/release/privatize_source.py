@@ -1,21 +1,32 @@
-"""What is privatised, a file or the files of a folder, and where it may come out."""
+"""What is privatised: a file or the files of a folder, and values of their columns as positions among their levels."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from policysim.files.bad_rows import DataError
+import numpy as np
+
+from envs.toml_reader import unknown
+from policies.arrays import IntArray
+from policysim.files.bad_rows import BadRows, DataError, got, level_key
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.files.many_files import ENDINGS, parts_of, stamp
-from policysim.files.output import check_writable
-from policysim.question import OutputError
+from policysim.files.many_files import parts_of, stamp
+from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.ledger import REPLACE, Release, RepeatedReleaseError, digests, ledger_path
-from policysim.release.privatize_note import note_path, read_note
+from policysim.release.ledger import REPLACE, Release, digests, ledger_path
+from policysim.release.privatize_note import Randomization
+
+with optional():
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+# A column with more different values than this is no category.
+MOST_LEVELS = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,26 +66,21 @@ class Source:
             if self.several:
                 progress.advance()
 
-    def unchanged(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns that pass through as they are if these ones are randomised."""
-        return tuple(name for name in self.files[0].schema.names if name not in columns)
+    def unchanged(self, private: Collection[str]) -> tuple[str, ...]:
+        """The columns that pass through as they are if these ones are private."""
+        return tuple(name for name in self.files[0].schema.names if name not in private)
+
+    def release(self, out: Path, plan: Randomization) -> Release:
+        """The entry in the ledger; DataError if a file cannot be read."""
+        name, sha256 = Path(os.path.realpath(self.path)).name, digests([file.path for file in self.files])
+        unchanged = self.unchanged(plan.levels)
+        return Release("privatize", name, sha256, tuple(plan.levels), unchanged, plan.epsilon, REPLACE, out.name)
 
     def require_unchanged(self) -> None:
         """DataError if a file is not what it was."""
         for file, mark in zip(self.files, self.stamps, strict=True):
             if stamp(file.path) != mark:
                 raise DataError(f"{file.path.as_posix()}: was changed while it was read")
-
-    @cached_property
-    def _digests(self) -> tuple[str, ...]:
-        return digests([file.path for file in self.files])
-
-    def release(self, out: Path, columns: Sequence[str], epsilon: float) -> Release:
-        """The entry in the ledger if these columns are randomised; DataError if a file cannot be read."""
-        name = Path(os.path.realpath(self.path)).name
-        return Release(
-            "privatize", name, self._digests, tuple(columns), self.unchanged(columns), epsilon, REPLACE, out.name
-        )
 
     def ledger(self) -> Path:
         """Where releases are listed unless it is said otherwise; DataError if links lead to several such places."""
@@ -95,73 +101,151 @@ def open_source(path: Path) -> Source:
     DataError
         If there are none, one cannot be read, or its columns are not those of the first.
     """
-    parts = parts_of(path) if path.is_dir() else (path,)
     stamps, files = [], []
-    for part in parts:
+    for part in parts_of(path) if path.is_dir() else (path,):
         check_ending(part)  # told first, whether or not there is such a file
         stamps.append(stamp(part))
         files.append(open_columns(part))
-    first = files[0]
-    for file in files[1:]:
-        for name in dict.fromkeys([*first.schema.names, *file.schema.names]):
-            if name not in file.schema.names:
-                raise DataError(f"{file.path.as_posix()}: has no column {name!r}, which {first.path.name} has")
-            if name not in first.schema.names:
-                raise DataError(f"{file.path.as_posix()}: has a column {name!r}, which {first.path.name} has not")
+        others = set(files[0].schema.names) ^ set(files[-1].schema.names)
+        if others:
+            one = f"only one of them has {min(others)!r}"
+            raise DataError(f"{part.as_posix()}: must have the columns of {files[0].path.name}, and {one}")
     return Source(path, tuple(files), tuple(stamps))
 
 
-def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
-    """Refuse an output that cannot be written, or would replace the true values, the ledger or a release: OutputError.
+class Codes:
+    """Reads the private columns of a file, and writes others in their place.
 
-    Without a ledger it is a simulation's.
+    Parameters
+    ----------
+    file : ColumnsFile
+    levels : mapping of str to sequence of str
+        As text; compared in the type of the column, so that "1" fits an integer column.
+    bad : BadRows
+        Told of the rows that hold something else, of one file or more.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        What is written: without what the file says about itself and its private columns, which may tell of the true
+        rows, and with room for all levels.
+    n_rows : int
+        How many were read.
+
+    Raises
+    ------
+    DataError
+        If a column does not exist or cannot hold its levels.
     """
-    if source.several:
-        _check_folder(source.path, out)
-    else:
-        _check_file(source.path, out)
-    note = note_path(out)
-    if note.is_dir():
-        raise OutputError(f"{note.as_posix()}: is a folder")
-    place = Path(os.path.realpath(ledger or source.path))
-    if ledger and {Path(os.path.realpath(each)) for each in (out, note)} & {place, *place.parents}:
-        raise OutputError(f"{ledger.as_posix()}: is to be the private data or their note, not the ledger")
-    check_writable(out.parent)
-    if not again and out.exists() and _may_be_a_release(out):
-        raise RepeatedReleaseError(
-            f"{out.as_posix()}: is a release, whose epsilon is spent; name another "
-            f"{'folder' if out.is_dir() else 'file'}, or replace it with --again"
+
+    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]], bad: BadRows) -> None:
+        """Look the columns up."""
+        self._file, self._bad, self.n_rows = file, bad, 0
+        self._must = {column: f"must be one of {_few(texts)}" for column, texts in levels.items()}
+        self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
+        self.schema = file.schema.remove_metadata()
+        for place, field in enumerate(file.schema):
+            if field.name in levels:
+                kind = field.type
+                if pa.types.is_dictionary(kind):
+                    kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+                self.schema = self.schema.set(place, field.remove_metadata().with_type(kind))
+
+    def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
+        """Positions of a batch's values; None once any row has held something else (they are counted all the same)."""
+        codes = {name: self._positions(name, batch.column(name).cast(self._levels[name].type)) for name in self._levels}
+        self.n_rows += batch.num_rows
+        return None if self._bad.count else codes
+
+    def _positions(self, name: str, column: pa.Array) -> IntArray:
+        found: IntArray = pc.fill_null(pc.index_in(column, value_set=self._levels[name]), -1).to_numpy().astype(np.intp)
+
+        def say(row: int) -> str:
+            return f"{self._must[name]}, {got(column[row].as_py())}"
+
+        self._bad.add(self._file, found < 0, name, say, before=self.n_rows)
+        return found
+
+    def replace(self, batch: pa.RecordBatch, codes: Mapping[str, IntArray]) -> pa.RecordBatch:
+        """A batch with the values at these positions; a dictionary holds all levels, also those that do not occur."""
+        columns = []
+        for field in self.schema:
+            column = batch.column(field.name)
+            if field.name in codes:
+                positions, levels = pa.array(codes[field.name]), self._levels[field.name]
+                if pa.types.is_dictionary(field.type):
+                    column = pa.DictionaryArray.from_arrays(positions, levels).cast(field.type)
+                else:
+                    column = levels.take(positions)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILENT) -> dict[str, list[str]]:
+    """The different values of some columns, in all files, as text, numbers by size; missing ones are left out.
+
+    They are read from the private rows: which values occur is then public without being covered by any epsilon.
+
+    Raises
+    ------
+    DataError
+        For a column that is not there, or is no category.
+    """
+    levels: dict[str, set[str]] = {column: set() for column in columns}
+    for file, steps in source.in_turn(progress):
+        kinds = {column: _column_type(file, column) for column in columns}
+        for batch in file.batches(columns, steps):
+            for column, kind in kinds.items():
+                with _type_refused(file, column, "categories"):
+                    values = batch.column(column).cast(kind).unique()
+                    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
+                    levels[column].update(present.cast(pa.string()).to_pylist())
+                levels[column].discard("")
+                if len(levels[column]) > MOST_LEVELS:
+                    raise DataError(
+                        f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
+                        "declare its levels, or make it coarser"
+                    )
+
+    def place(text: str) -> tuple[float, str]:
+        number = level_key(text)
+        return math.inf if isinstance(number, str) else number, text
+
+    return {column: sorted(texts, key=place) for column, texts in levels.items()}
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Levels in a message: all of a few, or the first and the last."""
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
+
+
+def _level_array(file: ColumnsFile, column: str, texts: Sequence[str]) -> pa.Array:
+    """Levels in the type of the column."""
+    kind = _column_type(file, column)
+    with _type_refused(file, column, f"the levels {_few(texts)}"):
+        levels = pa.array(texts, pa.string()).cast(kind)
+        differ = len(levels.unique()) == len(levels)
+    if not differ or pc.any(pc.is_null(levels, nan_is_null=True)).as_py():
+        raise DataError(
+            f"{file.path.as_posix()}: {column}: its levels must differ and not be missing as {kind}, got {_few(texts)}"
         )
+    return levels
 
 
-def _check_file(source: Path, out: Path) -> None:
-    if check_ending(out) != check_ending(source):
-        raise OutputError(f"{out.as_posix()}: must end in {check_ending(source)} as {source.name} does")
-    if out.is_dir():
-        raise OutputError(f"{out.as_posix()}: is a folder")
-    if out.exists() and out.samefile(source):
-        raise OutputError(f"{out.as_posix()}: is the file with the true values, which would be lost")
-
-
-def _check_folder(source: Path, out: Path) -> None:
-    """A folder is new or empty, or holds what an earlier run wrote, and nothing else."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise OutputError(f"{out.as_posix()}: is a {'link' if out.is_symlink() else 'file'}, and must be a new folder")
-    if not out.is_dir():
-        return
-    if out.samefile(source):
-        raise OutputError(f"{out.as_posix()}: is the folder with the true values, which would be lost")
-    own = note_path(out).exists()
-    for path in sorted(out.iterdir()):
-        if not own or path.is_dir() or path.suffix.lower() not in ENDINGS:
-            raise OutputError(
-                f"{out.as_posix()}: holds {path.name}, which privatize did not write there; name a new folder"
-            )
-
-
-def _may_be_a_release(private: Path) -> bool:
-    """Whether private files have a note that does not say that it is a simulation."""
+@contextmanager
+def _type_refused(file: ColumnsFile, column: str, what: str) -> Iterator[None]:
+    """What pyarrow cannot do with a column is one line."""
     try:
-        return note_path(private).exists() and read_note(private).release
-    except DataError:
-        return True
+        yield
+    except pa.ArrowException:
+        kind = _column_type(file, column)
+        raise DataError(f"{file.path.as_posix()}: {column}: is of type {kind}, which cannot hold {what}") from None
+
+
+def _column_type(file: ColumnsFile, column: str) -> pa.DataType:
+    """The type of a column's values, whether or not they are stored as a dictionary."""
+    names = file.schema.names
+    if column not in names:
+        raise DataError(f"{file.path.as_posix()}: {unknown('column', column, names)}")
+    kind = file.schema.field(column).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

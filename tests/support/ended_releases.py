@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 from policysim.cli.main import main
-from policysim.release import privatize, privatize_screen
+from policysim.release import privatize, privatize_table
 from policysim.study import checks
 
 # Loaded before the forks, once.
-LOADED = (privatize, privatize_screen, checks)
+LOADED = (privatize, privatize_table, checks)
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")] + [(fcntl, "flock")]
 
 

@@ -42,6 +42,13 @@ def test_folders_that_were_made_for_files_that_could_not_be_written_are_removed(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_in_the_place_of_a_folder_keeps_all_files_and_folders_as_they_were(tmp_path):
+    write_files(tmp_path, {"a.txt": b"old A", "file": b""})
+    with pytest.raises(OutputError, match="cannot write to"):
+        write_files(tmp_path, {"a.txt": b"new A", "figures/a.svg": b"A", "file/b.txt": b"B"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.txt": b"old A", "file": b""}
+
+
 @pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_a_failure_before_the_last_file_changes_none(tmp_path, monkeypatch, broken):
     write_files(tmp_path, {"a.txt": b"old A", "b.txt": b"old B"})
@@ -74,15 +81,19 @@ def test_a_file_that_has_its_content_is_not_written_again(tmp_path):
     write_files(tmp_path, {"a.txt": b"A", "b.txt": b"C"})
     after = [(tmp_path / name).stat() for name in ("a.txt", "b.txt")]
     assert [one.st_ino == other.st_ino for one, other in zip(before, after, strict=True)] == [True, False]
+    # Nor is anything else, not even for a moment.
+    changed = tmp_path.stat().st_mtime_ns
+    write_files(tmp_path, {"a.txt": b"A", "b.txt": b"C"})
+    assert tmp_path.stat().st_mtime_ns == changed
 
 
-# What a child says before it waits to be killed, with a part of a.txt beside it.
+# What a child says before it waits to be killed, with a part of a file in a folder of its own.
 KILLED = """
 import sys, time
 from pathlib import Path
-from policysim.files.output import alone_in, part_beside
-with alone_in(Path(sys.argv[1])), part_beside(Path(sys.argv[1]) / "a.txt") as part:
-    part.write_text("half")
+from policysim.files.output import alone_in, folder_beside
+with alone_in(Path(sys.argv[1])), folder_beside(Path(sys.argv[1]) / "files") as part:
+    (part / "0").write_text("half")
     print("ready", flush=True)
     time.sleep(600)
 """
@@ -90,7 +101,7 @@ with alone_in(Path(sys.argv[1])), part_beside(Path(sys.argv[1]) / "a.txt") as pa
 
 @pytest.fixture
 def at_work(tmp_path):
-    """A process that writes a.txt in the folder, and does not end by itself."""
+    """A process that writes files in the folder, and does not end by itself."""
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "ready\n"
         yield child
@@ -102,7 +113,7 @@ def test_a_second_run_in_one_folder_says_so_and_leaves_the_first_alone(tmp_path)
     with pytest.raises(OutputError, match=r"another run is writing to .*: let it end first"), alone_in(tmp_path):
         pytest.fail("not alone")
     write_files(tmp_path, {"b.txt": b"B"})
-    assert len(list(tmp_path.glob(".a.txt.part-*"))) == 1
+    assert len(list(tmp_path.glob(".files.part-*"))) == 1
     with alone_in(tmp_path / "below"):
         pass
 
@@ -110,7 +121,7 @@ def test_a_second_run_in_one_folder_says_so_and_leaves_the_first_alone(tmp_path)
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, at_work):
     at_work.kill()
     at_work.wait()
-    (tmp_path / ".b.txt.part-0").write_text("of another file")
+    (tmp_path / ".b.txt.part-0").mkdir()  # of another file
     assert len(list(tmp_path.iterdir())) == 2
     with alone_in(tmp_path):
         write_files(tmp_path, {"a.txt": b"A"})
@@ -120,7 +131,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, at_work):
 @pytest.mark.usefixtures("at_work")
 def test_the_part_of_a_run_that_lives_is_not_removed(tmp_path):
     write_files(tmp_path, {"a.txt": b"A"})
-    assert [path.read_text() for path in tmp_path.glob(".a.txt.part-*")] == ["half"]
+    assert [path.read_text() for path in tmp_path.glob(".files.part-*/0")] == ["half"]
 
 
 def test_folders_in_which_nothing_is_written_vanish(tmp_path):
@@ -168,14 +179,10 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path):
 
 
 def test_a_folder_beside_of_a_run_that_lives_stays_and_of_a_killed_one_goes(tmp_path):
-    code = KILLED.replace("alone_in(Path(sys.argv[1])), part_beside(", "folder_beside(").replace(
-        "alone_in, part_beside", "folder_beside"
-    )
-    code = code.replace("part.write_text", "(part / 'half.csv').write_text")
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "ready\n"
         for left in (1, 0):
-            with folder_beside(tmp_path / "a.txt"):
+            with folder_beside(tmp_path / "files"):
                 assert len(list(tmp_path.iterdir())) == left + 1
             if left:
                 child.kill()

@@ -21,7 +21,7 @@ from policysim.files.bad_rows import DataError
 from policysim.question import OutputError
 from policysim.release import ledger as module
 from policysim.release.ledger import Release, RepeatedReleaseError, ledger_path, read_ledger, release_once, total
-from policysim.release.privatize import read_private
+from policysim.release.privatize_table import read_private
 
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
 ENTRY = {
@@ -94,7 +94,7 @@ def test_the_ledger_is_for_its_owner_only_and_a_link_to_it_stays_one(capsys, dat
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("\udcff", "not valid JSON"),
-        ("[]", "must be an object"),
+        ("[]", "it must be an object, got []"),
         ('{"format": 1, "releases": []}', "format must be 2, got 1"),
         ("{}", "format must be 2, got None"),
         ('{"format": 2, "releases": {}}', "releases must be a list, got a table"),

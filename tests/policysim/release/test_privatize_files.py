@@ -15,10 +15,10 @@ from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, writ
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
 from policysim.question.protocol import Progress
-from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_codes import levels_in
+from policysim.release.privatize import privatize_files
 from policysim.release.privatize_note import make_plan
-from policysim.release.privatize_source import open_source
+from policysim.release.privatize_source import levels_in, open_source
+from policysim.release.privatize_table import read_private
 
 CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 
@@ -149,6 +149,22 @@ def test_levels_from_the_rows_are_sorted_so_that_their_order_tells_nothing(tmp_p
     assert found == {"number": ["9", "10"], "real": ["-1", "2.5"], "text": ["a", "b"]}
 
 
+def test_levels_from_files_whose_columns_have_other_types_are_those_of_all(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    columns = {"a": pa.array([10, 9], pa.int8()), "b": pa.array([2.0, 10.0]), "c": pa.array(["3", "9"])}
+    for name, values in columns.items():
+        pq.write_table(pa.table({"code": values}), folder / f"{name}.parquet")
+    levels = levels_in(open_source(folder), ["code"])
+    assert levels == {"code": ["2", "3", "9", "10"]}
+    out = tmp_path / "private"
+    privatize_files(open_source(folder), out, make_plan(levels, 1.0), seed=1)
+    assert [pq.read_schema(path).field("code").type for path in sorted(out.iterdir())] == [
+        values.type for values in columns.values()
+    ]
+    assert read_private(out)[1][0].reports.sum() == 6
+
+
 def test_the_true_file_is_never_overwritten(capsys, tmp_path):
     data = write_people(tmp_path / "data.csv")
     before = data.read_bytes()
@@ -188,7 +204,7 @@ def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys,
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize("place", ["policysim.release.privatize.privatize", "policysim.release.ledger.os.fsync"])
+@pytest.mark.parametrize("place", ["policysim.release.privatize_table.privatize", "policysim.release.ledger.os.fsync"])
 def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending, place):
     monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)

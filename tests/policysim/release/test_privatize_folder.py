@@ -7,9 +7,10 @@ from private_files import COLUMNS, DECLARED, LEVELS, people, read_rows, run, wri
 
 from policysim.release import privatize as module
 from policysim.release.ledger import ledger_path
-from policysim.release.privatize import privatize_files, read_private
+from policysim.release.privatize import privatize_files
 from policysim.release.privatize_note import make_plan, note_path
 from policysim.release.privatize_source import open_source
+from policysim.release.privatize_table import read_private
 
 PLAN = make_plan(LEVELS, 1.0)
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
@@ -90,9 +91,9 @@ def test_files_that_do_not_belong_together_are_told(capsys, data, out):
         assert list(out.parent.iterdir()) == []
 
     write_part(data / "0004.csv", people(3), ["person", "age", "sex", "note"])
-    refused(f"{data}/0004.csv: has no column 'age_band', which 0000.csv has")
+    refused(f"{data}/0004.csv: must have the columns of 0000.csv, and only one of them has 'age'")
     write_part(data / "0004.csv", [[*row, "1"] for row in people(3)], ["person", "age_band", "sex", "note", "ward"])
-    refused(f"{data}/0004.csv: has a column 'ward', which 0000.csv has not")
+    refused(f"{data}/0004.csv: must have the columns of 0000.csv, and only one of them has 'ward'")
 
 
 def test_links_to_files_whose_releases_are_listed_elsewhere_need_one_ledger_for_all(capsys, data, out, tmp_path):

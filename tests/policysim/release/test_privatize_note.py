@@ -16,9 +16,11 @@ from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_peopl
 
 from policies.local import channel_from
 from policysim.files.bad_rows import DataError
-from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note
+from policysim.files.output import json_text
+from policysim.release.privatize import privatize_files
+from policysim.release.privatize_note import Note, make_plan, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source
+from policysim.release.privatize_table import read_private
 
 SEED = 987654321
 THREE = {"a": ("0", "1"), "b": ("0", "1", "2"), "c": ("0", "1")}
@@ -114,14 +116,14 @@ def private(tmp_path):
 
 def test_a_note_is_read_as_it_was_written(private):
     note = read_note(private)
-    assert note_text(note) == note_path(private).read_text()
+    assert json_text(note_document(note)) == note_path(private).read_text()
     assert note == Note(make_plan(LEVELS, 1.0), ("person", "note"), 60, release=False)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 2.0])
 def test_a_note_of_shares_that_are_no_round_numbers_is_read_too(tmp_path, epsilon):
     note = Note(make_plan(THREE, epsilon, separately=True, from_data=["b"]), ("x",), 5, release=True)
-    note_path(tmp_path / "f.csv").write_text(note_text(note))
+    note_path(tmp_path / "f.csv").write_text(json_text(note_document(note)))
     assert read_note(tmp_path / "f.csv") == note
 
 
@@ -147,8 +149,8 @@ def changed(document, path, value):
         (("rows",), 0, "rows must be a whole number > 0, got 0"),
         (("rows",), 60.0, "rows must be a whole number > 0, got 60.0"),
         (("drawn",), "by hand", "drawn must be 'simulation"),
-        (("columns",), "age_band", "columns and channels must be lists"),
-        (("columns", 0, "levels"), "ab", "each column must have a name and a list of levels"),
+        (("columns",), "age_band", "columns must be a list of objects, got 'age_band'"),
+        (("columns", 0, "levels"), "ab", "the levels of a column must be a list of texts, got 'ab'"),
         (("columns", 0, "levels"), ["young"], "age_band: needs at least two levels, got young."),
         (("columns", 0, "levels"), ["young", "young"], "age_band: its levels must differ"),
         (("columns", 0, "levels"), ["a", "b", "c"], "channels must be "),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from policysim.release.privatize import privatize_files, read_private
+from policysim.release.privatize import privatize_files
 from policysim.release.privatize_note import make_plan
 from policysim.release.privatize_source import open_source
+from policysim.release.privatize_table import read_private
 
 LEVELS = {"age": ("young", "middle", "old"), "sex": ("0", "1")}
 COUNTS = {("young", "0"): 9000, ("young", "1"): 6000, ("middle", "0"): 0, ("middle", "1"): 3000, ("old", "1"): 6000}

@@ -14,10 +14,11 @@ from private_files import COLUMNS, DECLARED, counted, run, write_part, write_peo
 
 from policies.selection import select as choose
 from policysim.cli.main import main
+from policysim.files.output import json_text
 from policysim.release import counts_file
 from policysim.release.ledger import Earlier, ledger_path
 from policysim.release.privatize import privatize_files
-from policysim.release.privatize_note import Note, make_plan, note_document, note_path, note_text, read_note
+from policysim.release.privatize_note import Note, make_plan, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source
 
 
@@ -330,7 +331,7 @@ def test_counts_that_change_while_they_are_read_are_no_release(capsys, data, mon
 @pytest.mark.parametrize("earlier", [None, Earlier(1, 0.5, 0.75), Earlier(7, math.inf, math.inf)])
 def test_a_note_of_a_repetition_is_read_as_it_was_written(tmp_path, earlier):
     note = Note(make_plan({"sex": ("0", "1")}, 0.25), ("x",), 5, release=True, earlier=earlier)
-    note_path(tmp_path / "f.csv").write_text(note_text(note))
+    note_path(tmp_path / "f.csv").write_text(json_text(note_document(note)))
     assert read_note(tmp_path / "f.csv") == note
     assert ("earlier" in note_document(note)) == (earlier is not None)
 
