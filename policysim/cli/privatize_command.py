@@ -128,8 +128,8 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     before = note_path(source.path)
     if before.exists():
         complain(
-            f"warning: {before.name} stands beside {source.path.name}: its columns may already have been randomised, and "
-            "nothing here corrects for that or adds its epsilon"
+            f"warning: {before.name} stands beside {source.path.name}: its columns may already have been randomised, "
+            "and nothing here corrects for that or adds its epsilon"
         )
     return out, note, tables
 
