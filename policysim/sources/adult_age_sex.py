@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,19 @@ class AdultAgeSex(Document):
             rows[method] = {"error": error, "sum": people.sum(axis=1).mean(), "low": low, "high": high}
         return pd.DataFrame(rows).T
 
+    def errors(self, epsilon: float, seed: int) -> list[dict[str, Any]]:
+        """Those of one run in a figure, as rows: error, value (expected), low, high."""
+        runs = self.expected(epsilon, runs=FIGURE_RUNS, seed=seed)
+        return [
+            {"error": name, "value": run.expected, "low": run.band[0], "high": run.band[1]}
+            for name, run in runs.items()
+        ]
+
+    def estimators(self, epsilon: float, seed: int) -> pd.DataFrame:
+        """As simulated, but sums as shares of the people, and errors as shares of the unbiased estimate's."""
+        found = self.simulated(epsilon, runs=FIGURE_RUNS, seed=seed)
+        return found.div(self.table.sum()).assign(error=found["error"] / found["error"]["unbiased"])
+
     def standard_errors(self, epsilon: float, category: str) -> tuple[float, float]:
         """Of a category's estimated share: for these people, and for a population that they are a sample of."""
         shares, n = self.counts / self.counts.sum(), int(self.counts.sum())
@@ -92,6 +106,8 @@ class AdultAgeSex(Document):
         numbers = np.array([int(seen.printed[name]) for name in self.counts.index])
         off = n * estimate(numbers, self.channel(seen.epsilon)).shares - self.table
         l1 = expected_errors(self.table, channel).l1
+        # All methods are of the same runs.
+        estimators = cache(lambda epsilon: self.estimators(epsilon, seed))
         # The true rate is `slope` times the rate of positive responses minus `shift`.
         truth, gap = float(self.coins.matrix[1, 1]), float(self.coins.gap[1])
         slope, shift = 1 / gap, float(self.coins.lie[1]) / gap
@@ -116,8 +132,14 @@ class AdultAgeSex(Document):
             "shift": shift,
             "log": "ln 3 = " if np.isclose(self.coins.epsilon, np.log(3)) else "",
             "times": np.exp(self.coins.epsilon),
-            "l1": lambda epsilon: self.expected(epsilon, runs=FIGURE_RUNS, seed=seed)["L1"],
-            "stars": [(q.epsilon, float(q.printed["L1"])) for q in self.quotes["errors"] if "L1" in q.printed],
+            "single_runs": lambda epsilon: self.errors(epsilon, seed),
+            "estimator": lambda epsilon, method: [dict(estimators(epsilon).loc[method])],
+            "stars": [
+                {**row, "epsilon": quote.epsilon, "value": float(quote.printed[row["error"]].replace(",", ""))}
+                for quote in self.quotes["errors"]
+                for row in self.errors(quote.epsilon, seed)
+                if row["error"] in quote.printed
+            ],
             "holds": {
                 "two coins: probability of the truth": bool(np.isclose(truth, 0.75)),
                 "two coins: true rate, p the rate of positive responses": bool(np.allclose([slope, shift], [2, 0.5])),

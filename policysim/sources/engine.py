@@ -160,7 +160,7 @@ class Document:
 
     Its constants are attributes; `quotes` are the figures of the source, by their name in the texts. Mistakes are
     noted in the table. `ours(kind, quote, seed)` has the figures beside a quote, numbers or single runs by name, and
-    `facts(seed)` what the words name beside the constants: functions that are drawn, `stars` (points that the source
+    `facts(seed)` what the words name beside the constants: functions that are drawn, `stars` (rows of what the source
     prints), and `holds` (which claims are right, None if possible, where the texts do not say it).
     """
 
@@ -246,29 +246,35 @@ def filled(words: Any, facts: Mapping[str, Any]) -> Any:
 
 
 def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
-    """A tidy table of a fact that is a function, over `x`: a line per set of its other arguments, and the stars."""
+    """A tidy table of facts that are functions, over `x`: a line per set of other arguments, and the stars.
+
+    A function gives a value, or rows with columns of their own; `of` is of all lines, or of one.
+    """
     rows, x = [], words.get("x", "epsilon")
     places = grid(*words["xs"]) if x == "epsilon" else [int(at) for at in np.geomspace(*words["xs"]).round()]
     for line, more in words["lines"].items():
+        function = facts[more.pop("of", words["of"])]
         for at in dict.fromkeys(places):
-            value = facts[words["of"]](**{x: at}, **more)
-            band = dict(zip(("low", "high"), value.band, strict=True)) if isinstance(value, SingleRun) else {}
-            rows.append({"line": line, x: at, "value": getattr(value, "expected", value), **band})
+            found = function(**{x: at}, **more)
+            rows += [{"line": line, x: at, **row} for row in (found if isinstance(found, list) else [{"value": found}])]
     if "star" in words:
-        rows += [{"line": words["star"], x: at, "value": value} for at, value in facts["stars"]]
+        rows += [{"line": words["star"], **star} for star in facts["stars"]]
     return pd.DataFrame(rows)
 
 
 def _section(part: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Section:
-    """A part of the page, whose drawing is the table of that name with the panel that the words describe."""
+    """A part of the page, whose drawing is the table of that name with the panels that the words describe."""
     if "drawing" not in part:
         return Section(part["title"], part["text"], part["headings"], part["rows"])
-    name, panels = part["drawing"], (Lines(**part["panel"]),)
+    name, panels = part["drawing"], tuple(Lines(**panel) for panel in part["panels"])
     return Section(part["title"], drawing=Described(name, part["description"], tables[name], panels))
 
 
 def _card(tables: Mapping[str, pd.DataFrame], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
-    """Some lines of one of the drawings, under other names."""
-    rows = {label: tables[of][tables[of]["line"] == line] for line, label in lines.items()}
+    """Some lines of one of the drawings, under other names; of the rows that are the `only` ones, if not of all."""
+    table = tables[of]
+    for column, wanted in words.pop("only", {}).items():
+        table = table[table[column] == wanted]
+    rows = {label: table[table["line"] == line] for line, label in lines.items()}
     points = {label: list(zip(part["epsilon"], part["value"], strict=True)) for label, part in rows.items()}
     return Curves(points, **{**words, "dots": frozenset(words.get("dots", ()))})

@@ -114,7 +114,7 @@ class CommonDisease(Selection):
             "twice": 2 * fewest,
             "gaps": agreeing_gaps(self.larger, 2 * fewest),
             "reliability": self.reliability,
-            "stars": [(quote.epsilon, float(quote.printed[name])) for quote in short if name in quote.printed],
+            "stars": [{"epsilon": q.epsilon, "value": float(q.printed[name])} for q in short if name in q.printed],
             "holds": {
                 RIGHT: None,
                 "sensitivity of a count": self.sensitivity == 1,
@@ -146,7 +146,7 @@ class MaritalStatus(Selection):
             "right": self.reliability(self.epsilon),
             "wrong_if_corrected": 1 - self.reliability(self.epsilon, corrected=True),
             "reliability": self.reliability,
-            "stars": [(quote.epsilon, int(quote.printed[name]) / quote.runs) for quote in draws],
+            "stars": [{"epsilon": q.epsilon, "value": int(q.printed[name]) / q.runs} for q in draws],
             "holds": {
                 "sensitivity of the score": overstated <= 1,
                 "privacy cost whatever the number of candidates": max(losses) <= self.epsilon,
@@ -270,7 +270,8 @@ class SockGroups(Document):
             "text": self.outcome(self.split.text_epsilon, delta="declared", split=True).rare,
             "right_epsilon": source.claimed[0] / source.n[0] / self.sensitivity,
             "disparity": self.disparity,
-            "stars": [(self.split.epsilon, there)],
+            "apart": lambda size: 1 / size - rates[1],
+            "stars": [{"epsilon": self.split.epsilon, "value": there}],
             "holds": {
                 "ε of the figures per group": self.split.epsilon == self.split.text_epsilon,
                 "sensitivity of a proportion": self.sensitivity * max(source.n) <= 1,

@@ -87,6 +87,14 @@ def test_the_split_and_not_the_mechanism_wrongs_the_small_group(studies):
     assert whole.rare[0] < whole.rare[1]
 
 
+def test_the_difference_of_the_rates_is_drawn_over_the_size_of_a_group(findings):
+    (table,) = (each.table for each in findings["sock-groups"].drawings if each.name == "disparity-vs-group-size")
+    rows = table[table["line"] == "difference of the rates themselves"]
+    # One of n is Violent, and 9 of the 70 people of the large group.
+    assert len(rows) == 38
+    assert rows["value"].to_numpy() == pytest.approx(1 / rows["size"].to_numpy() - 9 / 70, rel=1e-12)
+
+
 def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
     source, _, _, right = studies["sock-groups"].document.outcomes.values()
     assert source.claimed == pytest.approx((3, 7))
