@@ -68,6 +68,9 @@ def finite_table(values: ArrayLike, name: str) -> FloatArray:
     if not finite.all():
         row, column = (int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(f"{name} must be finite, got {name}[{row}, {column}]={table[row, column]}.")
+    low, high = float(table.min()), float(table.max())
+    if high - low == math.inf:
+        raise ValueError(f"{name} must differ by less than 1.8e308, got values from {low:g} to {high:g}.")
     return read_only(table)
 
 

@@ -193,6 +193,8 @@ def release_once(
         If it cannot be locked or written, or something cannot take its name.
     """
     ledger = Path(os.path.realpath(ledger))  # a link to a ledger stays one
+    if not math.isfinite(release.epsilon):
+        raise DataError(f"{release.data}: its privacy loss must be finite to be counted, got {release.epsilon}")
     with uninterrupted(f"{ledger.as_posix()} lists the release") as signals, _locked(ledger, signals):
         releases = read_ledger(ledger)
         _refuse_repetition(ledger, releases, release, again=again)
@@ -239,8 +241,9 @@ def _earlier(same: Sequence[Release], release: Release) -> Earlier | None:
     if not same:
         return None
     everything = [*same, release]
-    public = {name for each in everything for name in each.unchanged}
-    hidden = {name for each in everything for name in each.columns}
+    # `select` reads a column under its name without spaces.
+    public = {name.strip() for each in everything for name in each.unchanged}
+    hidden = {name.strip() for each in everything for name in each.columns}
     if public & hidden:
         return Earlier(len(same), math.inf, math.inf)
     # Another value is a person less and a person more: where that is what is hidden, their loss counts twice.

@@ -70,6 +70,8 @@ class Difference:
 def read_text(path: Path, most: int) -> str:
     """The text of a file that may be a stranger's; InputFileError if it cannot be read, or has more bytes than that."""
     try:
+        if path.exists() and not path.is_file():
+            raise InputFileError(f"{path.as_posix()}: is no file of text")
         with path.open("rb") as stream:
             content = stream.read(most + 1)
         if len(content) > most:

@@ -14,12 +14,14 @@ from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageEr
 from policysim.report.deliver import MANIFEST, digest, folder_files
 from policysim.report.differences import (
     MISSING,
+    MOST_BYTES,
     THERE,
     Difference,
     TextRows,
     as_written,
     differences,
     read_table,
+    read_text,
     statements,
 )
 from policysim.report.manifest import Manifest, read_manifest
@@ -108,7 +110,7 @@ def question_of(manifest: Manifest, ask: Ask) -> StudyQuestion:
 
 def _find_study(manifest: Manifest) -> Path:
     """The file of the study, checked."""
-    path = manifest.folder / STUDY
+    path = manifest.place(STUDY)
     if not path.exists():
         if manifest.name not in study_names():
             raise InputFileError(
@@ -116,10 +118,7 @@ def _find_study(manifest: Manifest) -> Path:
                 "beside it; put the study there, with the files that it names"
             )
         path = study_path(manifest.name)
-    try:
-        found = digest(path.read_text(encoding="utf-8-sig").encode())
-    except (OSError, UnicodeDecodeError):
-        raise InputFileError(f"{path.as_posix()}: cannot be read") from None
+    found = digest(read_text(path, MOST_BYTES).removeprefix("\ufeff").encode())
     if found != manifest.study_digest:
         raise InputFileError(
             f"{path.as_posix()}: is not the study of {manifest.path.as_posix()}: "

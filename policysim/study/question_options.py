@@ -11,6 +11,8 @@ from envs.toml_reader import is_number, shown, unknown
 from policysim.question import MOST_DAYS
 
 INFINITY = "inf"  # as JSON files have it
+# A manifest may be a stranger's: longer lists, and larger numbers, would only take time.
+MOST_ENTRIES, MOST_BITS = 1_000, 128
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ def read_options(values: dict[str, Any], takes: Sequence[str]) -> dict[str, Any]
             raise ValueError(unknown("key", name[:80], takes))
         if not KEYS[name].fits(value):
             raise ValueError(f"{name} must be {KEYS[name].wanted}, got {shown(value)}")
+        if isinstance(value, list) and len(value) > MOST_ENTRIES:
+            raise ValueError(f"{name} must have at most {MOST_ENTRIES:,} entries, got {len(value):,}")
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            raise ValueError(f"{name} must be below 2^{MOST_BITS}, got a number of {value.bit_length():,} bits")
     return {
         name: [math.inf if item == INFINITY else item for item in value] if KEYS[name] is _EPSILONS else value
         for name, value in values.items()

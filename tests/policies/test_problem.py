@@ -121,3 +121,8 @@ def test_threads_that_ask_for_the_same_compute_it_once_and_an_error_is_not_remem
         assert sorted(pool.map(ask, [5, 6])) == [10, 12]
     assert slow(problem, 3) == 6
     assert sorted(computed) == [3, 3, 4, 5, 6]
+
+
+def test_utilities_whose_difference_is_no_float_are_refused():
+    with pytest.raises(ValueError, match=r"utilities must differ by less than 1.8e308, got values from -1e\+308 to 1e"):
+        DecisionProblem([[1e308, -1e308], [0.0, 1.0]], [0.5, 0.5], AnyRecord())

@@ -20,7 +20,15 @@ from release_rounds import play, wrong
 from policysim.files.bad_rows import DataError
 from policysim.question import OutputError
 from policysim.release import ledger as module
-from policysim.release.ledger import Release, RepeatedReleaseError, ledger_path, read_ledger, release_once, total
+from policysim.release.ledger import (
+    REPLACE,
+    Release,
+    RepeatedReleaseError,
+    ledger_path,
+    read_ledger,
+    release_once,
+    total,
+)
 from policysim.release.privatize_table import read_private
 
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
@@ -432,3 +440,19 @@ def test_a_run_that_is_ended_at_any_step_leaves_all_or_nothing(tmp_path):
         assert status in (0, 130, -signal.SIGTERM)
         ended += status == 130
     assert ended >= 5
+
+
+def test_a_loss_that_is_not_finite_never_reaches_a_ledger(tmp_path):
+    ledger = tmp_path / "ledger.json"
+    release = Release("select", "d.csv", ("0" * 64,), ("d",), (), math.inf, REPLACE, "a")
+    with pytest.raises(DataError, match="its privacy loss must be finite to be counted, got inf"):
+        release_once(ledger, release, again=False)
+    assert not ledger.exists()
+
+
+def test_a_column_is_the_same_whatever_spaces_its_header_has(tmp_path):
+    ledger = tmp_path / "ledger.json"
+    release_once(ledger, Release("select", "d.csv", ("0" * 64,), ("smoker",), (), 1.0, REPLACE, "a"), again=False)
+    other = Release("privatize", "d.csv", ("0" * 64,), (" sex",), (" smoker",), 1.0, REPLACE, "out.csv")
+    earlier = release_once(ledger, other, again=False)
+    assert earlier is not None and earlier.epsilon_in_all == math.inf

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import shutil
 
 import pandas as pd
@@ -226,6 +227,8 @@ ALLOWED = "known: adjacency, sensitive, epsilons, policies, by, seed, at_most, p
         ("counted", True, f"unknown key 'counted'; {ALLOWED}"),
         ("seeds", 1, f"unknown key 'seeds'; did you mean 'seed'? {ALLOWED}"),
         ("x y" * 1000, 1, "unknown key 'x yx y"),
+        ("epsilons", list(range(1, 1003)), "epsilons must have at most 1,000 entries, got 1,002"),
+        ("seed", 2**128, "seed must be below 2^128, got a number of 129 bits"),
         ("seed", "1", "seed must be a whole number >= 0, got '1'"),
         ("seed", True, "seed must be a whole number >= 0, got True"),
         ("seed", 1.0, "seed must be a whole number >= 0, got 1.0"),
@@ -415,3 +418,12 @@ def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, t
     assert cells and all({"policy", "way"} & set(difference["key"]) for difference in cells)
     assert "scenario_sha256" in {difference["column"] for difference in document["differences"]}
     assert "report.html" in {remark["file"] for remark in document["remarks"]}
+
+
+@pytest.mark.parametrize("name", ["study.toml", "manifest.json"])
+def test_what_is_no_file_of_text_is_not_waited_for(run, report, name):
+    (report / name).unlink()
+    os.mkfifo(report / name)
+    code, out, err = run("reproduce", report / "manifest.json")
+    assert (code, out) == (2, "")
+    assert err.endswith(f"{name}: is no file of text\n")
