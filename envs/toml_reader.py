@@ -46,13 +46,13 @@ class InputFileError(ValueError):
         self.located = located
 
 
-class Key(Protocol):
+class DeclaredKey(Protocol):
     """What is declared of a key: `envs.keys.Key`."""
 
     @property
     def name(self) -> str: ...  # noqa: D102 - as there
     @property
-    def keys(self) -> Sequence[Key]: ...  # noqa: D102
+    def keys(self) -> Sequence[DeclaredKey]: ...  # noqa: D102
     @property
     def chosen(self) -> bool: ...  # noqa: D102
     def belongs(self, table: Table) -> bool: ...  # noqa: D102
@@ -103,7 +103,7 @@ class Table:
     key: KeyPath
     mistakes: Mistakes
     known: set[str] = field(default_factory=set)
-    keys: Sequence[Key] = ()
+    keys: Sequence[DeclaredKey] = ()
     names: dict[str, Any] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
@@ -118,7 +118,7 @@ class Table:
         """The value of a declared key whose default depends on something else."""
         return self[name] if name in self.values else default
 
-    def declared(self, name: str) -> Key:
+    def declared(self, name: str) -> DeclaredKey:
         """What is declared of a key; the one in capitals is of those that the file chooses."""
         return next(key for key in self.keys if key.name == name or key.chosen)
 
@@ -252,7 +252,7 @@ class Table:
 
 
 @contextmanager
-def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
+def open_toml(path: Path, keys: Sequence[DeclaredKey] = ()) -> Iterator[Table]:
     """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = path.read_text(encoding="utf-8-sig")

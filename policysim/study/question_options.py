@@ -16,7 +16,7 @@ MOST_ENTRIES, MOST_BITS = 1_000, 128
 
 
 @dataclass(frozen=True)
-class Key:
+class Option:
     """One option: what its value must be, in words, and whether a value is that."""
 
     wanted: str
@@ -35,23 +35,23 @@ def _bounds(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(most, str) or is_number(most, 0) for most in value.values())
 
 
-_TEXTS = Key("a list of texts", _texts)
-_EPSILONS = Key(f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
-_FLAG = Key("true or false", lambda value: isinstance(value, bool))
+_TEXTS = Option("a list of texts", _texts)
+_EPSILONS = Option(f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
+_FLAG = Option("true or false", lambda value: isinstance(value, bool))
 KEYS = {
-    "adjacency": Key("text", lambda value: isinstance(value, str)),
+    "adjacency": Option("text", lambda value: isinstance(value, str)),
     "sensitive": _TEXTS,
     "epsilons": _EPSILONS,
-    "policies": Key("a list of at least one text", lambda value: _texts(value) and value != []),
+    "policies": Option("a list of at least one text", lambda value: _texts(value) and value != []),
     "by": _TEXTS,
-    "seed": Key("a whole number >= 0", lambda value: type(value) is int and value >= 0),
-    "at_most": Key("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
+    "seed": Option("a whole number >= 0", lambda value: type(value) is int and value >= 0),
+    "at_most": Option("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
     "price_list": _FLAG,
-    "horizon": Key(
+    "horizon": Option(
         f"a whole number from 1 to {MOST_DAYS}", lambda value: type(value) is int and 1 <= value <= MOST_DAYS
     ),
     "total_epsilons": _EPSILONS,
-    "delta": Key("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
+    "delta": Option("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
     "length_public": _FLAG,
     "counted": _FLAG,
 }
