@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import pandas as pd
 
+from policysim.output.deliver import deliver
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.report.deliver import deliver
 from policysim.sources.engine import Section, SourceFindings
 from policysim.sources.source_question import Subject, answer_about_source
 

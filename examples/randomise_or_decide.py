@@ -27,8 +27,8 @@ from policysim.figures.card import Curves
 from policysim.figures.curves import draw_policies
 from policysim.figures.described import Described
 from policysim.question.answer import Headline
+from policysim.question.formats import rounded_up
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import rounded_up
 from policysim.sources.engine import Judgement, Row, Section, SourceFindings
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.

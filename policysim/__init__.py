@@ -12,7 +12,7 @@ course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit, decision record
 trials     what a log says about policies
 sources    the studies of source documents
-report     from an answer to screen, page and folder; the same folder made again
+output     from an answer to screen, page and folder; the same folder made again
 cli        the command line, a module each command
 
 The names below are loaded when they are first used, so that `import policysim` costs nothing; study.registration adds

@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if a claim does not hold."""
-    from policysim.report.deliver import deliver
+    from policysim.output.deliver import deliver
 
     return deliver(_question(chosen), as_json=chosen.json)
 

@@ -95,7 +95,7 @@ def run(chosen: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from policysim.decision.choice_question import ChoiceQuestion
-    from policysim.report.deliver import deliver
+    from policysim.output.deliver import deliver
 
     study = chosen_study(chosen, policies=chosen.policy)
     wish = _wish(chosen)

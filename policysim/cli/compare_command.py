@@ -27,8 +27,8 @@ from policysim.cli.parser import Commands
 from policysim.question import MOST_DAYS
 
 if TYPE_CHECKING:
+    from policysim.output.deliver import FigureFiles
     from policysim.question.protocol import StudyQuestion
-    from policysim.report.deliver import FigureFiles
 
 # A number of days.
 horizon = whole(1, MOST_DAYS)
@@ -38,7 +38,7 @@ RENAMED = {"epsilon": "epsilons", "policy": "policies", "total_epsilon": "total_
 
 def formats(text: str) -> tuple[str, ...]:
     """Kinds of figure files, separated by commas, in the order of `FORMATS`."""
-    from policysim.report.deliver import FORMATS
+    from policysim.output.deliver import FORMATS
 
     asked = [part.strip() for part in text.split(",")]
     for name in asked:
@@ -107,8 +107,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask, answer, print and write."""
     from dataclasses import replace
 
+    from policysim.output.deliver import DEFAULT, REPORTS, FigureFiles, deliver
     from policysim.question.protocol import refuse
-    from policysim.report.deliver import DEFAULT, REPORTS, FigureFiles, deliver
     from policysim.study.question_options import KEYS
     from policysim.study.study_reader import study_path
 
@@ -174,11 +174,11 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) ->
 
     Examples
     --------
-    >>> from policysim.report.deliver import DEFAULT
+    >>> from policysim.output.deliver import DEFAULT
     >>> command_line("covid", {"epsilons": [0.1, 1.0], "price_list": True, "at_most": {"deaths": 1e-6}}, DEFAULT)
     'policysim compare covid --epsilon 0.1,1 --price-list --at-most deaths=1e-06'
     """
-    from policysim.report.deliver import DEFAULT
+    from policysim.output.deliver import DEFAULT
     from policysim.study.study_reader import STUDY, study_names
 
     words = ["policysim", "compare", study if study in study_names() else STUDY]

@@ -103,7 +103,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
-    from policysim.report.deliver import deliver
+    from policysim.output.deliver import deliver
     from policysim.trials.evaluation_question import EvaluationQuestion
 
     _check_together(chosen)

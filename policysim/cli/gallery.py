@@ -24,13 +24,13 @@ from envs.toml_reader import InputFileError
 from policysim.cli.main import exit_code
 from policysim.cli.parser import Parser
 from policysim.cli.reproduce_command import ask
-from policysim.files.output import progress_bar, write_files
 from policysim.files.terminal import complain, open_streams
+from policysim.files.whole_folders import progress_bar, write_files
+from policysim.output.deliver import MANIFEST, deliver, page_text
+from policysim.output.manifest import Manifest, read_manifest
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import CARD
-from policysim.question.words import days
-from policysim.report.deliver import MANIFEST, deliver, page_text
-from policysim.report.manifest import Manifest, read_manifest
+from policysim.question.formats import days
 from policysim.study.question_options import read_options
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 

@@ -65,8 +65,8 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.files.bad_rows import DataError
-    from policysim.files.output import print_json, progress_bar, write_files
     from policysim.files.terminal import say
+    from policysim.files.whole_folders import print_json, progress_bar, write_files
     from policysim.logs.guess_columns import trial_columns
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import Named, guess_roles
@@ -119,7 +119,7 @@ def _relative(data: Path, out: Path) -> str:
 
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
-    from policysim.files.output import toml_text
+    from policysim.files.whole_folders import toml_text
     from policysim.logs.guess_features import NAMED_LIKE_ID
 
     missing = roles.treatment.n_missing
@@ -138,7 +138,7 @@ def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[
 
 
 def _outcome_words(roles: Roles) -> str:
-    from policysim.files.output import toml_text
+    from policysim.files.whole_folders import toml_text
 
     if roles.followed:
         event, time = toml_text(roles.followed.event.name), toml_text(roles.followed.time.name)

@@ -62,8 +62,8 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
-    from policysim.files.output import print_json, progress_bar
     from policysim.files.terminal import say
+    from policysim.files.whole_folders import print_json, progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize_source import open_source
     from policysim.release.privatize_table import private_document, private_screen, read_private
@@ -88,8 +88,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
-    from policysim.files.output import progress_bar
     from policysim.files.terminal import complain
+    from policysim.files.whole_folders import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan, note_path

@@ -28,8 +28,8 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if anything but a page or figure does not agree."""
-    from policysim.report.deliver import deliver
-    from policysim.report.reproduce_question import ReproduceQuestion
+    from policysim.output.deliver import deliver
+    from policysim.output.reproduce_question import ReproduceQuestion
 
     return deliver(ReproduceQuestion(chosen.manifest, ask), as_json=chosen.json)
 

@@ -80,8 +80,8 @@ def run(chosen: argparse.Namespace) -> int:
 
     from policysim.files.bad_rows import DataError
     from policysim.files.many_files import stamp
-    from policysim.files.output import print_json, progress_bar
     from policysim.files.terminal import complain, say
+    from policysim.files.whole_folders import print_json, progress_bar
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.ledger import digests, ledger_path, release_once

@@ -21,6 +21,6 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask."""
     from policysim.decision.audit_question import SensitivityQuestion
-    from policysim.report.deliver import deliver
+    from policysim.output.deliver import deliver
 
     return deliver(SensitivityQuestion(chosen_study(chosen)), as_json=chosen.json)

@@ -62,9 +62,9 @@ def run(chosen: argparse.Namespace) -> int:
     from policies.optimal.optimum import Optimal, catalogue_name
     from policysim.course.public_classes import public_over_days
     from policysim.course.simulation_question import SimulationQuestion
+    from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
     from policysim.question.words import PLAN_ONCE
-    from policysim.report.deliver import deliver
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import keep_study_of
 

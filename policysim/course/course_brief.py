@@ -17,20 +17,8 @@ from policysim.course.course_findings import (
 from policysim.course.days import DaysQuestion
 from policysim.question.answer import Headline
 from policysim.question.first_screen import Brief, Point, Tile
-from policysim.question.words import (
-    ALL,
-    BEST_SCHEDULE,
-    NO_MECHANISM,
-    PLAN_ONCE,
-    days,
-    events,
-    in_a_row,
-    of_100,
-    percent,
-    percent_down,
-    percent_up,
-    population,
-)
+from policysim.question.formats import days, events, of_100, percent, percent_down, percent_up, population
+from policysim.question.words import ALL, BEST_SCHEDULE, NO_MECHANISM, PLAN_ONCE, in_a_row
 
 WAYS = {BEST_SCHEDULE: "One schedule for all", PLAN_ONCE: "One private choice", DAILY: "Choosing day by day"}
 HOW = {

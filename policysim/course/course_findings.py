@@ -14,7 +14,8 @@ from policysim.course.course_records import CourseRecords
 from policysim.course.days import DaysQuestion
 from policysim.course.public_classes import one_start, public_over_days
 from policysim.question.answer import Headline
-from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, NO_MECHANISM, PLAN_ONCE, days, percent_down, percent_up
+from policysim.question.formats import days, percent_down, percent_up
+from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, NO_MECHANISM, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy

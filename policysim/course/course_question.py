@@ -34,10 +34,11 @@ from policysim.course.course_findings import (
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.public_classes import public_over_days
-from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy, written
+from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy
+from policysim.question.formats import achieved, days, events, percent, plain, population, rounded, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
 from policysim.question.screen_lines import cells, left_out_lines, wrap
-from policysim.question.words import ALL, NO_MECHANISM, achieved, days, events, percent, plain, population, rounded
+from policysim.question.words import ALL, NO_MECHANISM
 from policysim.study.basis import OUTSIDE_LINE, basis
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
 from policysim.study.study_problem import build_problem

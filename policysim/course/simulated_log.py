@@ -25,7 +25,7 @@ from policies.policy import draw_actions
 from policysim.course.simulation import Simulated, require_two
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.output import check_writable, folder_beside
+from policysim.files.whole_folders import check_writable, folder_beside
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional

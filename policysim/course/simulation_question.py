@@ -18,9 +18,10 @@ from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
+from policysim.question.formats import days, decimals
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.screen_lines import wrap
-from policysim.question.words import PLAN_ONCE, days, decimals
+from policysim.question.words import PLAN_ONCE
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy

@@ -12,7 +12,7 @@ from policies.problem import DecisionProblem
 from policysim.decision.choice_screen import UNUSED, answer, more_or_fewer, worse
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import searched_within
-from policysim.question.words import LEAST_EVENTS, MOST_COUNTED, decimal, enough, of_100, percent, plain, rounded
+from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, decimal, enough, of_100, percent, plain, rounded
 from policysim.study.sweep import Gain
 
 # Deaths that are accepted are counted per so many patients.

@@ -22,7 +22,8 @@ from policies.arrays import FloatArray, probability_table
 from policies.catalogue import make_policy
 from policies.distinct import distinct_rows
 from policies.problem import DecisionProblem
-from policysim.question.words import NEGLIGIBLE, level_name, rounded
+from policysim.question.formats import NEGLIGIBLE, rounded
+from policysim.question.words import level_name
 from policysim.study.declared import ScenarioStudy
 from policysim.study.slider import EQUAL
 from policysim.study.sweep import evaluated_on

@@ -27,9 +27,10 @@ from policysim.decision.summary import (
     safest_option,
 )
 from policysim.decision.who_dies import who_dies
-from policysim.question import shown, words
+from policysim.question import formats
 from policysim.question.first_screen import TOLD_APART, Brief, Point, Tile
-from policysim.question.words import NEGLIGIBLE, attains
+from policysim.question.formats import FILTERS, NEGLIGIBLE
+from policysim.question.words import attains
 from policysim.study.declared import ScenarioStudy
 from policysim.study.slider import Slider
 
@@ -65,21 +66,21 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
     kinds: dict[str, tuple[str, Callable[[Mapping[str, float]], str]]] = {
         "extra_deaths": (
             f"extra deaths per {count:,}, against the best treatment for each",
-            lambda now: words.events(now["extra_deaths"], count, sign=True),
+            lambda now: formats.events(now["extra_deaths"], count, sign=True),
         ),
         "worse_than_untreated": (
             "of 1,000 would score higher untreated, by however little",
-            lambda now: words.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
+            lambda now: formats.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
         ),
         "guess_rate": (
             TOLD_APART,
-            lambda now: words.guess_rate(now["guess_rate"]),
+            lambda now: formats.guess_rate(now["guess_rate"]),
         ),
         "benefit_kept": (
             "of the benefit of choosing for each patient is kept",
-            lambda now: words.percent(now["benefit_kept"]),
+            lambda now: formats.percent(now["benefit_kept"]),
         ),
-        "loss": ("in utility lost per patient", lambda now: words.rounded(now["loss"])),
+        "loss": ("in utility lost per patient", lambda now: formats.rounded(now["loss"])),
     }
     return tuple(
         Tile(name, label, slider.now[name], written(slider.now), written(slider.for_all))
@@ -99,9 +100,9 @@ def scale(findings: Findings, study: ScenarioStudy) -> str:
     if not weights:
         return f"Smaller ε: more private. {shares}".strip()
     most, least = max(weights, key=lambda each: each[0]), min(weights, key=lambda each: each[0])
-    said = f"“{most[1]}” {words.plain(most[0])}"
+    said = f"“{most[1]}” {formats.plain(most[0])}"
     if least[0] < most[0]:
-        said += f", “{least[1]}” {words.plain(least[0])}"
+        said += f", “{least[1]}” {formats.plain(least[0])}"
     return f"Smaller ε: more private. {shares}Utility weighs {said}."
 
 
@@ -122,15 +123,17 @@ def _points(
     useful, count = known[0], counted(known, rows, findings)
     better = useful.benefit_kept > NEGLIGIBLE
     lead = "Most useful" if better else "Best mechanism"
-    at = Markup("At ε = {} ").format(shown.plain(findings.epsilon))
+    at = Markup("At ε = {} ").format(FILTERS["plain"](findings.epsilon))
     learns = _learns(findings.beliefs)
     # In whole per cent where nothing is proven beside it, so that the title has the same number.
-    keeps = Markup("{} keeps {} of the benefit").format(useful.policy, shown.percent_1(useful.benefit_kept))
+    keeps = Markup("{} keeps {} of the benefit").format(useful.policy, FILTERS["percent_1"](useful.benefit_kept))
     proven = _proven(useful, rows)
     if not count:
         free = Markup(
             "Give everybody {}: {} in utility per patient is lost against the best treatment for each, and {}."
-        ).format(titled(findings.one_for_all, study), shown.rounded(float(rows[BestFixed.name]["loss"])), HIDES_ALL)
+        ).format(
+            titled(findings.one_for_all, study), FILTERS["rounded"](float(rows[BestFixed.name]["loss"])), HIDES_ALL
+        )
         return [Point("One for all", free), Point(lead, at + keeps + proven + "."), *learns]
     fixed, safest = for_everybody(rows, findings), safest_option(known, rows, findings)
     against = Markup("{} deaths per {:,} than the best treatment for each")
@@ -167,9 +170,9 @@ def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Mark
     most = most_kept(rows)
     if attains(best.benefit_kept, most):
         return Markup(" (proven: no private choice keeps more)")
-    if not most < 1 or words.percent_1_up(most) == words.percent_1_up(1.0):
+    if not most < 1 or formats.percent_1_up(most) == formats.percent_1_up(1.0):
         return Markup("")
-    return Markup(" (proven: no private choice keeps more than {})").format(shown.percent_1_up(most))
+    return Markup(" (proven: no private choice keeps more than {})").format(FILTERS["percent_1_up"](most))
 
 
 def _learns(found: Beliefs | None) -> list[Point]:
@@ -179,7 +182,7 @@ def _learns(found: Beliefs | None) -> list[Point]:
     most = found.told
     if most is None:
         return [Point("What an observer learns", belief_sentence(found))]
-    before, after = map(shown.shown, (most.before, most.farthest[1]), most.texts)
+    before, after = map(formats.shown, (most.before, most.farthest[1]), most.texts)
     public = f"“{most.among}” " if most.among else ""
     said = Markup(
         "Of 100 {}patients to whom {} gives {}, {} are “{}”; of 100 {}patients overall, {}. Of what is hidden, this is "

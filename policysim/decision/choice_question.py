@@ -11,7 +11,7 @@ from policysim.decision.adoption import DEATHS, Adoption, document
 from policysim.decision.choice_screen import asked, choices_screen
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of
-from policysim.files.output import json_text
+from policysim.files.whole_folders import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError

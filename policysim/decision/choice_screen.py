@@ -7,12 +7,10 @@ from typing import Any
 
 from policies.optimal.optimum import Optimal
 from policysim.decision.choose import Choice, Choices, Verdict, Wish
-from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import (
+from policysim.question.formats import (
     DIGITS,
     LEAST_EVENTS,
     MOST_COUNTED,
-    NO_MECHANISM,
     decimal,
     digits_of,
     events,
@@ -25,6 +23,8 @@ from policysim.question.words import (
     rounded_down,
     rounded_up,
 )
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import NO_MECHANISM
 from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import LoggedStudy, Study
 

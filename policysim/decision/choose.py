@@ -31,8 +31,8 @@ from policysim.decision.search import (
     fewest_digits,
     make_demand,
 )
+from policysim.question.formats import LEAST_EVENTS, next_below, population, steady
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import LEAST_EVENTS, next_below, population, steady
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.sweep import N_THREADS, Gain, evaluated_on, prepare
 

@@ -14,17 +14,10 @@ from policysim.decision.broken_bounds import legend, marked
 from policysim.decision.events import EventTable, event_lines
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
-from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import (
-    ACHIEVABLE,
-    ASSUMED_PUBLIC,
-    KEEP,
-    UNBEATABLE,
+from policysim.question.formats import (
     decimal,
     events,
     guess_rate,
-    level_name,
-    odds,
     percent,
     percent_1,
     percent_down,
@@ -32,9 +25,10 @@ from policysim.question.words import (
     plain,
     rounded,
     sensitivity,
-    unused,
     worse_of_thousand,
 )
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import ACHIEVABLE, ASSUMED_PUBLIC, KEEP, UNBEATABLE, level_name, odds, unused
 from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.sweep import benefit

@@ -19,6 +19,7 @@ from policysim.figures.looks import is_level
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
+from policysim.question.formats import NEGLIGIBLE, events, percent, percent_1, plain, population, rounded, sensitivity
 from policysim.question.words import ALL
 
 
@@ -77,7 +78,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float,
                 "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
                 f"all of it, one below the diagonal wastes some. {figures.nothing_spent(table)}".rstrip(),
                 lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-                _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", words.rounded)], "policy"),
+                _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", rounded)], "policy"),
                 epsilons,
                 seen=spending_seen(spending, epsilon),
             )
@@ -91,7 +92,7 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float,
             lambda size: figures.action_probabilities(choices, size=size),
             _over_epsilon(
                 [
-                    ColumnGroup(str(patient), rows, "probability", words.percent)
+                    ColumnGroup(str(patient), rows, "probability", percent)
                     for patient, rows in choices.groupby("patient", sort=False)
                 ],
                 "action",
@@ -145,17 +146,17 @@ def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame, count: 
             ("ε", "penalty on a death", "benefit kept", f"extra deaths per {count:,}"),
             tuple(
                 (
-                    words.plain(row["epsilon"]),
-                    words.rounded(row["penalty"]),
-                    words.percent_1(row["benefit_kept"]),
-                    words.events(row["extra_deaths"], count, sign=True),
+                    plain(row["epsilon"]),
+                    rounded(row["penalty"]),
+                    percent_1(row["benefit_kept"]),
+                    events(row["extra_deaths"], count, sign=True),
                 )
                 for row in frontier.to_dict("records")
             ),
         ),
         table="frontier.csv",
         seen="; ".join(
-            f"at ε = {words.plain(float(line['epsilon'].iloc[0]))} from {_corner(line.iloc[-1], count)} to "
+            f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {_corner(line.iloc[-1], count)} to "
             f"{_corner(line.iloc[0], count)}"
             for _, line in frontier.groupby("epsilon")
         ).capitalize()
@@ -164,7 +165,7 @@ def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame, count: 
 
 
 def _corner(row: pd.Series, count: int) -> str:
-    return f"{words.percent(row['benefit_kept'])} with {words.events(row['extra_deaths'], count, sign=True)} deaths"
+    return f"{percent(row['benefit_kept'])} with {events(row['extra_deaths'], count, sign=True)} deaths"
 
 
 def titled(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
@@ -186,7 +187,7 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
         said.append(died_words(extra))
     return Drawing(
         "icon-array",
-        f"1,000 patients under {policy}, at ε = {words.plain(float(row['epsilon']))}",
+        f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}",
         "A mark for each of 1,000 patients, by whether they score higher with the treatment that they get than "
         "untreated, the same, or lower. The last marks are black: one for each extra death, none for less than half of "
         "one.",
@@ -206,18 +207,18 @@ def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
         return None
     rows = gained.assign(outcome=[str(name).replace("_", " ") for name in gained["outcome"]])
     told = [
-        f"{name} {words.rounded(of['gained'].sum(), sign=True)}, most of it in {_largest(of)}"
+        f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {_largest(of)}"
         for name, of in rows.groupby("policy", sort=False)
-        if of["gained"].abs().max() > words.NEGLIGIBLE
+        if of["gained"].abs().max() > NEGLIGIBLE
     ]
     return Drawing(
         "benefit-parts",
         "What the benefit is made of",
-        f"The utility per patient that each policy gains over one treatment for all at ε = {words.plain(epsilon)}, by "
+        f"The utility per patient that each policy gains over one treatment for all at ε = {plain(epsilon)}, by "
         "the outcomes and costs of treatments that it is gained in. The diamond is the sum.",
         lambda size: figures.benefit_parts(parts, size=size),
         wide(
-            [ColumnGroup("utility gained per patient", rows, "gained", partial(words.rounded, sign=True))],
+            [ColumnGroup("utility gained per patient", rows, "gained", partial(rounded, sign=True))],
             index="outcome",
             columns="policy",
             name_index=str,
@@ -229,7 +230,7 @@ def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
 
 def _largest(rows: pd.DataFrame) -> str:
     row = rows.iloc[int(rows["gained"].abs().to_numpy().argmax())]
-    return f"{row['outcome']} ({words.rounded(row['gained'], sign=True)})"
+    return f"{row['outcome']} ({rounded(row['gained'], sign=True)})"
 
 
 def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
@@ -243,10 +244,10 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
-        f"{row['policy']} costs {words.group_name(row['group'], row['level'])} {words.rounded(row['loss'])}, everyone "
-        f"{words.rounded(everyone[row['policy']])}"
+        f"{row['policy']} costs {words.group_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
+        f"{rounded(everyone[row['policy']])}"
         for row in worst.to_dict("records")
-        if row["loss"] > words.NEGLIGIBLE
+        if row["loss"] > NEGLIGIBLE
     ]
     return Drawing(
         "loss-by-group",
@@ -272,18 +273,17 @@ def weights_drawing(drivers: pd.DataFrame) -> Drawing:
             tuple(
                 (
                     str(row["outcome"]).replace("_", " "),
-                    words.rounded(row["weight"]),
-                    words.sensitivity(row["sensitivity"]),
-                    words.sensitivity(row["contribution"]),
-                    words.percent(row["share"]),
+                    rounded(row["weight"]),
+                    sensitivity(row["sensitivity"]),
+                    sensitivity(row["contribution"]),
+                    percent(row["share"]),
                 )
                 for row in drivers.to_dict("records")
             ),
             (("in units of utility", 3), ("of Δ", 1)),
         ),
         seen="; ".join(
-            f"{str(row['outcome']).replace('_', ' ')}: {words.sensitivity(row['contribution'])}, "
-            f"{words.percent(row['share'])} of Δ"
+            f"{str(row['outcome']).replace('_', ' ')}: {sensitivity(row['contribution'])}, {percent(row['share'])} of Δ"
             for row in drivers.sort_values("contribution", ascending=False).head(3).to_dict("records")
         )
         + ".",
@@ -294,18 +294,18 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
     """How losses vary between patients."""
     drawn = losses[losses["policy"] != Greedy.name]
     told = [
-        f"under {name} half lose {words.rounded(float(of.loc[of['quantile'] >= 0.5, 'loss'].min()))} or less, and the "
-        f"worst-off {100 * (1 - of['quantile'].max()):g} % {words.rounded(float(of['loss'].max()))} or more"
+        f"under {name} half lose {rounded(float(of.loc[of['quantile'] >= 0.5, 'loss'].min()))} or less, and the "
+        f"worst-off {100 * (1 - of['quantile'].max()):g} % {rounded(float(of['loss'].max()))} or more"
         for name, of in drawn.groupby("policy", sort=False)
     ]
     return Drawing(
         "patient-losses",
-        f"How much single patients lose, at ε = {words.plain(epsilon)}",
+        f"How much single patients lose, at ε = {plain(epsilon)}",
         "The utility that patients lose against the best treatment for each, from who loses least to who loses most; a "
         "level piece of a line is patients who lose the same.",
         lambda size: figures.patient_losses(losses, size=size),
         wide(
-            [ColumnGroup("utility that a patient loses at most", losses, "loss", words.rounded)],
+            [ColumnGroup("utility that a patient loses at most", losses, "loss", rounded)],
             index="quantile",
             columns="policy",
             name_index=lambda share: f"{100 * share:g} %",
@@ -317,15 +317,15 @@ def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
 def _panels(drawn: pd.DataFrame, count: int) -> list[ColumnGroup]:
     """What the panels of the frontier show, with how it is written."""
     panels = [
-        ColumnGroup("benefit kept", drawn, "benefit_kept", words.percent)
+        ColumnGroup("benefit kept", drawn, "benefit_kept", percent)
         if drawn["benefit_kept"].notna().any()
-        else ColumnGroup("utility lost per patient", drawn, "loss", words.rounded)
+        else ColumnGroup("utility lost per patient", drawn, "loss", rounded)
     ]
     harm = figures.harm_of(drawn)
     if harm:
-        per = count if harm == "extra_deaths" else words.population(drawn[harm])
+        per = count if harm == "extra_deaths" else population(drawn[harm])
         title = f"{harm.replace('_', ' ')} per {per:,} patients"
-        panels.append(ColumnGroup(title, drawn, harm, lambda rate: words.events(rate, per)))
+        panels.append(ColumnGroup(title, drawn, harm, lambda rate: events(rate, per)))
     return panels
 
 
@@ -352,4 +352,4 @@ def _loss_data(drawn: pd.DataFrame, panels: Sequence[ColumnGroup]) -> tuple[list
 
 
 def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:
-    return wide(panels, index="epsilon", columns=columns, name_index=words.plain, note=note)
+    return wide(panels, index="epsilon", columns=columns, name_index=plain, note=note)

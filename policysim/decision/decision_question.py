@@ -28,11 +28,10 @@ from policysim.decision.page_values import findings_table, losing, page_values
 from policysim.decision.prices import price_list, sensitivity_by_outcome
 from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
-from policysim.question.answer import Answer, Drawing, Page, written
+from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.formats import in_digits, unmarked, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
-from policysim.question.shown import unmarked
-from policysim.question.words import in_digits
 from policysim.study.basis import in_words
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.example_patients import ExampleRows, example_patients, patient_losses

@@ -9,8 +9,9 @@ import pandas as pd
 
 from policies.reference import Greedy
 from policysim.decision.findings import Findings
+from policysim.question.formats import events, population
 from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import ALL, events, population
+from policysim.question.words import ALL
 from policysim.study.declared import ScenarioStudy
 
 BEST = "best for each"

@@ -26,8 +26,9 @@ from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import Robustness, robustness, wrong_prior
 from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, fewest_digits, make_demand
 from policysim.decision.without_effect import without_effect
+from policysim.question.formats import NEGLIGIBLE, population
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, ALL, KEEP, NEGLIGIBLE, UNBEATABLE, guesses, population
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS

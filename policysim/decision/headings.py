@@ -13,17 +13,14 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
 from policysim.decision.prices import COSTS, WHOLE_RECORD
 from policysim.decision.summary import private_rows
-from policysim.question import words
-from policysim.question.shown import (
-    percent,
-    percent_1_up,
-    plain,
-    rounded,
-    rounded_down,
-    shown,
-)
-from policysim.question.words import LEAST_EVENTS, NEGLIGIBLE, in_a_row, of_thousand
+from policysim.question import formats
+from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE, of_thousand, shown
+from policysim.question.words import in_a_row
 from policysim.study.slider import Slider
+
+percent, percent_1_up, plain, rounded, rounded_down = (
+    FILTERS[name] for name in ("percent", "percent_1_up", "plain", "rounded", "rounded_down")
+)
 
 NONE = Markup("")
 # Of what an observer knows whose belief is said.
@@ -121,7 +118,7 @@ def _icons(slider: Slider, findings: Findings) -> Markup:
     saved = findings.deaths.get("untreated", math.nan) - slider.own_deaths
     if saved * findings.count < LEAST_EVENTS or math.isnan(saved):
         return said
-    return said + Markup("; {} fewer per {} die").format(words.events(saved, findings.count), f"{findings.count:,}")
+    return said + Markup("; {} fewer per {} die").format(formats.events(saved, findings.count), f"{findings.count:,}")
 
 
 def _patients(slider: Slider) -> Markup:
@@ -144,7 +141,7 @@ def _groups(slider: Slider) -> Markup:
     if times < 1.05:
         return Markup("No group loses much more than the average under {}").format(slider.policy)
     return Markup("“{}” patients lose most under {}: {} times the average").format(
-        worst.name, slider.policy, words.rounded(times)
+        worst.name, slider.policy, formats.rounded(times)
     )
 
 
@@ -210,7 +207,7 @@ def _prices(prices: pd.DataFrame | None, findings: Findings) -> Markup:
         )
     lost = 1 - float(dearest["benefit_kept"])
     return Markup("Of single features, “{}” costs most to hide: {} of the benefit").format(
-        name, words.percent_1(lost) if lost >= LEAST_TENTH else f"less than {words.percent_1(LEAST_TENTH)}"
+        name, formats.percent_1(lost) if lost >= LEAST_TENTH else f"less than {formats.percent_1(LEAST_TENTH)}"
     )
 
 

@@ -15,16 +15,8 @@ from policies.reference import BestFixed
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.summary import most_kept, private_rows, rows_of
 from policysim.question.answer import Headline
-from policysim.question.words import (
-    LEAST_EVENTS,
-    NEGLIGIBLE,
-    attains,
-    events,
-    percent,
-    percent_1_up,
-    plain,
-    rounded,
-)
+from policysim.question.formats import LEAST_EVENTS, NEGLIGIBLE, events, percent, percent_1_up, plain, rounded
+from policysim.question.words import attains
 from policysim.study.slider import best_first
 
 # What is kept is a share of this.

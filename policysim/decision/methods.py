@@ -20,10 +20,8 @@ from policies.reference import BestFixed
 from policysim.decision.choice_screen import asked, none_needs_less, without_privacy
 from policysim.decision.choose import Choice, Choices, Verdict
 from policysim.decision.comparison import compare_problem
-from policysim.question.words import (
-    ALL,
+from policysim.question.formats import (
     NEGLIGIBLE,
-    NO_MECHANISM,
     decimal,
     digits_of,
     enough,
@@ -34,6 +32,7 @@ from policysim.question.words import (
     sensitivity,
     steady,
 )
+from policysim.question.words import ALL, NO_MECHANISM
 from policysim.study.basis import basis, in_words, listed
 from policysim.study.declared import Study
 

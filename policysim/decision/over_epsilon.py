@@ -15,9 +15,11 @@ from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import Findings
 from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
-from policysim.question import words
-from policysim.question.shown import decimal, more_events, percent, plain
-from policysim.question.words import ALL, LEAST_EVENTS, NEGLIGIBLE
+from policysim.question import formats, words
+from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE
+from policysim.question.words import ALL
+
+decimal, more_events, percent, plain = (FILTERS[name] for name in ("decimal", "more_events", "percent", "plain"))
 
 
 def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
@@ -35,7 +37,7 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
         return Markup("")
     said = which_epsilon(known, findings)
     guesses = [
-        Markup("up to {} can be right at ε = {}").format(words.below_100(words.guesses(epsilon)), decimal(epsilon))
+        Markup("up to {} can be right at ε = {}").format(formats.below_100(words.guesses(epsilon)), decimal(epsilon))
         for epsilon in dict.fromkeys(named_epsilons(known))
     ]
     if not guesses:
@@ -64,7 +66,7 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     row = next((row for row in findings.rows if row.policy == Optimal.name), None)
     if row is None or not 0 < row.better_from < math.inf or not mine.index.equals(fixed.index):
         return Markup("")
-    last = words.next_below(row.better_from)
+    last = formats.next_below(row.better_from)
     before, after = mine[mine.index <= last], mine[mine.index > last]
     same = (before["value"] - fixed["value"][before.index]).abs() <= NEGLIGIBLE * (1 + before["value"].abs())
     if before.empty or after.empty or not same.all():
@@ -81,7 +83,7 @@ def flat_sentence(table: pd.DataFrame, findings: Findings) -> Markup:
     kept = float(worst["benefit_kept"])
     keeps = Markup("") if math.isnan(kept) else Markup(", where it keeps {}").format(percent(kept))
     return said + Markup(", at the price of up to {} more deaths per {:,} (at ε = {}{}).").format(
-        words.events(beyond, findings.count), findings.count, plain(float(worst["epsilon"])), keeps
+        formats.events(beyond, findings.count), findings.count, plain(float(worst["epsilon"])), keeps
     )
 
 
@@ -108,11 +110,11 @@ def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str
     if not findings.deaths or mine.empty or mine["extra_deaths"].isna().any():
         return Markup("")
     begins = next((row.better_from for row in findings.rows if row.policy == Optimal.name), math.nan)
-    mine = mine[mine.index > words.next_below(begins)] if flat_sentence(table, findings) else mine
+    mine = mine[mine.index > formats.next_below(begins)] if flat_sentence(table, findings) else mine
     places = list(_largest_rise(mine["extra_deaths"].tolist()))
     ends = mine.iloc[places]
     before, after = ends["extra_deaths"]
-    written = [words.events(deaths, findings.count, sign=True) for deaths in (before, after)]
+    written = [formats.events(deaths, findings.count, sign=True) for deaths in (before, after)]
     if (after - before) * findings.count < LEAST_EVENTS or written[0] == written[1]:
         return Markup("")
     said = Markup(
@@ -126,7 +128,7 @@ def rise_sentence(table: pd.DataFrame, findings: Findings, actions: Sequence[str
     )
     gained = max(actions, key=lambda action: float(ends[f"p_{action}"].diff().iloc[-1]))
     shares = ends[f"p_{gained}"].tolist()
-    if words.percent(shares[0]) != words.percent(shares[1]):
+    if formats.percent(shares[0]) != formats.percent(shares[1]):
         said += Markup(", and {} goes from {} to {} of patients").format(gained, *map(percent, shares))
     return said + ". It maximises utility, not survival."
 

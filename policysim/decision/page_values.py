@@ -26,7 +26,7 @@ from policysim.decision.headings import Headings
 from policysim.decision.over_epsilon import flat_sentence, keep_sentences, rise_sentence
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
-from policysim.question import words
+from policysim.question import formats, words
 from policysim.question.first_screen import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
 from policysim.study.basis import basis, hidden
@@ -150,7 +150,7 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
         **{name: _mechanism(study, name) for name in with_references(study.policies)},
-        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
+        "ε of the curve": ", ".join(formats.plain(epsilon) for epsilon in study.epsilons),
     }
 
 
@@ -191,11 +191,11 @@ def redraw_ranges(
     columns: list[dict[str, tuple[str, str]]] = []
     for outcome, ranges in by_outcome.items():
         ends = [end for each in ranges.values() for end in (each.low, each.high)]
-        said: Callable[[float], str] = partial(words.events, count=count, sign=True)
+        said: Callable[[float], str] = partial(formats.events, count=count, sign=True)
         if outcome == KEPT:
-            title, said = "benefit kept", words.percent
+            title, said = "benefit kept", formats.percent
         elif outcome == BENEFIT:
-            title, said = "utility per patient beyond one for all", words.rounded
+            title, said = "utility per patient beyond one for all", formats.rounded
         elif any(ends):
             event = "deaths" if outcome == "extra_deaths" else scenario.outcome_title(outcome.removeprefix("extra_"))
             title = f"extra {event} per {count:,}"

@@ -16,20 +16,18 @@ from policysim.decision.choice_screen import DEATHS, GUESS_RATE, NO_SHARES, aske
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import Price, methods, shown, words_of
 from policysim.decision.record_size import print_size
-from policysim.question.words import (
-    ODDS,
+from policysim.question.formats import (
     decimal,
     digits_of,
     events,
     guess_rate,
-    guesses,
-    level_name,
     not_above,
     of_100,
     percent,
     rounded,
     rounded_up,
 )
+from policysim.question.words import ODDS, guesses, level_name
 from policysim.study.basis import OUTSIDE, basis, hidden
 from policysim.study.checks import guess_rate_of
 from policysim.study.declared import Study

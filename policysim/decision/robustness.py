@@ -25,8 +25,8 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.redraws import SPREAD, Redraws
+from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import several
 from policysim.study.declared import ScenarioStudy
 from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import Gain, applies, evaluated_on

@@ -16,7 +16,7 @@ from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.question.words import DIGITS, enough
+from policysim.question.formats import DIGITS, enough
 from policysim.study.sweep import best_fixed_loss, by_lot_loss, evaluated_on, weighted_regrets
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need

@@ -17,9 +17,14 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed
 from policysim.decision.findings import Findings, PolicyRow
-from policysim.question.shown import decimal, events, percent, percent_down, percent_up, plain, rounded, rounded_down
-from policysim.question.words import ACHIEVABLE, ALL, KEEP, LEAST_EVENTS, NEGLIGIBLE, UNBEATABLE, attains, unused
+from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE
+from policysim.question.words import ACHIEVABLE, ALL, KEEP, UNBEATABLE, attains, unused
 from policysim.study.slider import best_first
+
+decimal, events, percent, percent_down, percent_up, plain, rounded, rounded_down = (
+    FILTERS[name]
+    for name in ("decimal", "events", "percent", "percent_down", "percent_up", "plain", "rounded", "rounded_down")
+)
 
 BEST_FOUND = "the best mechanism found by linear programming"
 BEYOND = "of what choosing for each patient is worth beyond one treatment for all"

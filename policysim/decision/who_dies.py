@@ -8,10 +8,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.decision.findings import Findings
-from policysim.question.shown import more_events, percent
-from policysim.question.words import ALL, LEAST_EVENTS, level_name
+from policysim.question.formats import FILTERS, LEAST_EVENTS
+from policysim.question.words import ALL, level_name
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+
+more_events, percent = (FILTERS[name] for name in ("more_events", "percent"))
 
 # A group bears nearly all if it has this share of the extra deaths, and is worth a word if it is no larger than that.
 NEARLY_ALL, LARGEST = 0.9, 0.5

@@ -37,10 +37,11 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import plain, set_epsilon_axis, set_log_ticks
+from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
 from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, limit_labels, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import NEGLIGIBLE, in_a_row, population
+from policysim.question.formats import NEGLIGIBLE, population, tick
+from policysim.question.words import in_a_row
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -393,4 +394,4 @@ def _where(rows: pd.DataFrame) -> str:
     if none.all():
         return "at every ε"
     last = float(rows.loc[none, "epsilon"].max())
-    return f"up to ε\u00a0=\u00a0{plain(last)}" if last < rows.loc[~none, "epsilon"].min() else "at some ε"
+    return f"up to ε\u00a0=\u00a0{tick(last)}" if last < rows.loc[~none, "epsilon"].min() else "at some ε"

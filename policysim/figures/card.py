@@ -19,7 +19,7 @@ from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_log_ticks, wrapped
 from policysim.figures.looks import GREY, Canvas, canvas
 from policysim.question.answer import CARD, Drawing
-from policysim.question.words import percent, plain, rounded, with_interval
+from policysim.question.formats import percent, plain, rounded, with_interval
 
 # Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
 WIDTH, HEIGHT = 3.3, 2.0

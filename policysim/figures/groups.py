@@ -20,10 +20,11 @@ from policies.policy import Look
 from policies.reference import Greedy
 from policysim.figures.curves import checked, has_band, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, cut, plain, wrapped
+from policysim.figures.lettering import LINE_HEIGHT, LINE_SPACING, cut, wrapped
 from policysim.figures.looks import GREY, Canvas, as_dot, canvas, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, NEGLIGIBLE, in_a_row, level_name, percent
+from policysim.question.formats import NEGLIGIBLE, percent, tick
+from policysim.question.words import ALL, in_a_row, level_name
 
 NAME, FOREST = "loss_by_group", "forest"
 # Of the width, the names of the groups may take this much, and lines each.
@@ -98,7 +99,7 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     )
     about = Multiples(
         "loss",
-        f"Who bears the loss, at ε = {plain(table['epsilon'].iloc[0])}",
+        f"Who bears the loss, at ε = {tick(table['epsilon'].iloc[0])}",
         LOST,
         notes,
         looks(names_of(table, "policy")),
@@ -165,14 +166,14 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: 
     axis = "mean outcome, minus that of one treatment for all"
     edges = reach(rows, "difference")
     notes = (BAND, GOES_ON if edges else "", undrawn(every, names))
-    title = f"Against one treatment for all, at ε = {plain(table['epsilon'].iloc[0])}"
+    title = f"Against one treatment for all, at ε = {tick(table['epsilon'].iloc[0])}"
     about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")), edges)
     return _multiples(rows, names, order, about, size)
 
 
 def _check_epsilon(table: pd.DataFrame, figure: str) -> None:
     if table["epsilon"].nunique() > 1:
-        shown = ", ".join(plain(value) for value in sorted(table["epsilon"].unique()))
+        shown = ", ".join(tick(value) for value in sorted(table["epsilon"].unique()))
         raise ValueError(f"{figure} draws one epsilon, its table has several: {shown}.")
 
 

@@ -14,10 +14,11 @@ from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.figures.curves import STAR, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import cut, plain, show_wrapped
+from policysim.figures.lettering import cut, show_wrapped
 from policysim.figures.looks import as_dot, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, population
+from policysim.question.formats import population, tick
+from policysim.question.words import ALL
 
 NAME = "benefit_vs_harm"
 MOST_DOTS = 5
@@ -127,7 +128,7 @@ def _line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> Annotation:
     rows = line.sort_values(harm)
     xs, ys = count * rows[harm], rows["benefit_kept"]
     axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
-    words = f"{EPSILON}{plain(rows['epsilon'].iloc[0])}"
+    words = f"{EPSILON}{tick(rows['epsilon'].iloc[0])}"
     # What crosses the words is paler than they are.
     box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
     at = (xs.iloc[-1], ys.iloc[-1])

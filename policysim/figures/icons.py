@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 
 from policysim.figures.curves import checked, nonempty
 from policysim.figures.layout import settle
-from policysim.figures.lettering import plain, show_wrapped
+from policysim.figures.lettering import show_wrapped
 from policysim.figures.looks import canvas
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, of_thousand, rounded
+from policysim.question.formats import of_thousand, rounded, tick
+from policysim.question.words import ALL
 
 NAME = "icon_array"
 PATIENTS = 1000
@@ -68,7 +69,7 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
     everyone = table[(table["policy"] == policy) & (table["group"] == ALL)]
     rows = nonempty(everyone, NAME, f"of everyone under {policy}")
     if len(rows) > 1:
-        shown = ", ".join(plain(value) for value in sorted(rows["epsilon"]))
+        shown = ", ".join(tick(value) for value in sorted(rows["epsilon"]))
         raise ValueError(f"{NAME} draws one epsilon, its table has several: {shown}.")
     row = rows.iloc[0]
     counts, extra = icon_counts(row), float(row.get("extra_deaths", math.nan))
@@ -80,7 +81,7 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         axes.set_xlim(-0.5, across - 0.5)
         axes.set_ylim(PATIENTS / across - 0.5, -0.5)
         axes.set_aspect("equal", adjustable="box", anchor="NW")
-        title = f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}"
+        title = f"1,000 patients under {policy}, at ε = {tick(float(row['epsilon']))}"
         axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
         words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
         if not math.isnan(extra):

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, YAxis
@@ -18,6 +17,8 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FixedLocator, NullLocator
+
+from policysim.question.formats import tick
 
 # Boxes of text in a browser are 1.17 times the font size high, whatever is in them: lines must not touch.
 LINE_SPACING = 1.42
@@ -147,8 +148,6 @@ def no_glyph_warnings() -> Iterator[None]:
 
 # With more ticks only those at powers of ten are kept, where a figure asks for that.
 MOST_TICKS = 12
-# Shorter as a power of ten beyond these.
-LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e6
 # So many numbers may be missing before an axis looks uneven.
 FEW = 2
 
@@ -164,8 +163,8 @@ def set_log_ticks(axis: Axis, low: float, high: float, *, most: int | None = Non
     """Ticks at 1, 2 and 5 times powers of ten, with plain numbers; at powers alone where that is more than `most`."""
     ticks = ticks_within(low, high)
     if most is not None and len(ticks) > most:
-        ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.0000")]
-    axis.set_ticks(ticks, labels=[plain(tick) for tick in ticks])
+        ticks = [place for place in ticks if f"{place:e}".startswith("1.0000")]
+    axis.set_ticks(ticks, labels=[tick(place) for place in ticks])
     axis.set_minor_locator(NullLocator())
 
 
@@ -183,22 +182,6 @@ def ticks_within(low: float, high: float) -> list[float]:
     nice = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
     # What is off by rounding alone is within.
     return [tick for tick in nice if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)] or sorted({low, high})
-
-
-def plain(number: float) -> str:
-    """A number >= 0 in at most six digits, with thousands separators.
-
-    Examples
-    --------
-    >>> [plain(number) for number in (0.00005, 0.5, 20000.0, 2e-8, float("inf"))]
-    ['0.00005', '0.5', '20,000', '2e-08', '∞']
-    """
-    if math.isinf(number):
-        return "∞"
-    if number and not LEAST_PLAIN <= number <= MOST_PLAIN:
-        return f"{number:g}"
-    whole, point, rest = np.format_float_positional(number, precision=6, fractional=False, trim="-").partition(".")
-    return f"{int(whole):,}{point}{rest}"
 
 
 def thin_ticks(axes: Axes) -> None:

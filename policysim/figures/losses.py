@@ -13,10 +13,10 @@ from policies.arrays import FloatArray
 from policies.reference import Greedy
 from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, names_of, nonempty, sparse
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import MOST_TICKS, plain, set_log_ticks, ticks_within
+from policysim.figures.lettering import MOST_TICKS, set_log_ticks, ticks_within
 from policysim.figures.looks import as_line, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import NEGLIGIBLE
+from policysim.question.formats import NEGLIGIBLE, tick
 
 NAME = "patient_losses"
 # Losses below this share of the largest are drawn as none.
@@ -102,8 +102,8 @@ def _frame(axes: Axes, low: float, high: float) -> None:
     axes.set_yscale("log")
     axes.set_ylim(0.9 * FLOOR * low, 1.1 * high)
     set_log_ticks(axes.yaxis, low, high, most=MOST_TICKS)
-    ticks = [tick for tick in ticks_within(low, high) if tick in axes.get_yticks()]
-    axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(plain(tick) for tick in ticks)])
+    ticks = [place for place in ticks_within(low, high) if place in axes.get_yticks()]
+    axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(tick(place) for place in ticks)])
     axes.set_xlim(0, 100)
     axes.set_xlabel("of 100 patients, from who loses least to who loses most")
     axes.set_ylabel("utility that a patient loses (log scale)")

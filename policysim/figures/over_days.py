@@ -29,10 +29,11 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, settle
-from policysim.figures.lettering import LINE_SPACING, cut, plain, set_epsilon_axis, wrapped
+from policysim.figures.lettering import LINE_SPACING, cut, set_epsilon_axis, wrapped
 from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks
 from policysim.question.answer import SizeName
-from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, achieved, days
+from policysim.question.formats import achieved, days, tick
+from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE
 
 NAME, MAP = "value_over_days", "ways_over_days"
 # What has another name here, or is no policy of the catalogue.
@@ -103,7 +104,7 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
         shade_out_of_reach(grid[0], proven)
         for axes, total in zip(grid[1:], totals, strict=False):
             labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], colours, across))
-            axes.set_title(f"By horizon, at total ε = {plain(total)}", loc="left", fontweight="bold")
+            axes.set_title(f"By horizon, at total ε = {tick(total)}", loc="left", fontweight="bold")
         if note:
             grid[0].set_xlabel(f"{grid[0].get_xlabel()}\n{note}")
         settle(made, labels)
@@ -166,7 +167,7 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
                 axes.axhline(edge - 0.5, **line)
         axes.set_xlim(-0.5, len(totals) - 0.5)
         axes.set_ylim(-0.5, len(horizons) - 0.5)
-        axes.set_xticks(range(len(totals)), labels=[plain(total) for total in totals])
+        axes.set_xticks(range(len(totals)), labels=[tick(total) for total in totals])
         axes.set_yticks(range(len(horizons)), labels=[f"{horizon:g}" for horizon in horizons])
         axes.tick_params(length=0)
         axes.grid(visible=False)

@@ -17,7 +17,7 @@ from policysim.figures.layout import settle
 from policysim.figures.lettering import cut, show_wrapped, wrapped
 from policysim.figures.looks import COLOURS, GREY, POLICY_GID, canvas, label
 from policysim.question.answer import SizeName
-from policysim.question.words import NEGLIGIBLE, percent, rounded, sensitivity
+from policysim.question.formats import NEGLIGIBLE, percent, rounded, sensitivity
 
 NAME = "benefit_parts"
 # So many outcomes are told apart; the others are one.

@@ -8,7 +8,8 @@ import pandas as pd
 
 from policysim.figures.curves import names_of
 from policysim.figures.looks import is_level
-from policysim.question.words import in_a_row, percent, plain, rounded
+from policysim.question.formats import percent, plain, rounded
+from policysim.question.words import in_a_row
 
 # A change by less, of the range of all that is drawn, is none to the eye.
 FLAT = 0.002

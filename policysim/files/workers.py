@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import on_cluster
 from policysim.files.many_files import stamp
-from policysim.files.output import write_files
+from policysim.files.whole_folders import write_files
 from policysim.question.protocol import SILENT, Progress
 
 # What is known of a part: arrays by name, of numbers or of text.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from policysim.files.output import toml_text
+from policysim.files.whole_folders import toml_text
 
 COLUMNS_SHOWN = 30
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from policies.arrays import IntArray
 from policysim.files.bad_rows import level_of
-from policysim.files.output import toml_text
+from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.log_source import NO_VALUE, Binning

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from policies.arrays import FloatArray
-from policysim.files.output import toml_text
+from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import MOST_TREATMENTS, ROWS_EACH, ColumnSummary

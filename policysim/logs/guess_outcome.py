@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policysim.files.bad_rows import DataError, level_of
-from policysim.files.output import toml_text
+from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import listed
 from policysim.logs.guess_columns import ColumnSummary

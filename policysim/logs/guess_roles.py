@@ -9,7 +9,7 @@ from scipy.special import chdtrc
 
 from envs.toml_reader import unknown
 from policysim.files.bad_rows import DataError
-from policysim.files.output import toml_text
+from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import listed
 from policysim.logs.guess_columns import (

@@ -14,7 +14,7 @@ from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
 from policies.arrays import IntArray
 from policysim.files.data_table import DataTable
-from policysim.files.output import toml_list, toml_text
+from policysim.files.whole_folders import toml_list, toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import ColumnSummary, summarise

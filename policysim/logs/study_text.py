@@ -9,7 +9,7 @@ import numpy as np
 
 from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
-from policysim.files.output import toml_list, toml_number, toml_string, toml_text
+from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import rank
 from policysim.logs.guess_columns import ColumnSummary
 from policysim.logs.guess_features import Candidate, Features, as_feature, round_range

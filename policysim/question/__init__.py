@@ -5,11 +5,11 @@ answer     what comes out of it: sentences, tables, drawings with their data, pa
 first_screen   the first screen of a page: short sentences, and a strip of numbers
 neighbours  whether `envs` and `policies` are ours: PyPI has other packages of these names
 extras     packages that only some questions need, and the extra to install for each
-words      numbers in words, and the names that tables share: all patients, groups, the limit's bounds
+formats    how a number becomes text, plain and in HTML
+words      names that tables share, and words that many parts say
 screen_lines   lines of text as wide as the terminal, and rows of a screen's tables
-shown      numbers in the prose of pages, with the number itself beside them for machines
 
-`policysim.report` makes screen, JSON document, page and folder of any answer.
+`policysim.output` makes screen, JSON document, page and folder of any answer.
 """
 
 # How a run ends: a bug, a command line or study file that is wrong, data that are, a check that did not hold, Ctrl-C.

@@ -1,27 +1,23 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
 An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a
-`TextTable`: what is drawn, as a small table of text in as many digits as can be seen. `to_csv` is a table as a file.
+`TextTable`: what is drawn, as a small table of text in as many digits as can be seen.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
-from policysim.question.words import DIGITS_OF_FILES, in_digits, steady
+from policysim.question.formats import four_digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The columns that hold what is proven: a lower bound is rounded down, an upper one up.
-BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING, "unbeatable": ROUND_CEILING}
 # What a figure is laid out for.
 SizeName: TypeAlias = Literal["page", "column", "slide"]
 
@@ -103,7 +99,7 @@ CARD = "card"
 class Page:
     """A page to be rendered: a template, and the values that only this question knows.
 
-    `policysim.report` adds what all pages have: the answer's sentences, its drawings, the manifest and the command.
+    `policysim.output` adds what all pages have: the answer's sentences, its drawings, the manifest and the command.
     """
 
     template: str
@@ -233,42 +229,6 @@ def wide(
 
 def tidy(table: pd.DataFrame) -> TextTable:
     """The rows of a figure's own table, its columns as headings, numbers to four digits."""
-    cells = table.map(_written)
+    cells = table.map(four_digits)
     rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
     return TextTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
-
-
-def _written(value: object) -> str:
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{steady(value):.4g}".replace("-", "−")
-    return str(value)
-
-
-def to_csv(table: pd.DataFrame) -> bytes:
-    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`."""
-    text = written(table).to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n")
-    return text.encode()
-
-
-def written(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the numbers that its file has, and so with the same bits on all machines, or nearly all.
-
-    What is drawn or put in order by them does not depend on the machine either. Bounds are rounded so that they claim
-    less.
-    """
-    floats = table.select_dtypes("float")
-    return table.assign(**{str(name): floats[name].map(_rounding(str(name)), na_action="ignore") for name in floats})
-
-
-def _rounding(column: str) -> Callable[[float], float]:
-    side = BOUNDS.get(column)
-    return (lambda value: _bound(value, side)) if side else lambda value: float(in_digits(value))
-
-
-def _bound(value: float, side: str) -> float:
-    """A bound in as many digits, and no more than thirteen decimals: what rounding leaves of 0 is below."""
-    if not math.isfinite(value) or value == 0 or value == float(in_digits(value)):
-        return value
-    exact = Decimal(value)
-    places = min(DIGITS_OF_FILES - 1 - exact.adjusted(), 13)
-    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=side))

@@ -36,8 +36,8 @@ from typing import Any
 from envs.toml_reader import is_number, shown
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import file_digest
-from policysim.files.output import LOCKS, json_text, remove_empty, uninterrupted
 from policysim.files.terminal import complain
+from policysim.files.whole_folders import LOCKS, json_text, remove_empty, uninterrupted
 from policysim.question import EXIT_CHECK, OutputError
 
 with suppress(ImportError):

@@ -12,7 +12,7 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import ENDINGS
-from policysim.files.output import check_writable, folder_beside, json_text
+from policysim.files.whole_folders import check_writable, folder_beside, json_text
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import (

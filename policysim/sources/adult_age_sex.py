@@ -12,7 +12,7 @@ import pandas as pd
 from envs.toml_reader import Table
 from policies.local import METHODS, KAry, TwoCoin, error_bands, expected_errors
 from policies.local.estimation import estimate, shares_of, variances
-from policysim.question.words import percent_1
+from policysim.question.formats import percent_1
 from policysim.sources.chances import SingleRun, binomial_run
 from policysim.sources.engine import Document
 from policysim.sources.printed import Quote

@@ -13,7 +13,8 @@ from scipy.stats import binomtest
 
 from envs.toml_reader import Table
 from policies.arrays import FloatArray
-from policysim.question.words import guesses, of_100, rounded, rounded_up
+from policysim.question.formats import of_100, rounded, rounded_up
+from policysim.question.words import guesses
 from policysim.sources.chances import (
     ADD_OR_REMOVE,
     CONFIDENCE,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 from envs.toml_reader import open_toml, unknown
 from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
+from policysim.question.formats import in_digits
 from policysim.question.protocol import Progress, StudyQuestion
 from policysim.question.screen_lines import wrap
-from policysim.question.words import in_digits
 from policysim.sources.adult_age_sex import AdultAgeSex
 from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, number
 from policysim.sources.selections import CommonDisease, MaritalStatus, SockGroups

@@ -9,7 +9,7 @@ study_problem  from a study to the decision problem: expected utilities, or scor
 other_priors   where else patients may come from: another prevalence, or one group alone
 sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
-slider, slider_numbers   what follows epsilon and policy on a page, and which policy is shown first
+slider     what follows epsilon and policy on a page, and which policy is shown first
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
 contraindications  why contraindications read public features only
 basis          what the numbers of a study rest on, and what it hides, in words

@@ -1,10 +1,11 @@
-"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script (`slider_numbers`).
+"""The slider: what follows epsilon and policy, as text for the page and as numbers for its script.
 
 The one rule by which page and answer name the best policy.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +20,21 @@ from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.question import words
-from policysim.question.answer import written
+from policysim.question import formats, words
+from policysim.question.formats import script_value, script_values, written
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import Study
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities
-from policysim.study.slider_numbers import NESTED, script_numbers, series
+
+# The columns of a comparison that follow the slider.
+COLUMNS = ("loss", "benefit_kept", "extra_deaths", "worse_than_untreated", "better_than_untreated", "guess_rate")
+# Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
+ESTIMATES = ("value", "difference")
+# What else is told of a policy on a log.
+ESTIMATED_RISK = ("guess_rate",)
+# What a policy has beside one list of numbers for each name.
+NESTED = ("p", "groups", "texts", "guesses", "odds")
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class Slider:
     policies : tuple of str
         Those that can be chosen.
     now : mapping of str to float
-        Of `slider_numbers.COLUMNS` what the comparison has, or else `ESTIMATES`, at this position.
+        Of `COLUMNS` what the comparison has, or else `ESTIMATES`, at this position.
     for_all : mapping of str to float
         The same of one treatment for all; empty where that was not compared.
     texts : mapping of str to str
@@ -139,7 +148,7 @@ def make_slider(
     Parameters
     ----------
     table : DataFrame
-        A comparison: policy, epsilon, group, guarantee and, of `slider_numbers.COLUMNS`, what it has.
+        A comparison: policy, epsilon, group, guarantee and, of `COLUMNS`, what it has.
     probabilities : DataFrame
         From `example_probabilities`.
     descriptions : mapping of str to str
@@ -173,7 +182,7 @@ def make_slider(
         )
         for name in policies
     }
-    places = words.apart((deaths or {}).values(), count)
+    places = formats.apart((deaths or {}).values(), count)
     at_start, for_all = found[policy], found.get(BestFixed.name, {})
     return Slider(
         epsilons=epsilons,
@@ -331,3 +340,101 @@ def best_first(names: Iterable[str], values: Mapping[str, float]) -> list[str]:
     ['greedy', 'optimal', 'exponential']
     """
     return sorted(names, key=lambda name: (-round(values[name], EQUAL), name != Optimal.name))
+
+
+def series(
+    rows: pd.DataFrame, probabilities: pd.DataFrame, groups: pd.DataFrame, shown: frozenset[str]
+) -> dict[str, Any]:
+    """The numbers of one policy over epsilon.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of a comparison, one for each epsilon.
+    probabilities : DataFrame
+        From `example_probabilities`: under "p", of each example patient and action.
+    groups : DataFrame
+        Of the same comparison, a row for each group and epsilon: under "groups", what each loses.
+    shown : set of str
+        The columns that are told.
+    """
+    ordered = rows.sort_values("epsilon")
+    found: dict[str, Any]
+    if {f"{name}_low" for name in ESTIMATES} <= set(ordered.columns):
+        found = {name: ordered[name].tolist() for name in ESTIMATES}
+        found |= {name: ordered[name].tolist() for name in ESTIMATED_RISK if name in ordered}
+        found["texts"] = {name: _with_intervals(ordered, name) for name in ESTIMATES}
+    else:
+        found = {name: ordered[name].tolist() for name in COLUMNS if name in shown and not ordered[name].isna().all()}
+        found["texts"] = {}
+    found["guesses"] = [words.guesses(loss) for loss in ordered["guarantee"]]
+    name, epsilon, loss = (ordered[column].iloc[0] for column in ("policy", "epsilon", "guarantee"))
+    # What is said of an epsilon is the same for all that spend it.
+    own = not CATALOGUE[name].uses_epsilon
+    found["odds"] = [words.policy_odds(name, epsilon, loss, uses_epsilon=False)] if own else []
+    curves = _curves(probabilities, ["patient", "action"], "probability")
+    n_actions = probabilities["action"].nunique()
+    found["p"] = [curves[start : start + n_actions] for start in range(0, len(curves), n_actions)]
+    found["groups"] = _curves(groups, ["group", "level"], "loss") if len(groups) else []
+    return found
+
+
+def _curves(rows: pd.DataFrame, index: Sequence[str], values: str) -> list[list[float]]:
+    grid = rows.pivot_table(index=list(index), columns="epsilon", values=values, sort=False)
+    curves: list[list[float]] = grid.sort_index(axis=1).to_numpy().tolist()
+    return curves
+
+
+def _with_intervals(rows: pd.DataFrame, name: str) -> list[str]:
+    ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [formats.with_interval(*triple, sign=name == "difference") for triple in ends]
+
+
+def script_numbers(
+    epsilons: Sequence[float],
+    actions: Sequence[str],
+    count: int,
+    policies: Mapping[str, Mapping[str, Any]],
+    *,
+    deaths: float | None = None,
+    places: int = 0,
+) -> Markup:
+    """What a page's script knows, as JSON that can stand in a script element.
+
+    Numbers have six digits, those of single patients and groups as many as the page shows. What is the same at every
+    epsilon is there once, and so is what most policies promise.
+
+    Parameters
+    ----------
+    epsilons, actions : sequence of float, sequence of str
+        The positions; the actions of "p", in their order.
+    count : int
+        Among how many patients extra deaths are counted.
+    policies : mapping of str to mapping
+        From `series`.
+    deaths : float, optional
+        Those per patient that extra deaths are beyond; none where they are not told.
+    places : int, optional
+        The decimals of deaths among `count` patients.
+    """
+    usual = script_values("guesses", [words.guesses(value) for value in epsilons])
+    found = {
+        name: {key: script_values(key, values) for key, values in each.items() if values}
+        for name, each in policies.items()
+    }
+    document = {
+        "epsilons": [script_value("epsilons", value) for value in epsilons],
+        "labels": [formats.plain(value) for value in epsilons],
+        "guesses": usual,
+        "odds": words.ODDS,
+        "count": count,
+        **({} if deaths is None else {"deaths": float(formats.in_digits(deaths)), "places": places}),
+        "actions": list(actions),
+        "policies": {
+            name: {key: values for key, values in each.items() if (key, values) != ("guesses", usual)}
+            for name, each in found.items()
+        },
+    }
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Nothing in a script element may look like its end.
+    return Markup(text.replace("<", "\\u003c"))

@@ -15,7 +15,7 @@ from envs.toml_reader import InputFileError, Table, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
-from policysim.files.output import json_text, write_files
+from policysim.files.whole_folders import json_text, write_files
 from policysim.logs import data_reader
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (

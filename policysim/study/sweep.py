@@ -25,7 +25,7 @@ from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import rounded_down
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.question.words import rounded
+from policysim.question.formats import rounded
 from policysim.study.declared import EPSILONS, checked_epsilons
 
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.

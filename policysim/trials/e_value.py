@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policysim.logs.log_frame import LoggedData
-from policysim.question.words import rounded
+from policysim.question.formats import rounded
 from policysim.study.checks import Z
 from policysim.trials.estimators import moments, snips
 

@@ -19,9 +19,10 @@ from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
+from policysim.question.formats import estimate, interval, percent, rounded, with_interval
 from policysim.question.protocol import Progress, Question
 from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import NO_ADVICE, estimate, interval, percent, rounded, with_interval
+from policysim.question.words import NO_ADVICE
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference

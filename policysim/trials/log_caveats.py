@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency, chisquare
 
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
-from policysim.question.words import percent
+from policysim.question.formats import percent
 from policysim.trials.caveats import SMALLEST_ESS
 from policysim.trials.estimators import importance_weights
 from policysim.trials.holes import where_caveats

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from policysim.question.words import in_a_row, percent, rounded
+from policysim.question.formats import percent, rounded
+from policysim.question.words import in_a_row
 from policysim.study.checks import Z
 
 POWER = 0.8

@@ -7,9 +7,9 @@ import math
 import pandas as pd
 
 from policies.problem import DecisionProblem
-from policysim.question import words
+from policysim.question import formats, words
 from policysim.question.first_screen import TOLD_APART, Brief, Point, Tile
-from policysim.question.words import estimate, interval, plain, rounded
+from policysim.question.formats import estimate, interval, plain, rounded
 from policysim.study.slider import Slider
 from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.heterogeneity import LEAST_P, LEVEL
@@ -41,7 +41,7 @@ def strip(findings: LoggedFindings, slider: Slider) -> tuple[Tile, ...]:
     ]
     if "guess_rate" in slider.now:
         rate = slider.now["guess_rate"]
-        tiles.append(Tile("guess_rate", TOLD_APART, rate, words.guess_rate(rate), "50"))
+        tiles.append(Tile("guess_rate", TOLD_APART, rate, formats.guess_rate(rate), "50"))
     return tuple(tiles)
 
 

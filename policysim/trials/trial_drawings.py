@@ -11,7 +11,7 @@ from policysim.figures.card import Spans, card
 from policysim.figures.curves import MOST_CURVES
 from policysim.figures.described import Described, Lines
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
-from policysim.question import words
+from policysim.question import formats, words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
 from policysim.trials.trial_findings import LoggedFindings, individual
@@ -24,7 +24,7 @@ def card_drawing(findings: LoggedFindings) -> Drawing:
     return card(
         Spans(
             [("no privacy", *findings.gain), *private],
-            x=f"in mean outcome, at ε = {words.plain(findings.epsilon)}",
+            x=f"in mean outcome, at ε = {formats.plain(findings.epsilon)}",
             y="gain over one treatment for all",
         )
     )
@@ -56,7 +56,7 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
 def _gain_seen(drawn: pd.DataFrame, epsilon: float) -> str:
     # The line of the best arm is one of the panel's.
     names = figures.telling(drawn, epsilon=epsilon, most=MOST_CURVES - 1)
-    write = partial(words.rounded, sign=True)
+    write = partial(formats.rounded, sign=True)
     return f"{lines_seen(drawn, 'difference', write, epsilon=epsilon, names=names)}."
 
 
@@ -66,7 +66,7 @@ def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     if spending.empty:
         return None
     grid = spending.pivot_table(index="epsilon", columns="policy", values="epsilon_spent", sort=False).sort_index()
-    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else words.rounded(v) for v in row)) for e, row in grid.iterrows())
+    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else formats.rounded(v) for v in row)) for e, row in grid.iterrows())
     return Drawing(
         "spent-vs-claimed",
         "Privacy spent against privacy claimed",
@@ -81,7 +81,7 @@ def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
 def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
     """What example patients get under one policy; `mine` is from `example_probabilities`, of this policy alone."""
     panels = [
-        ColumnGroup(str(patient), rows, "probability", words.percent)
+        ColumnGroup(str(patient), rows, "probability", formats.percent)
         for patient, rows in mine.groupby("patient", sort=False)
     ]
     return Drawing(
@@ -113,8 +113,12 @@ def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
         "was fitted without them. On the grey line scores are right."
     )
     rows = tuple(
-        (str(row["line"]), words.rounded(row["predicted"]), words.with_interval(row["value"], row["low"], row["high"]),
-         f"{row['patients']:,}")
+        (
+            str(row["line"]),
+            formats.rounded(row["predicted"]),
+            formats.with_interval(row["value"], row["low"], row["high"]),
+            f"{row['patients']:,}",
+        )
         for row in calibration.to_dict("records")
     )  # fmt: skip
     made = Described("calibration", description, calibration, (panel,))
@@ -144,7 +148,7 @@ def propensities_drawing(propensities: pd.DataFrame) -> Drawing | None:
         "that start near 0 belong to arms in which few patients stand for many others."
     )
     rows = tuple(
-        (str(name), *(words.rounded(float(mine["propensity"].quantile(q))) for q in (0, 0.25, 0.5, 0.75, 1)))
+        (str(name), *(formats.rounded(float(mine["propensity"].quantile(q))) for q in (0, 0.25, 0.5, 0.75, 1)))
         for name, mine in propensities.groupby("line", sort=False)
     )
     made = Described("propensities", description, propensities, (panel,))
@@ -195,4 +199,4 @@ def _with_intervals(table: pd.DataFrame, index: str, heading: str, column: str, 
 
 def _with_ends(row: pd.Series, column: str) -> str:
     triple = float(row[column]), float(row[f"{column}_low"]), float(row[f"{column}_high"])
-    return f"{words.estimate(*triple, sign=True)} ({words.interval(*triple[1:], sign=True)})"
+    return f"{formats.estimate(*triple, sign=True)} ({formats.interval(*triple[1:], sign=True)})"

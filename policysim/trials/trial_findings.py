@@ -13,7 +13,8 @@ from policies.catalogue import CATALOGUE
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
-from policysim.question.words import ALL, rounded, with_interval
+from policysim.question.formats import rounded, with_interval
+from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arms_of
 from policysim.trials.diagnostics import balance_of, balance_words

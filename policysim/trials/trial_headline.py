@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from policysim.question.answer import Headline
-from policysim.question.words import estimate, interval, rounded
+from policysim.question.formats import estimate, interval, rounded
 from policysim.trials.trial_findings import LoggedFindings, individual
 
 

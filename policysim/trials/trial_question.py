@@ -16,8 +16,9 @@ from policies.reference import Greedy, Uniform
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.outcome_models import CHOSEN
-from policysim.question import words
-from policysim.question.answer import Answer, Drawing, Page, written
+from policysim.question import formats
+from policysim.question.answer import Answer, Drawing, Page
+from policysim.question.formats import written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
@@ -248,7 +249,7 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
 
 def _method(study: LoggedStudy) -> dict[str, str]:
     source = study.log
-    low, high = map(words.plain, source.utility_range)
+    low, high = map(formats.plain, source.utility_range)
     model = BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model} outcome model"
     return {
         "Study": f"{study.name} (SHA-256 {study.digest[:12]}…), seed {study.seed}.",
@@ -265,5 +266,5 @@ def _method(study: LoggedStudy) -> dict[str, str]:
         "that covers how much depends on the split (Chernozhukov et al. 2018, definition 3.3). Intervals are 95 %, "
         "each by itself: among many, some miss.",
         **{name: mechanism_words(name) for name in study.policies},
-        "ε of the curve": ", ".join(words.plain(epsilon) for epsilon in study.epsilons),
+        "ε of the curve": ", ".join(formats.plain(epsilon) for epsilon in study.epsilons),
     }

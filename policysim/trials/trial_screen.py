@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from policysim.question.formats import aligned, estimate, interval, percent, rounded
 from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import aligned, estimate, interval, odds, percent, rounded
+from policysim.question.words import odds
 from policysim.study.basis import OUTSIDE_LINE, PUBLIC_OF_LOG, hidden
 from policysim.study.declared import LoggedStudy
 from policysim.trials.trial_findings import LoggedFindings, LoggedRow

@@ -11,7 +11,7 @@ from report_pages import make_report
 from small_studies import STUDY
 
 from policysim.figures.icons import died_words
-from policysim.question import words
+from policysim.question import formats
 
 # At these, and at others than the study's own.
 SHOWN = [(0.5, "randomized-response"), (4.0, "exponential"), (1.0, "optimal"), (4.0, "greedy"), (0.5, "best-fixed")]
@@ -106,16 +106,16 @@ def test_the_numbers_are_those_of_the_comparison(chosen, made, epsilon, policy):
     table = made.comparison
     rows = table[(table["epsilon"] == epsilon) & (table["policy"] == policy)].set_index(["group", "level"])
     row = rows.loc[("all", "all")]
-    assert shown(chosen, "extra_deaths") == words.events(row["extra_deaths"], 100_000, sign=True)
-    wanted = words.worse_of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
+    assert shown(chosen, "extra_deaths") == formats.events(row["extra_deaths"], 100_000, sign=True)
+    wanted = formats.worse_of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
     assert shown(chosen, "worse_than_untreated") == wanted
     places = chosen.evaluate("JSON.parse(document.getElementById('numbers').textContent).places")
-    assert shown(chosen, "deaths") == words.counted(row["expected_deaths"], 100_000, places)
-    assert shown(chosen, "guess_rate") == words.guess_rate(row["guess_rate"])
-    assert shown(chosen, "benefit_kept") == words.percent(row["benefit_kept"])
-    assert shown(chosen, "loss") == words.rounded(row["loss"])
+    assert shown(chosen, "deaths") == formats.counted(row["expected_deaths"], 100_000, places)
+    assert shown(chosen, "guess_rate") == formats.guess_rate(row["guess_rate"])
+    assert shown(chosen, "benefit_kept") == formats.percent(row["benefit_kept"])
+    assert shown(chosen, "loss") == formats.rounded(row["loss"])
     for place, loss in enumerate(rows.drop(("all", "all"))["loss"]):
-        assert shown(chosen, f"g:{place}") == words.rounded(loss)
+        assert shown(chosen, f"g:{place}") == formats.rounded(loss)
 
 
 @pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
@@ -124,7 +124,7 @@ def test_the_patients_get_what_the_examples_say(chosen, made, epsilon, policy):
     for place, (_, given) in enumerate(rows.groupby("patient", sort=False)):
         for action, share in zip(given["action"], given["probability"], strict=True):
             bar = chosen.locator(f'[data-show="p:{place}:{action}"]')
-            assert bar.inner_text() == words.percent(share)
+            assert bar.inner_text() == formats.percent(share)
             assert float(bar.evaluate("bar => bar.style.getPropertyValue('--p')")) == pytest.approx(share, abs=0.005)
 
 
@@ -294,4 +294,4 @@ def test_a_rate_that_rounds_up_is_written_as_the_page_writes_it(page):
     for epsilon in (0.5, 1.0, 4.0):
         right = 1 / (1 + math.exp(-epsilon))
         choose(page, epsilon, "optimal")
-        assert f"at most {words.of_100(right)} of 100 times" in page.locator('[data-show="odds"]').inner_text()
+        assert f"at most {formats.of_100(right)} of 100 times" in page.locator('[data-show="odds"]').inner_text()

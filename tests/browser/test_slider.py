@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from policies.catalogue import CATALOGUE
-from policysim.question.words import plain, policy_odds
+from policysim.question.formats import plain
+from policysim.question.words import policy_odds
 
 COVID = Path(__file__).parents[2] / "reports" / "covid" / "report.html"
 CONTROL = 'id="epsilon"'

@@ -35,8 +35,8 @@ from private_columns import Split
 from scipy.stats import t
 from small_studies import write_small_study
 
+from policysim.output.deliver import FigureFiles, folder_files
 from policysim.question.protocol import SILENT, Progress
-from policysim.report.deliver import FigureFiles, folder_files
 
 SCRIPT = "examples/learning_on_private_columns.py"
 

@@ -33,8 +33,8 @@ from small_studies import write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
+from policysim.output.deliver import folder_files
 from policysim.question.protocol import SILENT, Progress
-from policysim.report.deliver import folder_files
 
 
 @pytest.fixture(scope="module")

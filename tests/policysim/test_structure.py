@@ -18,7 +18,7 @@ ROWS = (
     ("policysim.logs", "policysim.release"),
     ("policysim.study",),
     # The four kinds of question, and what makes a report of any answer.
-    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.sources", "policysim.report"),
+    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.sources", "policysim.output"),
     ("policysim.cli",),
     ("policysim",),
 )

@@ -11,7 +11,7 @@ import policysim as ps
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import Findings, find
 from policysim.decision.prices import price_list
-from policysim.report.deliver import DEFAULT, FigureFiles, folder_files
+from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.study.declared import ScenarioStudy
 
 REFERENCES = ["greedy", "best-fixed", "uniform"]

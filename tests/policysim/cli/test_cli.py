@@ -207,7 +207,7 @@ def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study,
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("policysim.files.output.os.fsync", interrupted)
+    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", interrupted)
     code, _, err = run(capsys, "compare", study, "--epsilon", "3", "--out", str(folder))
     assert code == 130
     assert err == "policysim: interrupted; nothing was written\n"
@@ -441,7 +441,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks(study, monkeypatch
     assert b"Sensitivity ? = " in shown.buffer.getvalue()
 
 
-# With drawings in tests/policysim/report/test_without_deaths.py.
+# With drawings in tests/policysim/output/test_without_deaths.py.
 @pytest.mark.usefixtures("blank_drawings")
 def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]

@@ -13,8 +13,8 @@ from envs.toml_reader import InputFileError
 from policysim.cli import gallery as made
 from policysim.cli.gallery import PNG, SVG, gallery, index, main, make
 from policysim.decision.decision_question import DecisionQuestion
-from policysim.report.deliver import DEFAULT, FORMAT
-from policysim.report.differences import same_numbers
+from policysim.output.deliver import DEFAULT, FORMAT
+from policysim.output.differences import same_numbers
 
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M 0 0 L 1 1"/></svg>'
 REPORTS = Path(__file__).parents[3] / "reports"

@@ -30,8 +30,8 @@ from policysim.course.schedule_search import best_of_all
 from policysim.course.schedules import Schedules, best_schedule
 from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
+from policysim.question.formats import percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
-from policysim.question.words import percent_up
 from policysim.study.basis import OUTSIDE, OUTSIDE_LINE
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")

@@ -18,7 +18,7 @@ from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import N_RECORDS, REDRAWS, _evaluated, _Sample, ranked, robustness, wrong_prior
-from policysim.question.words import next_below
+from policysim.question.formats import next_below
 from policysim.study.other_priors import FACTORS
 from policysim.study.study_problem import expected_utilities
 from policysim.study.sweep import LEAST_SHARE, Gain

@@ -19,7 +19,7 @@ from policysim.decision.choice_screen import answer, asked
 from policysim.decision.choose import Wish, choose
 from policysim.decision.limit import Limit
 from policysim.decision.search import make_demand
-from policysim.question.words import next_below, rounded
+from policysim.question.formats import next_below, rounded
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
 RECORD = ("--keep", "0.8", "--decision-record")

@@ -22,8 +22,8 @@ from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.decision.choice_screen import answer, choices_screen, worse
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.methods import methods, price_of, shown
-from policysim.question.words import events, of_100, percent, rounded, rounded_down, rounded_up
-from policysim.report.deliver import folder_files
+from policysim.output.deliver import folder_files
+from policysim.question.formats import events, of_100, percent, rounded, rounded_down, rounded_up
 from policysim.study.basis import OUTSIDE
 from policysim.study.declared import LoggedStudy
 

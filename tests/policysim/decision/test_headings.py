@@ -12,7 +12,7 @@ from report_pages import make_report, readable
 from small_studies import STUDY
 
 from policies.catalogue import CATALOGUE
-from policysim.question import words
+from policysim.question import formats, words
 
 SENSITIVE = STUDY.replace('adjacency = "any-record"', 'adjacency = "sensitive"\nsensitive = ["infected"]')
 STUDIES = {
@@ -33,12 +33,12 @@ STUDIES = {
 def made(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         # What is drawn is not looked at here.
-        patch.setattr("policysim.report.deliver.FigureFiles.of", _blank)
+        patch.setattr("policysim.output.deliver.FigureFiles.of", _blank)
         return make_report(tmp_path_factory.mktemp("headings"), STUDIES[request.param], prices=True)
 
 
 def _blank(_files, _drawing):
-    from policysim.report.deliver import Vector  # noqa: PLC0415
+    from policysim.output.deliver import Vector  # noqa: PLC0415
 
     return {}, Vector('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>', [])
 
@@ -126,7 +126,7 @@ def test_the_belief_that_moves_most_moves_from_and_to_what_the_table_has(made):
     row = rows.loc[change.round(9).idxmax()]
     before, after = map(float, re.search(r"from ([\d.]+) to ([\d.]+) of 100", said).groups())
     assert abs(after - before) == pytest.approx(100 * change.max(), abs=1.5)
-    assert said.startswith(f"At ε = {words.plain(made.study.epsilon)}, {row['policy']} ")
+    assert said.startswith(f"At ε = {formats.plain(made.study.epsilon)}, {row['policy']} ")
 
 
 def test_the_dearest_feature_is_first_in_the_price_list(made):
@@ -135,7 +135,7 @@ def test_the_dearest_feature_is_first_in_the_price_list(made):
     said = heading(made, "prices")
     if single["loss"].max() > 1e-12:
         assert f"“{single['hides'].iloc[0].replace('_', ' ')}”" in said
-        assert words.percent_1(1 - single["benefit_kept"].iloc[0]).replace("\u00a0", " ") in said
+        assert formats.percent_1(1 - single["benefit_kept"].iloc[0]).replace("\u00a0", " ") in said
     else:
         assert "costs nothing" in said
 
@@ -162,7 +162,7 @@ def test_what_no_mechanism_exceeds_is_said_only_where_it_is_proven(made):
     said = heading(made, "limit")
     assert bool(said) == (not math.isnan(most) and most <= 0.99)
     if said:
-        assert words.percent_1_up(most).replace("\u00a0", " ") in said
+        assert formats.percent_1_up(most).replace("\u00a0", " ") in said
 
 
 def test_the_least_that_a_mechanism_spends_is_its_own(made):
@@ -184,7 +184,7 @@ def test_the_brief_has_the_title_of_the_manifest_and_numbers_beside_one_for_all(
     first = page.partition("<option selected>")[2].partition("</option>")[0]
     for name, value, _ in tiles:
         assert float(value) == pytest.approx(rows[name][first], rel=1e-5, abs=1e-12)
-    assert tiles[0][2] == words.events(rows["extra_deaths"]["best-fixed"], 100_000, sign=True)
+    assert tiles[0][2] == formats.events(rows["extra_deaths"]["best-fixed"], 100_000, sign=True)
 
 
 def test_deaths_are_counted_among_the_same_number_of_patients_all_over_the_page(made):
@@ -238,7 +238,7 @@ def test_the_fewest_deaths_are_those_of_the_table_against_the_best_treatment_for
     least = min([*named.values(), made.findings.safest.extra_deaths])
     against = r"(no|[\d.,]+) (?:more|fewer) deaths per 100,000 than the best treatment for each"
     number = re.search(against, said[lead])[1]
-    assert number in ("no", words.events(abs(least), 100_000))
+    assert number in ("no", formats.events(abs(least), 100_000))
     assert said[lead].startswith("Give everybody") == ("nothing hidden is revealed" in said[lead])
 
 
@@ -249,12 +249,12 @@ def test_what_the_most_useful_keeps_and_costs_is_in_the_table_with_its_proof(mad
     text = next(text for lead, text in said.items() if re.search("most useful|best mechanism", lead, re.IGNORECASE))
     name, kept = re.search(r"At ε = \S+ (\S+) keeps (\S+\s%) of the benefit", text).groups()
     assert rows["value"][name] == pytest.approx(rows["value"][private(made)].max())
-    assert kept == words.percent_1(rows["benefit_kept"][name]).replace("\u00a0", " ")
+    assert kept == formats.percent_1(rows["benefit_kept"][name]).replace("\u00a0", " ")
     most = rows["most_kept"].min()
     if "(proven: no private choice keeps more)" in text:
         assert rows["benefit_kept"][name] >= most - 1e-6
     elif "(proven" in text:
-        assert f"no private choice keeps more than {words.percent_1_up(most)})".replace("\u00a0", " ") in text
+        assert f"no private choice keeps more than {formats.percent_1_up(most)})".replace("\u00a0", " ") in text
     else:
         assert math.isnan(most) or most > 0.999
 
@@ -277,8 +277,8 @@ def test_a_group_pays_with_nearly_all_deaths_only_where_the_table_says_so(made):
         return
     group = bearing.loc[bearing["share"].idxmin()]
     assert found[2] == words.level_name(group["group"], group["level"])
-    assert found[3] == words.percent(group["share"]).replace("\u00a0", " ")
-    assert found[4] == words.events(group["extra_deaths"], 100_000, sign=True)
+    assert found[3] == formats.percent(group["share"]).replace("\u00a0", " ")
+    assert found[4] == formats.events(group["extra_deaths"], 100_000, sign=True)
     part = group["share"] * group["extra_deaths"] / best["extra_deaths"]
     assert (found[1] == "Net, nearly") == (part < 1 - 1e-6)
     assert (found[1] == "More than") == (part > 1 + 1e-6)
@@ -327,7 +327,7 @@ def test_deaths_stand_side_by_side_in_decimals_that_show_how_far_they_are_apart(
 
 def test_so_many_of_a_thousand_are_the_same_whole_number_wherever_they_are_said(made):
     row = now(made).loc[shown_first(made)]
-    better, same, worse = words.of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
+    better, same, worse = formats.of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
     assert better + same + worse == 1000
     tile = re.search(r'data-show="worse_than_untreated" data-value="[^"]*">(.*?)<', made.page)[1]
     in_table = re.search(rf'<tr data-row="{shown_first(made)}".*?\n', made.page.partition('class="policies"')[2])
@@ -360,7 +360,7 @@ def test_below_the_epsilon_that_is_said_the_optimum_is_worth_one_for_all(made):
     if "optimal" not in private(made):
         assert not said
     elif said:
-        assert float(said[1]) == words.next_below(float(said[2]))
+        assert float(said[1]) == formats.next_below(float(said[2]))
         rows = everyone[everyone["epsilon"] <= float(said[1])].set_index(["policy", "epsilon"])["value"]
         assert rows["optimal"].to_numpy() == pytest.approx(rows["best-fixed"].to_numpy(), rel=1e-9)
 
@@ -372,11 +372,11 @@ def test_each_cell_has_the_number_of_the_comparison_and_its_range_in_the_redraws
         return
     columns = [readable(text) for text in re.findall(r'<th scope="col">([^<]*)', part)]
     rows, robustness = now(made), made.findings.robustness
-    deaths, gain = partial(words.events, count=100_000, sign=True), rows["value"] - rows["value"]["best-fixed"]
+    deaths, gain = partial(formats.events, count=100_000, sign=True), rows["value"] - rows["value"]["best-fixed"]
     write = {
-        "benefit kept": ("benefit_kept", words.percent, rows["benefit_kept"]),
+        "benefit kept": ("benefit_kept", formats.percent, rows["benefit_kept"]),
         "extra deaths per 100,000": ("extra_deaths", deaths, rows["extra_deaths"]),
-        "utility per patient beyond one for all": ("benefit", words.rounded, gain),
+        "utility per patient beyond one for all": ("benefit", formats.rounded, gain),
     }
     names = re.findall(r'<tr data-row="([^"]+)"[^>]*><th scope="row">[^<]*((?:<td>[^<]*<small>[^<]*</small>)+)', part)
     assert [name for name, _ in names] == list(robustness.ranking)

@@ -22,7 +22,7 @@ from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table
 from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
 from policysim.decision.search import expected_loss
-from policysim.question.words import next_below
+from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import patient_losses, witness_rows
 from policysim.study.study_problem import build_problem

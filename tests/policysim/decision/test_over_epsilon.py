@@ -10,7 +10,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from policysim.decision.findings import find
 from policysim.decision.over_epsilon import flat_sentence, rise_sentence
-from policysim.question import words
+from policysim.question import formats
 
 OPTIMUM = STUDY.replace('"exponential", "randomized-response"', '"optimal"')
 HARMFUL = SCENARIO.replace("side_effects = { cough = 0.1 }", "side_effects = { cough = 0.5 }")
@@ -41,7 +41,7 @@ def test_where_deaths_rise_with_epsilon_the_page_says_from_where_to_where_and_wh
     assert [f"{epsilon:g}" for epsilon in steps.index[steps > 1e-9]] == [high]
     assert epsilons.index(float(high)) == epsilons.index(float(low)) + 1
     ends = rows.loc[[float(low), float(high)]]
-    assert [words.events(deaths, 100_000, sign=True) for deaths in ends["extra_deaths"]] == [before, after]
+    assert [formats.events(deaths, 100_000, sign=True) for deaths in ends["extra_deaths"]] == [before, after]
     gains = {name: ends[f"p_{name}"].iloc[1] - ends[f"p_{name}"].iloc[0] for name in ("none", "syrup", "pill")}
     assert max(gains, key=gains.get) == gained
     assert [round(100 * value) for value in ends[f"p_{gained}"]] == [int(share), int(more)]

@@ -21,7 +21,8 @@ from policysim.decision.choose import Wish, choose
 from policysim.decision.findings import find
 from policysim.decision.limit import Limit
 from policysim.decision.search import LOWEST, STEP, fewest_digits
-from policysim.question.words import KEEP, decimal, digits_of, guesses, next_below
+from policysim.question.formats import decimal, digits_of, next_below
+from policysim.question.words import KEEP, guesses
 from policysim.study.sweep import Gain
 
 WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"

@@ -13,13 +13,13 @@ from matplotlib.image import imread
 from svg_boxes import text_boxes
 
 import policysim as ps
-from policysim import figures, report
+from policysim import figures, output
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
 from policysim.figures.inline import inline
 from policysim.figures.looks import canvas
+from policysim.output.deliver import folder_files
 from policysim.question.answer import Drawing
-from policysim.report.deliver import folder_files
 
 
 @every_figure
@@ -82,7 +82,7 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
 
 
 def test_every_page_with_figures_has_a_place_for_new_ones():
-    pages = [path.read_text() for path in Path(report.__file__).with_name("templates").glob("*.html")]
+    pages = [path.read_text() for path in Path(output.__file__).with_name("templates").glob("*.html")]
     shown = [page for page in pages if "parts.figure(" in page]
     assert len(shown) == 4
     assert all(page.count("{{ parts.other_figures(figures) }}") == 1 for page in shown)

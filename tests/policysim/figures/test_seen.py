@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from policysim.figures.seen import choices_seen, lines_seen, spending_seen
-from policysim.question.words import percent
+from policysim.question.formats import percent
 
 EPSILONS = [0.3, 1.0, 5.0]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from envs.toml_reader import UNSEEN
 from policysim.cli.main import COMMANDS, main
-from policysim.files.output import json_text
 from policysim.files.terminal import complain, say
+from policysim.files.whole_folders import json_text
 
 WARD = str(Path(__file__).parents[3] / "examples" / "ward" / "study.toml")
 ROOT = Path(__file__).parents[3]

@@ -215,7 +215,7 @@ def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("policysim.files.output.os.fsync", full)
+    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", full)
     with pytest.raises(OutputError, match=r"cannot write to .*out\.counts: No space left on device"):
         count_log(source, Workers(kept=kept))
     assert not kept.exists()

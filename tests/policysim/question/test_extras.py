@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import policysim as ps
+from policysim.output.deliver import LIBRARIES, what_it_says
 from policysim.question.answer import Answer
 from policysim.question.extras import EXTRAS, MissingExtraError, optional
-from policysim.report.deliver import LIBRARIES, what_it_says
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -130,6 +130,6 @@ def test_a_manifest_names_the_libraries_that_are_installed(monkeypatch):
             raise PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr("policysim.report.deliver.version", version)
+    monkeypatch.setattr("policysim.output.deliver.version", version)
     versions = what_it_says(Answer(screen=[], document={}))["versions"]
     assert set(versions) == {"python", *LIBRARIES} - {"scikit-learn"}

@@ -14,8 +14,8 @@ from page_policy import breaks
 from policysim.cli.main import main
 from policysim.figures.card import Curves
 from policysim.figures.described import Described, Lines
+from policysim.output.deliver import folder_files
 from policysim.question.answer import Headline
-from policysim.report.deliver import folder_files
 from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, Judgement, Row, SourceFindings
 from policysim.sources.source_question import Subject, answer_about_source
 

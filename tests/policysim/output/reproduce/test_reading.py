@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from policysim.report.deliver import FORMAT, FigureFiles
-from policysim.report.manifest import read_manifest
+from policysim.output.deliver import FORMAT, FigureFiles
+from policysim.output.manifest import read_manifest
 
 GOOD = {
     "format": FORMAT,

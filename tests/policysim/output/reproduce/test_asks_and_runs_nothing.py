@@ -14,8 +14,8 @@ from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
 from policysim.cli.reproduce_command import ask
-from policysim.report.manifest import read_manifest
-from policysim.report.reproduction import question_of
+from policysim.output.manifest import read_manifest
+from policysim.output.reproduction import question_of
 
 PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
 

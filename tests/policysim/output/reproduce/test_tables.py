@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.report import differences as compared
-from policysim.report.differences import TextRows, key_columns, read_table, same_numbers
-from policysim.report.differences import differences as find
+from policysim.output import differences as compared
+from policysim.output.differences import TextRows, key_columns, read_table, same_numbers
+from policysim.output.differences import differences as find
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
 

@@ -15,8 +15,8 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.question.answer import to_csv
-from policysim.report.differences import same_numbers
+from policysim.output.differences import same_numbers
+from policysim.question.formats import to_csv
 
 ULP = 2.0**-52
 
@@ -100,7 +100,7 @@ def test_numbers_a_trillionth_apart_are_not_written_again(study, blank, monkeypa
         floats = table.select_dtypes("float")
         return to_csv(table.assign(**(floats * (1 + 1e-12 * rng.uniform(-1, 1, floats.shape)))))
 
-    monkeypatch.setattr("policysim.report.deliver.to_csv", shaken)
+    monkeypatch.setattr("policysim.output.deliver.to_csv", shaken)
     assert main(["compare", str(study), "--out", str(blank)]) == 0
     assert contents(blank) == before
 

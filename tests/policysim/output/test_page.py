@@ -13,7 +13,8 @@ from page_policy import breaks
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-from policysim.question.words import level_name, percent_1_up
+from policysim.question.formats import percent_1_up
+from policysim.question.words import level_name
 from policysim.study.basis import OUTSIDE
 
 LAYERS = ["The evidence", "The appendix"]

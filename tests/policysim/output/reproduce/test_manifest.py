@@ -11,15 +11,15 @@ from small_studies import write_small_study
 
 from policysim.cli.main import main
 from policysim.files.many_files import file_digest
+from policysim.output.deliver import folder_files
 from policysim.question.answer import Answer
-from policysim.report.deliver import folder_files
 from policysim.study.study_reader import load_study
 
 
 def test_the_command_in_the_manifest_means_what_was_asked(capsys, tmp_path, monkeypatch):
     """Each option of compare that changes a number, as a command line for people, asks the same question again."""
     asked = []
-    monkeypatch.setattr("policysim.report.deliver.deliver", lambda question, **rest: asked.append((question, rest)))
+    monkeypatch.setattr("policysim.output.deliver.deliver", lambda question, **rest: asked.append((question, rest)))
     shutil.copy(write_small_study(tmp_path), tmp_path / "study.toml")
     monkeypatch.chdir(tmp_path)
     for options in (

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 import pytest
 
 from policies.catalogue import CATALOGUE
-from policysim import figures, report
+from policysim import figures, output
 from policysim.figures.described import LOOKS
 from policysim.figures.inline import inline
 from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS
 
-STYLE = (Path(report.__file__).parent / "templates" / "style.css").read_text()
+STYLE = (Path(output.__file__).parent / "templates" / "style.css").read_text()
 BLOCK = STYLE[: STYLE.index("/* the end of figures */")]
 TEXT, MARK = 4.5, 3.0
 # What is drawn behind, beside or between, and tells nothing by itself.

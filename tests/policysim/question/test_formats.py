@@ -6,20 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from policysim.question import words
-from policysim.question.words import (
-    odds,
+from policysim.question import formats
+from policysim.question.formats import (
     percent,
     percent_1,
     percent_up,
     plain,
-    policy_odds,
     population,
     rounded,
     rounded_down,
     rounded_up,
     sensitivity,
 )
+from policysim.question.words import odds, policy_odds
 
 
 @pytest.mark.parametrize(
@@ -164,18 +163,18 @@ def test_a_share_that_nothing_exceeds_is_rounded_up():
 def test_counts_of_a_thousand_are_whole_and_sum_to_it():
     grid = [(a / 977, b / 977) for a in range(0, 978, 61) for b in range(0, 978 - a, 37)]
     for better, worse in grid:
-        counts = words.of_thousand(better, worse)
+        counts = formats.of_thousand(better, worse)
         assert sum(counts) == 1000
         exact = (better, 1 - better - worse, worse)
         assert all(abs(count - 1000 * share) < 1 for count, share in zip(counts, exact, strict=True))
-    assert words.worse_of_thousand(1 - 1e-5, 1e-5) == "≈ 0"
-    assert words.worse_of_thousand(1.0, 0.0) == "0"
-    assert words.worse_of_thousand(math.nan, 0.5) == "–"
+    assert formats.worse_of_thousand(1 - 1e-5, 1e-5) == "≈ 0"
+    assert formats.worse_of_thousand(1.0, 0.0) == "0"
+    assert formats.worse_of_thousand(math.nan, 0.5) == "–"
 
 
 def test_a_bound_in_tenths_is_never_below_what_it_bounds():
     for share in (0.30287, 0.303, 0.30301, 1e-7, 0.99999):
-        shown = float(words.percent_1_up(share).removesuffix("\u00a0%"))
+        shown = float(formats.percent_1_up(share).removesuffix("\u00a0%"))
         assert 100 * share - 1e-9 <= shown < 100 * share + 0.1
-    assert words.percent_1_up(0.0) == "0\u00a0%"
-    assert words.percent_1_up(math.nan) == "–"
+    assert formats.percent_1_up(0.0) == "0\u00a0%"
+    assert formats.percent_1_up(math.nan) == "–"

@@ -1,7 +1,7 @@
 """A question asked, and its answer delivered: printed, or as one JSON document, and as a folder of files.
 
 A folder has tables, figures, pages from templates, and the manifest of what they depend on. Templates escape what is
-inserted, and write numbers with the filters of `policysim.question.shown`.
+inserted, and write numbers with the filters of `policysim.question.formats`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from policysim.files.output import alone_in, json_text, print_json, progress_bar, write_files
 from policysim.files.terminal import say
-from policysim.question import OutputError, words
-from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName, to_csv
+from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
+from policysim.output.differences import same_numbers
+from policysim.question import OutputError, formats, words
+from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName
+from policysim.question.formats import FILTERS, to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
-from policysim.question.shown import FILTERS, unmarked
-from policysim.report.differences import same_numbers
 from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.study_reader import study_names
 from policysim.study.sweep import benefit
@@ -199,6 +199,7 @@ def render(page: Page, answer: Answer, command: str, said: Mapping[str, Any], ve
         "command": command,
         # Whether it can be run where the manifest is.
         "beside": bool(answer.files) or said.get("study", {}).get("name") in study_names(),
+        "formats": formats,
         "words": words,
         **page.values,
     }
@@ -276,7 +277,7 @@ def digest(content: bytes) -> str:
 def page_environment() -> Environment:
     """Templates of policysim, read once; what is inserted is escaped, and a name that is missing is an error."""
     environment = Environment(
-        loader=PackageLoader("policysim.report"),
+        loader=PackageLoader("policysim.output"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

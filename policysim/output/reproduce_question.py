@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from envs.toml_reader import one_line
+from policysim.output.differences import Difference
+from policysim.output.reproduction import Ask, Reproduction, reproduce, short
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
 from policysim.question.screen_lines import wrap
-from policysim.report.differences import Difference
-from policysim.report.reproduction import Ask, Reproduction, reproduce, short
 
 MOST_SHOWN, MOST_LETTERS = 20, 300
 

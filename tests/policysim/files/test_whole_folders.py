@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from policysim.files.output import INTERRUPTS, alone_in, check_writable, folder_beside, progress_bar, write_files
+from policysim.files.whole_folders import INTERRUPTS, alone_in, check_writable, folder_beside, progress_bar, write_files
 from policysim.question import OutputError
 
 
@@ -36,7 +36,7 @@ def test_folders_that_were_made_for_files_that_could_not_be_written_are_removed(
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("policysim.files.output.os.fsync", full)
+    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", full)
     with pytest.raises(OutputError, match="No space left on device"):
         write_files(tmp_path / "deep" / "report", {"figures/a.svg": b"A", "b.txt": b"B"})
     assert list(tmp_path.iterdir()) == []
@@ -59,7 +59,7 @@ def test_a_failure_before_the_last_file_changes_none(tmp_path, monkeypatch, brok
         if len(calls) == 2:
             raise broken
 
-    monkeypatch.setattr("policysim.files.output.os.fsync", fail_on_the_second)
+    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", fail_on_the_second)
     with pytest.raises((KeyboardInterrupt, OutputError)):
         write_files(tmp_path, {"a.txt": b"new A", "b.txt": b"new B"})
     assert (tmp_path / "a.txt").read_bytes() == b"old A"
@@ -91,7 +91,7 @@ def test_a_file_that_has_its_content_is_not_written_again(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from policysim.files.output import alone_in, folder_beside
+from policysim.files.whole_folders import alone_in, folder_beside
 with alone_in(Path(sys.argv[1])), folder_beside(Path(sys.argv[1]) / "files") as part:
     (part / "0").write_text("half")
     print("ready", flush=True)
@@ -208,7 +208,7 @@ class Terminal(io.StringIO):
 
 def test_a_step_that_takes_long_shows_the_bar_and_its_clock(monkeypatch):
     terminal = Terminal()
-    monkeypatch.setattr("policysim.files.output.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("policysim.files.whole_folders.PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr("sys.stderr", terminal)
     with progress_bar("patient") as progress:
         progress.expect(3)
@@ -219,7 +219,7 @@ def test_a_step_that_takes_long_shows_the_bar_and_its_clock(monkeypatch):
 
 def test_without_a_terminal_there_is_no_bar(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr("policysim.files.output.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("policysim.files.whole_folders.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr", written)
     with progress_bar() as progress:
         progress.expect(1)

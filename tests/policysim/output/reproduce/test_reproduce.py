@@ -11,7 +11,7 @@ import pytest
 from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
-from policysim.report import reproduction
+from policysim.output import reproduction
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from envs.toml_reader import UNSEEN, InputFileError
 from policysim.cli.reproduce_command import ask
-from policysim.files.output import json_text
+from policysim.files.whole_folders import json_text
+from policysim.output.manifest import read_manifest
+from policysim.output.reproduction import question_of
 from policysim.question.protocol import StudyQuestion
-from policysim.report.manifest import read_manifest
-from policysim.report.reproduction import question_of
 from policysim.study.declared import OPTIONS
 from policysim.study.question_options import KEYS, read_options
 

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
 from policysim.files.many_files import file_digest
-from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError
-from policysim.report.deliver import MANIFEST, digest, folder_files
-from policysim.report.differences import (
+from policysim.output.deliver import MANIFEST, digest, folder_files
+from policysim.output.differences import (
     MISSING,
     MOST_BYTES,
     THERE,
@@ -24,7 +23,8 @@ from policysim.report.differences import (
     read_text,
     statements,
 )
-from policysim.report.manifest import Manifest, read_manifest
+from policysim.output.manifest import Manifest, read_manifest
+from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
 # What a manifest says that numbers depend on, and that may be another one: not a difference, but a possible reason.

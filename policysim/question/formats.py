@@ -1,0 +1,539 @@
+"""How a number becomes text, plain and in HTML: for screens, pages, figures, files and the script of a page.
+
+Numbers have no more digits than the inputs support, which is two; bounds are rounded so that they claim less. Tables
+are written with `written` and `to_csv`. Whoever prints a number prints it by a function of this module.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import partial, wraps
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+DIGITS = 2
+# Numbers in files for machines: more would differ from one processor to another.
+DIGITS_OF_FILES = 8
+# Of a sensitivity, parts of which are said beside it in per cent.
+SENSITIVITY_DIGITS = 3
+MOST_COUNTED = 10_000_000
+# Smaller numbers are what rounding leaves of 0.
+NEGLIGIBLE = 1e-12
+# Fewer events than this, in as many patients as show two digits, are not told from none.
+LEAST_EVENTS = 0.01
+
+
+def steady(value: float) -> float:
+    """A number to eleven digits: one half way between two texts gets the same text whatever its last bits are.
+
+    Examples
+    --------
+    >>> [f"{value:.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.13']
+    >>> [f"{steady(value):.2g}" for value in (0.125 - 1e-14, 0.125 + 1e-14)]
+    ['0.12', '0.12']
+    """
+    return float(f"{value:.11g}")
+
+
+def in_digits(value: float) -> str:
+    """A number as files for machines have it."""
+    return f"{value:.{DIGITS_OF_FILES}g}"
+
+
+def rounded(value: float, *, sign: bool = False, digits: int = DIGITS) -> str:
+    """Two significant digits, or so many, with thousands separators: 0.16, 3,900, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    value = steady(value)
+    near = round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    if abs(value) < 1e-4:
+        return _minus(f"{value:{'+' if sign else ''}.1e}")
+    # Rounding may carry into another digit (0.099 -> 0.1), so the digits shown are counted again.
+    shown = max(0, digits - 1 - math.floor(math.log10(abs(near))))
+    return _minus(f"{near:{'+' if sign else ''},.{shown}f}")
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """A lower bound with so many significant digits, never above it: "no mechanism does it below" stays true."""
+    return _bound(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """An upper bound, or what is enough, with so many significant digits, never below it."""
+    return _bound(value, digits, ROUND_CEILING)
+
+
+def percent_up(share: float) -> str:
+    """A share that nothing exceeds, as a whole percentage, never below it."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_CEILING)}\u00a0%")
+
+
+def percent_1_up(share: float) -> str:
+    """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    return _minus(f"{_cut(100 * _shortest(steady(share)), 1)}\u00a0%")
+
+
+def percent_down(share: float) -> str:
+    """A share that is reached, as a whole percentage, never above it."""
+    if math.isnan(share) or abs(share) < NEGLIGIBLE:
+        return percent(share)
+    return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_FLOOR)}\u00a0%")
+
+
+def enough(value: float, digits: int) -> float:
+    """The number that `rounded_up` shows."""
+    return _in_digits(value, digits, ROUND_CEILING)
+
+
+def not_above(value: float, digits: int) -> float:
+    """The number that `rounded_down` shows."""
+    return _in_digits(value, digits, ROUND_FLOOR)
+
+
+def _in_digits(value: float, digits: int, side: str) -> float:
+    return float(Context(prec=digits, rounding=side).create_decimal(_shortest(value)))
+
+
+def decimal(value: float) -> str:
+    """A number that was rounded up, in all its digits and at least two: as a float, the text is exactly the number.
+
+    Examples
+    --------
+    >>> decimal(3.0), decimal(3.22), decimal(12000.0), decimal(7e-06), decimal(float("inf"))
+    ('3.0', '3.22', '12000', '7.0e-6', '∞')
+    """
+    if not math.isfinite(value) or value == 0:
+        return rounded(value)
+    number = _shortest(value)
+    places = digits_of(value) - 1
+    return f"{number:.{places}e}" if value < 1e-4 else f"{number:.{max(0, places - number.adjusted())}f}"
+
+
+def next_below(value: float) -> float:
+    """The next smaller number in as many digits as `decimal` shows of a number above 0.
+
+    Examples
+    --------
+    >>> next_below(3.3), next_below(3.22), next_below(10.0), next_below(180.0)
+    (3.2, 3.21, 9.9, 170.0)
+    """
+    return float(Context(prec=digits_of(value)).next_minus(_shortest(value)))
+
+
+def digits_of(value: float) -> int:
+    """The significant digits that `decimal` shows."""
+    return max(DIGITS, len(_shortest(value).normalize().as_tuple().digits))
+
+
+def _bound(value: float, digits: int, side: str) -> str:
+    if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
+        return rounded(value)
+    near = _cut(_shortest(value), digits - 1 - math.floor(math.log10(abs(value))), side)
+    if near and abs(near) < Decimal("1e-4"):
+        return _minus(f"{float(near):.{digits - 1}e}")
+    # As in `rounded`: the carry into another digit.
+    shown = max(0, digits - 1 - near.adjusted()) if near else 0
+    return _minus(f"{near:,.{shown}f}")
+
+
+def _shortest(value: float) -> Decimal:
+    """The shortest decimal that is this float: 0.45 is a little more than 45 %, by less than any value is known."""
+    return Decimal(repr(float(value)))
+
+
+def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
+    """A number with so many decimals, rounded to one side: the one place where bounds are rounded."""
+    return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
+
+
+def apart(rates: Iterable[float], count: int) -> int:
+    """The fewest decimals, at most two, that show how far rates among `count` patients are apart, to half of it.
+
+    Examples
+    --------
+    >>> apart([0.0053, 0.003002, 0.003], 100_000), apart([0.0053, 0.003], 100_000)
+    (1, 0)
+    """
+    numbers = sorted(rate * count for rate in rates)
+    pairs = [(a, b) for a, b in itertools.pairwise(numbers) if b - a >= LEAST_EVENTS]
+
+    def shows(places: int) -> bool:
+        return all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs)
+
+    return next((places for places in range(2) if shows(places)), 2)
+
+
+def counted(rate: float, count: int, places: int) -> str:
+    """How many events a rate means among `count` patients, with so many decimals."""
+    return _minus(f"{steady(rate * count):z,.{places}f}")
+
+
+def events(rate: float, count: int, *, sign: bool = False) -> str:
+    """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
+    number = rate * count
+    return "≈ 0" if abs(rate) >= NEGLIGIBLE and abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
+
+
+def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
+    """How many of 1,000 patients are better, as well and worse off, from two shares: they sum to 1,000.
+
+    Shares are rounded by largest remainders.
+
+    Examples
+    --------
+    >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
+    ((149, 0, 851), (333, 334, 333))
+    """
+    # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
+    better, worse = (float(f"{share:.6g}") for share in (better, worse))
+    shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
+    # What is so near to the next whole number is that number.
+    counts = [math.floor(share + 1e-6) for share in shares]
+    order = sorted(range(3), key=lambda place: counts[place] - shares[place])
+    for place in order[: 1000 - sum(counts)]:
+        counts[place] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def worse_of_thousand(better: float, worse: float) -> str:
+    """The last of `of_thousand`; – for NaN, and ≈ 0 for less than one that is not none."""
+    if math.isnan(better) or math.isnan(worse):
+        return "–"
+    number = of_thousand(better, worse)[2]
+    return f"{number:,}" if number or worse < NEGLIGIBLE else "≈ 0"
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage, with a space that does not break."""
+    return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
+
+
+def achieved(kept: float, most: float) -> str:
+    r"""What is kept, and after a dash the most that any mechanism can; the latter only where it is proved.
+
+    Examples
+    --------
+    >>> achieved(0.642, 0.7071), achieved(0.642, float("nan"))
+    ('64–71\xa0%', '64\xa0%')
+    """
+    if math.isnan(kept) or math.isnan(most):
+        return percent(kept)
+    return f"{percent_down(kept).removesuffix(chr(160) + '%')}–{percent_up(most)}"
+
+
+def percent_1(share: float) -> str:
+    """A share in per cent, to a tenth."""
+    # The z: what rounds to nothing has no sign.
+    return "–" if math.isnan(share) else _minus(f"{steady(100 * share):z.1f}\u00a0%")
+
+
+def plain(value: float) -> str:
+    """A number that is exact as it stands, such as epsilon: 0.5, 5,000, ∞; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+
+
+def beside(value: float, scale: float) -> str:
+    """A number with the decimals at which another, of which it is a part, has five digits.
+
+    Examples
+    --------
+    >>> beside(-0.00025, 102.4936), beside(-102.49385, 102.4936)
+    ('0.00', '−102.49')
+    """
+    places = max(0, 4 - math.floor(math.log10(abs(scale)))) if scale and math.isfinite(scale) else 3
+    return _minus(f"{steady(value):z,.{places}f}")
+
+
+def decimals(half_width: float) -> int:
+    """How many decimals show an interval's half width with two digits; 3 where there is none."""
+    if not math.isfinite(half_width) or half_width <= NEGLIGIBLE:
+        return 3
+    return max(0, DIGITS - 1 - math.floor(math.log10(half_width)))
+
+
+def interval(low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
+    """Both ends of an interval, to two digits of its half width or so many places; – for none, 0 if both are."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    if max(abs(low), abs(high)) < NEGLIGIBLE:
+        return "0"
+    shown = decimals((high - low) / 2) if places is None else places
+    return " to ".join(_signed(end, shown, sign) for end in (low, high))
+
+
+def estimate(value: float, low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
+    """A number to the digits that its interval supports, or with so many places; – for none."""
+    if math.isnan(value):
+        return "–"
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    return _signed(value, decimals((high - low) / 2) if places is None else places, sign)
+
+
+def _signed(value: float, places: int, sign: bool) -> str:
+    """A number with so many places; what is exactly 0 has no sign."""
+    plus = "+" if sign and abs(value) >= NEGLIGIBLE else ""
+    return _minus(f"{steady(value):{plus}.{places}f}")
+
+
+def aligned(triples: Sequence[tuple[float, float, float]], *, sign: bool = False) -> list[tuple[str, str]]:
+    """Estimates and their intervals that stand below each other: all to two digits of the widest half width.
+
+    Examples
+    --------
+    >>> aligned([(0.383, 0.3714, 0.3956), (0.3712, 0.3643, 0.378)])
+    [('0.383', '0.371 to 0.396'), ('0.371', '0.364 to 0.378')]
+    """
+    widths = [(high - low) / 2 for _, low, high in triples]
+    places = min((decimals(width) for width in widths if width > NEGLIGIBLE), default=None)
+    return [
+        (estimate(*each, sign=sign, places=places), interval(*each[1:], sign=sign, places=places)) for each in triples
+    ]
+
+
+def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """An estimate with its interval, in words; what never differs has none."""
+    if max(abs(value), abs(low), abs(high)) < NEGLIGIBLE:
+        return "exactly 0"
+    return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
+
+
+def several(number: int, noun: str) -> str:
+    """1 number, 1,200 numbers."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def days(number: int) -> str:
+    """1 day, 2 days."""
+    return several(number, "day")
+
+
+def sensitivity(value: float) -> str:
+    """A sensitivity or range, or a part of it: three digits, so that it agrees with its parts in per cent."""
+    return rounded(value, digits=SENSITIVITY_DIGITS)
+
+
+def population(rates: Iterable[float]) -> int:
+    """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
+    largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
+    count = 100_000
+    # Beyond one in ten million, differences are rounding and not patients.
+    while 0 < largest * count < 10 and count < MOST_COUNTED:
+        count *= 10
+    return count
+
+
+def of_100(share: float) -> str:
+    """How many of 100 guesses are right at most, to a tenth and never below it but for rounding: 50, 73.2, 100."""
+    return f"{_cut(_shortest(steady(100 * share)), 1):f}".removesuffix(".0")
+
+
+def below_100(share: float) -> str:
+    """As `of_100`, with the digits, at most four after the point, at which what is below 100 is written below it.
+
+    Examples
+    --------
+    >>> below_100(0.9521), below_100(0.99918)
+    ('95.3', '99.92')
+    """
+    cuts = (_cut(Decimal(100 * share), places) for places in range(1, 5))
+    return next((f"{cut:f}" for cut in cuts if cut < 100), "100").removesuffix(".0")
+
+
+def guess_rate(rate: float) -> str:
+    """A guess rate as so many of 100, to a tenth: rounded up, but not for what rounding leaves; – for NaN.
+
+    Examples
+    --------
+    >>> guess_rate(0.5 + 1e-16), guess_rate(0.654 + 1e-15), guess_rate(0.6541)
+    ('50', '65.4', '65.5')
+    """
+    return "–" if math.isnan(rate) else of_100(rate)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def of_hundred(share: float) -> str:
+    """A share as so many of 100, in two digits."""
+    return rounded(100 * share)
+
+
+def more_events(rate: float, count: int) -> str:
+    """A difference of rates as events among `count` patients, with its sign."""
+    return events(rate, count, sign=True)
+
+
+def three_down(value: float) -> str:
+    """A lower bound, to three digits and never above it."""
+    return rounded_down(value, SENSITIVITY_DIGITS)
+
+
+# Shorter as a power of ten beyond these.
+LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e6
+
+
+def tick(number: float) -> str:
+    """A number >= 0 of an axis in at most six digits, with thousands separators.
+
+    Examples
+    --------
+    >>> [tick(number) for number in (0.00005, 0.5, 20000.0, 2e-8, float("inf"))]
+    ['0.00005', '0.5', '20,000', '2e-08', '∞']
+    """
+    if math.isinf(number):
+        return "∞"
+    if number and not LEAST_PLAIN <= number <= MOST_PLAIN:
+        return f"{number:g}"
+    whole, point, rest = np.format_float_positional(number, precision=6, fractional=False, trim="-").partition(".")
+    return f"{int(whole):,}{point}{rest}"
+
+
+def four_digits(value: object) -> str:
+    """A cell of a table under a figure: four digits of a number, – for NaN, and all else as it is."""
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else _minus(f"{steady(value):.4g}")
+    return str(value)
+
+
+def six_digits(value: float) -> str:
+    """The number of the files to six significant digits; empty for NaN, 0 for what rounding leaves of it."""
+    if abs(value) < NEGLIGIBLE:
+        return "0"
+    return "" if math.isnan(value) else f"{float(in_digits(value)):.6g}"
+
+
+def shown(value: float, text: str) -> Markup:
+    """A number as an element of the page that says its value to six significant digits."""
+    return Markup('<data value="{}">{}</data>').format(six_digits(value), text)
+
+
+def unmarked(text: Markup) -> str:
+    """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
+    return unescape(re.sub(r"<[^>]*>", "", text))
+
+
+def on_page(write: Callable[..., str]) -> Callable[..., Markup]:
+    """The same format as an element of a page (`shown`): the number is the first argument."""
+
+    @wraps(write)
+    def element(value: float, *args: float) -> Markup:
+        return shown(value, write(value, *args))
+
+    return element
+
+
+# The formats that templates know, by their names there.
+_ON_PAGES: tuple[tuple[str, Callable[..., str]], ...] = (
+    ("percent", percent),
+    ("percent_up", percent_up),
+    ("percent_1", percent_1),
+    ("rounded", rounded),
+    ("percent_down", percent_down),
+    ("rounded_down", three_down),
+    ("decimal", decimal),
+    ("sensitivity", sensitivity),
+    ("plain", plain),
+    ("guess_rate", guess_rate),
+    ("of_hundred", of_hundred),
+    ("percent_1_up", percent_1_up),
+    ("beside", beside),
+    ("events", events),
+    ("more_events", more_events),
+)
+FILTERS = {name: on_page(write) for name, write in _ON_PAGES}
+
+
+def script_values(name: str, values: Any) -> Any:
+    """Numbers as the script of a page has them: in the digits that the page shows, one where all are the same.
+
+    Parameters
+    ----------
+    name : str
+        What they are: "p", of single patients, has whole per cent; "groups" two digits; "guesses" tenths of 100;
+        "guess_rate" six decimals, rounded up, as the page rounds up; all else six digits.
+    values : list or mapping of lists
+        Numbers, texts, or lists of them.
+    """
+    if isinstance(values, dict):
+        return {key: script_values(key, listed) for key, listed in values.items()}
+    if isinstance(values[0], list):
+        return [script_values(name, each) for each in values]
+    listed = [value if isinstance(value, str) else script_value(name, value) for value in values]
+    return listed[:1] if len(set(listed)) == 1 else listed
+
+
+def script_value(name: str, value: float) -> float | int | str | None:
+    """One of `script_values`; None for NaN, and a text for infinity, as JSON has neither."""
+    if name == "p":
+        return round(steady(100 * value))
+    if name == "groups":
+        text = "0" if abs(value) < NEGLIGIBLE else f"{steady(value):.{DIGITS}g}"
+    elif name == "guesses":
+        text = of_100(value)
+    elif name == "guess_rate" and not math.isnan(value):
+        text = str(_cut(_shortest(steady(value)), 6))
+    else:
+        text = six_digits(value)
+    if not text or math.isinf(value):
+        return text or None
+    number = float(text)
+    return int(number) if number == int(number) else number
+
+
+# The columns that hold what is proven: a lower bound is rounded down, an upper one up.
+BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING, "unbeatable": ROUND_CEILING}
+
+
+def to_csv(table: pd.DataFrame) -> bytes:
+    """A table as a CSV file, the same bytes for the same table, with the numbers of `written`."""
+    text = written(table).to_csv(index=False, float_format=f"%.{DIGITS_OF_FILES}g", lineterminator="\n")
+    return text.encode()
+
+
+def written(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the numbers that its file has, and so with the same bits on all machines, or nearly all.
+
+    What is drawn or put in order by them does not depend on the machine either. Bounds are rounded so that they claim
+    less.
+    """
+    floats = table.select_dtypes("float")
+    columns: dict[str, pd.Series] = {}
+    for name in map(str, floats):
+        side = BOUNDS.get(name)
+        write = _file_number if side is None else partial(_file_bound, side=side)
+        columns[name] = floats[name].map(write, na_action="ignore")
+    return table.assign(**columns)
+
+
+def _file_number(value: float) -> float:
+    return float(in_digits(value))
+
+
+def _file_bound(value: float, side: str) -> float:
+    """A bound in as many digits, and no more than thirteen decimals: what rounding leaves of 0 is below."""
+    if not math.isfinite(value) or value == 0 or value == float(in_digits(value)):
+        return value
+    exact = Decimal(value)
+    places = min(DIGITS_OF_FILES - 1 - exact.adjusted(), 13)
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=side))
